@@ -1,0 +1,36 @@
+/* hash.h - SHA-256 for identity, CRC-32C for damage, a 64-bit mix for tables and keys
+ *
+ * All are functions of their input alone. CRC-32C uses the CPU's instruction, three
+ * streams interleaved for long inputs, with a portable table behind it. */
+#ifndef LEAT_BASE_HASH_H
+#define LEAT_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LEAT_SHA256_BYTES = 32, LEAT_SHA256_HEX = 65 };
+
+struct leat_sha256; /* incremental */
+struct leat_sha256 *leat_sha256_new(void); /* NULL: no memory */
+void leat_sha256_free(struct leat_sha256 *sha); /* takes NULL */
+void leat_sha256_reset(struct leat_sha256 *sha);
+void leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len);
+void leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES]); /* then reset or free */
+
+int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* -1: no memory */
+void leat_hex(const uint8_t *bytes, size_t len, char *hex); /* 2 len + 1 characters, lower case */
+
+uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with 0 */
+uint32_t leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len);
+uint32_t leat_crc32c_mask(uint32_t crc); /* TFRecord's ((c >> 15) | (c << 17)) + 0xa282ead8 */
+
+uint64_t leat_mix64(uint64_t x);         /* a good bijection of 64 bits (splitmix64's finalizer) */
+uint64_t leat_hash64(const char *text);  /* FNV-1a, then mixed: ids for names */
+
+/* Little-endian loads and stores from any address. */
+uint32_t leat_load32(const void *p);
+uint64_t leat_load64(const void *p);
+void leat_store32(void *p, uint32_t v);
+void leat_store64(void *p, uint64_t v);
+
+#endif

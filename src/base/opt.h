@@ -1,0 +1,105 @@
+/* opt.h - option tables: one table describes an op's, source's or command's options to every reader
+ *
+ * The spec parser sets a params struct from it, the reference page, `leat ops` and
+ * the Python builder print it, and the pipeline's hash covers the values it holds.
+ *
+ *	static const struct leat_opt options[] = {
+ *		LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
+ *		LEAT_ENUM(struct resize, method, "bilinear", "bilinear|nearest", "how pixels are made"),
+ *		LEAT_OPT_END,
+ *	};
+ *
+ * A default of LEAT_REQUIRED means that the option has to be given.
+ * Positional arguments fill the options in table order. A LIST option takes a list, or a single
+ * item; when it is the last positional one it takes all positional arguments that are left. */
+#ifndef LEAT_BASE_OPT_H
+#define LEAT_BASE_OPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arg.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum leat_opt_type {
+	LEAT_OPT_NONE,    /* end of table */
+	LEAT_OPT_INT,     /* int64_t */
+	LEAT_OPT_FLOAT,   /* float; `1/255` is computed in double and rounded once */
+	LEAT_OPT_BOOL,    /* bool: true, false */
+	LEAT_OPT_STRING,  /* const char *; a word or a string */
+	LEAT_OPT_ENUM,    /* int: index into `choices` */
+	LEAT_OPT_SIZE,    /* int64_t bytes: 4MiB, 512KB, 100 */
+	LEAT_OPT_ANGLE,   /* float radians; the unit, deg or rad, must be written */
+	LEAT_OPT_FLOATS,  /* struct leat_floats */
+	LEAT_OPT_STRINGS, /* struct leat_strings */
+};
+
+enum { LEAT_MAX_LIST = 16 };
+
+struct leat_floats {
+	int count;
+	float value[LEAT_MAX_LIST];
+};
+
+struct leat_strings { /* items lie in the spec's memory */
+	size_t count;
+	const char **value;
+};
+
+enum leat_opt_flag {
+	LEAT_OPT_LOCATION = 1, /* says where data is, not what it is: stays out of the pipeline's hash */
+	LEAT_OPT_NAMED = 2,    /* never positional */
+};
+
+struct leat_opt {
+	const char *name;
+	enum leat_opt_type type;
+	size_t offset;       /* in the params struct */
+	const char *def;     /* the default as spec text: "0.1", "bilinear", "[0, 0]", "" for no string; NULL: required */
+	double min, max;     /* numbers, and each number of a list */
+	const char *choices; /* ENUM: "bilinear|nearest" */
+	const char *doc;
+	int flags;
+};
+
+#define LEAT_REQUIRED NULL
+
+#define LEAT_OPT_(T, member, type, def, min, max, choices, doc, flags)                                                 \
+	{ #member, type, offsetof(T, member), def, min, max, choices, doc, flags }
+#define LEAT_INT(T, member, def, min, max, doc)                                                                        \
+	LEAT_OPT_(T, member, LEAT_OPT_INT, def, min, max, NULL, doc, 0)
+#define LEAT_FLOAT(T, member, def, min, max, doc)                                                                      \
+	LEAT_OPT_(T, member, LEAT_OPT_FLOAT, def, min, max, NULL, doc, 0)
+#define LEAT_BOOL(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_BOOL, def, 0, 1, NULL, doc, 0)
+#define LEAT_STRING(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_STRING, def, 0, 0, NULL, doc, 0)
+#define LEAT_ENUM(T, member, def, choices, doc) LEAT_OPT_(T, member, LEAT_OPT_ENUM, def, 0, 0, choices, doc, 0)
+#define LEAT_SIZE(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_SIZE, def, min, max, NULL, doc, 0)
+#define LEAT_ANGLE(T, member, def, min, max, doc)                                                                      \
+	LEAT_OPT_(T, member, LEAT_OPT_ANGLE, def, min, max, NULL, doc, 0)
+#define LEAT_FLOATS(T, member, def, min, max, doc)                                                                     \
+	LEAT_OPT_(T, member, LEAT_OPT_FLOATS, def, min, max, NULL, doc, 0)
+#define LEAT_STRINGS(T, member, def, doc, flags) LEAT_OPT_(T, member, LEAT_OPT_STRINGS, def, 0, 0, NULL, doc, flags)
+#define LEAT_OPT_END                                                                                                   \
+	{ NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0 }
+
+/* Fills `params` from a call's arguments: defaults first, then what is given. `text` is the spec, for
+ * the caret; strings are borrowed from it, lists are taken from `mem` and freed by leat_opts_free.
+ * Arguments of unknown name are an error that names the nearest option. */
+struct leat_mem;
+enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text,
+                               struct leat_mem *mem, struct leat_err *err);
+void leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem);
+
+/* Adds "name=value, name=value" with every option's value, locations left out unless asked for. */
+void leat_opts_print(const struct leat_opt *opts, const void *params, bool locations, struct leat_str *out);
+
+/* Adds the table as JSON: [{"name":..., "type":..., "default":..., "min":..., "max":..., "choices":[...], "doc":...}] */
+void leat_opts_json(const struct leat_opt *opts, struct leat_str *out);
+
+/* An error at offset `at` of `text`, `len` long: the sentence, the line of the spec and a caret line below it. */
+enum leat_status leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
+        __attribute__((format(printf, 5, 6)));
+
+#endif

@@ -1,0 +1,45 @@
+/* rng.h - counter-based randomness: Philox4x32-10 (Salmon et al., 2011)
+ *
+ * A stream is named, not advanced: (seed, epoch, position, stream id) fix every
+ * number it will give, on any thread, in any order. docs/PLAN.md has the layout:
+ *	key     = the two 32-bit halves (low first) of leat_mix64(seed) ^ stream
+ *	counter = { block, low 32 bits of epoch, low and high half of position }
+ * and block 0, 1, 2, ... give four 32-bit numbers each. */
+#ifndef LEAT_BASE_RNG_H
+#define LEAT_BASE_RNG_H
+
+#include <stdint.h>
+
+void leat_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+struct leat_rng {
+	uint32_t key[2], counter[4], out[4];
+	unsigned used; /* of out */
+};
+
+/* An op's stream id: its name and which occurrence in the spec it is, counted from 0. */
+uint64_t leat_stream(const char *op, unsigned occurrence); /* leat_mix64(leat_hash64(op) + occurrence) */
+
+void leat_rng_init(struct leat_rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint64_t stream);
+uint32_t leat_rng_u32(struct leat_rng *rng);
+uint64_t leat_rng_u64(struct leat_rng *rng);                       /* first number drawn is the low half */
+uint64_t leat_rng_below(struct leat_rng *rng, uint64_t n);         /* [0, n): high 64 bits of u64 * n */
+float leat_rng_uniform(struct leat_rng *rng, float lo, float hi);  /* [lo, hi): lo + (hi - lo) * (u32 >> 8) / 2^24, never hi */
+static inline int
+leat_rng_coin(struct leat_rng *rng)
+{
+	return (int)(leat_rng_u32(rng) & 1);
+}
+
+/* A pseudo-random permutation of [0, n) in O(1) memory: a Feistel network over the
+ * rectangle rows x cols >= n, walking on until it is below n. docs/PLAN.md has the formula. */
+struct leat_perm {
+	uint64_t n, rows, cols;
+	uint64_t key[8]; /* one per round */
+};
+
+void leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream);
+uint64_t leat_perm_at(const struct leat_perm *perm, uint64_t i);      /* i < n */
+uint64_t leat_perm_inverse(const struct leat_perm *perm, uint64_t i); /* leat_perm_at(inverse(i)) == i */
+
+#endif

@@ -1,0 +1,36 @@
+/* str.h - a growing text or byte buffer with a maximum, and small string helpers
+ *
+ * A leat_str never fails half way: once an addition does not fit, `failed` stays
+ * set and further additions do nothing, so that callers check once at the end. */
+#ifndef LEAT_BASE_STR_H
+#define LEAT_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct leat_mem;
+
+struct leat_str {
+	struct leat_mem *mem;
+	char *text; /* always NUL-terminated once something was added; "" never NULL through leat_str_text */
+	size_t len, cap, max;
+	bool failed;
+};
+
+void leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max);
+void leat_str_free(struct leat_str *str);
+void leat_str_add(struct leat_str *str, const char *text);
+void leat_str_addn(struct leat_str *str, const void *bytes, size_t len);
+void leat_str_addf(struct leat_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void leat_str_add_quoted(struct leat_str *str, const char *text); /* 'text', the way a spec reads it */
+void leat_str_add_json(struct leat_str *str, const char *text);   /* "text" with JSON's escapes; bad UTF-8 replaced */
+const char *leat_str_text(const struct leat_str *str);
+char *leat_str_take(struct leat_str *str); /* the caller frees it with leat_free; NULL when failed */
+
+/* The candidate nearest to `name` by edit distance, or NULL when none is near enough to suggest. */
+const char *leat_nearest(const char *name, const char *const *candidates, size_t count);
+
+/* "1.5 GiB", into buf. Returns buf. */
+char *leat_format_size(char *buf, size_t cap, unsigned long long bytes);
+
+#endif

@@ -1,0 +1,40 @@
+/* plan.h - which sample stands at which position: a chain of plan ops over a source
+ *
+ * A pure function of (seed, epoch, position); the state that ops keep is a cache of it.
+ * One thread at a time. */
+#ifndef LEAT_FEED_PLAN_H
+#define LEAT_FEED_PLAN_H
+
+#include "op/op.h"
+
+enum { LEAT_MAX_PLAN_OPS = 32 };
+
+struct leat_plan {
+	uint64_t size; /* positions of an epoch */
+	uint64_t seed;
+	struct leat_mem *mem;
+	int ops;
+	struct leat_plan_step {
+		const struct leat_op *op;
+		const void *params; /* borrowed */
+		struct leat_plan_in in;
+		void *state;
+	} op[LEAT_MAX_PLAN_OPS];
+	size_t files;
+	const uint64_t *first; /* borrowed from the source */
+};
+
+/* A plan without ops: position i is sample i. `first` as in struct leat_source, borrowed. */
+void leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, size_t files, uint64_t seed,
+                    struct leat_mem *mem);
+/* Appends an op behind those there are. `stream` names its random numbers. */
+enum leat_status leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *params, uint64_t stream,
+                               struct leat_err *err);
+void leat_plan_free(struct leat_plan *plan);
+/* Other random numbers from here on. */
+void leat_plan_reseed(struct leat_plan *plan, uint64_t seed);
+
+/* The source's sample for `position` < size of `epoch`. */
+uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
+
+#endif

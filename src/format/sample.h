@@ -1,0 +1,42 @@
+/* sample.h - a sample while it is worked on, and what is known of its fields beforehand */
+#ifndef LEAT_FORMAT_SAMPLE_H
+#define LEAT_FORMAT_SAMPLE_H
+
+#include "base/err.h"
+#include "base/mem.h"
+
+/* How an image's dimensions are ordered; NONE is not an image. */
+enum leat_layout { LEAT_LAYOUT_NONE, LEAT_HWC, LEAT_CHW };
+
+struct leat_schema {
+	int count;
+	struct leat_field field[LEAT_MAX_FIELDS];
+	enum leat_layout layout[LEAT_MAX_FIELDS];
+};
+
+int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1: none */
+/* Adds a field with no dims; NULL when the name is taken, too long, or the table is full. */
+struct leat_field *leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dtype);
+void leat_schema_remove(struct leat_schema *schema, int i);
+bool leat_field_is_static(const struct leat_field *field);
+int64_t leat_field_elements(const struct leat_field *field); /* of one sample; -1 when not static */
+/* "uint8[?, ?, 3]" into buf; returns buf. */
+char *leat_field_format(const struct leat_field *field, char *buf, size_t cap);
+
+/* One field of one sample. Borrowed memory: the fetched bytes, the worker's scratch or the slot. */
+struct leat_datum {
+	void *data;
+	enum leat_dtype dtype;
+	int ndim;
+	int64_t shape[LEAT_MAX_DIMS]; /* all known here */
+};
+
+int64_t leat_datum_elements(const struct leat_datum *datum);
+size_t leat_datum_bytes(const struct leat_datum *datum);
+
+struct leat_sample {
+	int count;
+	struct leat_datum field[LEAT_MAX_FIELDS]; /* as in the schema at this point of the chain */
+};
+
+#endif

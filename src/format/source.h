@@ -1,0 +1,74 @@
+/* source.h - what a source is: it knows its samples, how many there are and where each one's bytes lie
+ *
+ * A format adds one file, src/format/NAME.c, that defines `const struct leat_source_kind
+ * leat_source_NAME`; the build collects the table. Threads: open and close are called
+ * by one thread; locate by one thread at a time; unpack by all workers at once. */
+#ifndef LEAT_FORMAT_SOURCE_H
+#define LEAT_FORMAT_SOURCE_H
+
+#include "base/hash.h"
+#include "base/opt.h"
+#include "format/sample.h"
+#include "store/store.h"
+
+/* Where a sample's bytes lie: `head` bytes of framing, the payload, `tail` bytes of framing. */
+struct leat_extent {
+	uint32_t file;
+	uint32_t head, tail;
+	bool damaged;    /* known to hold no readable sample: unpack is called without bytes and says why */
+	uint64_t offset; /* of the head */
+	uint64_t length; /* of all three */
+};
+
+struct leat_source {
+	const struct leat_source_kind *kind;
+	const void *params;
+	struct leat_mem *mem;
+	const struct leat_log *log;
+
+	/* Set by open: */
+	struct leat_files *files;
+	uint64_t count;          /* samples */
+	const uint64_t *first;   /* file i holds samples [first[i], first[i + 1]); files + 1 numbers */
+	uint64_t max_length;     /* of an extent that is not damaged */
+	uint64_t max_payload;
+	struct leat_schema schema; /* of the samples */
+	void *state;             /* the format's own */
+};
+
+struct leat_source_kind {
+	const char *name, *doc, *example;
+	int version; /* bump whenever the samples that come out change */
+	const struct leat_opt *opts;
+	size_t params_size;
+
+	/* `threads`: that open may use, for indexing. Cleans up after itself when it fails. */
+	enum leat_status (*open)(struct leat_source *source, unsigned threads, struct leat_err *err);
+	void (*close)(struct leat_source *source); /* after an open that succeeded */
+
+	void (*locate)(const struct leat_source *source, uint64_t index, struct leat_extent *extent);
+
+	/* Checks the framing and payload and fills `sample`'s fields, in place: they may point into
+	 * `payload`. head, payload and tail need not be adjacent. An error says what is damaged and where. */
+	enum leat_status (*unpack)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
+	                           const unsigned char *head, unsigned char *payload, const unsigned char *tail,
+	                           struct leat_sample *sample, struct leat_err *err);
+
+	/* The payload is the sample's only field, byte for byte: it may be read straight into a batch. */
+	bool payload_is_field;
+};
+
+enum leat_status leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params,
+                                  unsigned threads, struct leat_mem *mem, const struct leat_log *log,
+                                  struct leat_err *err);
+void leat_source_close(struct leat_source *source);
+
+/* SHA-256 over names, sizes and sample counts: the same wherever the data lies. */
+enum leat_status leat_source_fingerprint(const struct leat_source *source, char hex[LEAT_SHA256_HEX],
+                                         struct leat_err *err);
+
+/* The table the build collects, NULL at its end. */
+extern const struct leat_source_kind *const leat_sources[];
+const struct leat_source_kind *leat_source_find(const char *name);
+
+#endif

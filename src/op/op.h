@@ -1,0 +1,118 @@
+/* op.h - what an op is
+ *
+ * An op adds one file, src/op/NAME.c, that defines `const struct leat_op leat_op_NAME`;
+ * the build collects the table. Nothing else is edited. Two kinds (docs/PLAN.md):
+ *
+ *  - a *sample op* turns a sample into a sample. It is a pure function of its params,
+ *    the sample and its random stream, called by all workers at once.
+ *  - a *plan op* maps output positions to input positions. Called by one thread at a time.
+ *
+ * `version` is part of the pipeline's hash: bump it whenever the output changes. */
+#ifndef LEAT_OP_OP_H
+#define LEAT_OP_OP_H
+
+#include "base/opt.h"
+#include "base/rng.h"
+#include "format/sample.h"
+
+enum leat_op_kind {
+	LEAT_OP_DECODE,     /* bytes -> image */
+	LEAT_OP_GEOMETRY,   /* moves or resamples pixels */
+	LEAT_OP_POINTWISE,  /* each element x becomes mul * x + add: `affine`, no `run` */
+	LEAT_OP_STATISTICS, /* looks at the whole image first */
+	LEAT_OP_FIELDS,     /* works on the set of fields: `infer_all` and `run_all` */
+	LEAT_OP_CONVERT,    /* same values, other type or order: cast, layout */
+	LEAT_OP_PLAN,       /* `plan_*` */
+	LEAT_OP_BATCH,      /* ends the sample chain; the engine reads its params (op/batch.h) */
+	LEAT_OP_HINT,       /* changes speed only: stays out of the pipeline's hash */
+};
+
+/* Per channel c (the last dimension of HWC, the first of CHW; all elements share channel 0
+ * otherwise): x becomes mul[c] * x + add[c], rounded after each of the two. */
+enum { LEAT_MAX_CHANNELS = 4 };
+struct leat_affine {
+	float mul[LEAT_MAX_CHANNELS], add[LEAT_MAX_CHANNELS];
+};
+
+/* What a sample op has while it runs: one per worker thread. */
+struct leat_work {
+	struct leat_sample *sample;
+	struct leat_scratch *scratch; /* memory until the sample is finished */
+	struct leat_rng rng;          /* this op's stream for this sample; the same for each of its fields */
+	size_t max_pixels;            /* that decode may produce */
+	enum leat_layout layout;      /* of the field that `run` gets */
+	/* The engine's: */
+	void *(*place)(struct leat_work *work, int field, size_t bytes); /* where a final result goes; NULL: scratch */
+	void *place_arg;
+	int step; /* of the chain */
+};
+
+/* A new buffer for field `field`, described by dtype and shape: the batch's slot when this op is the
+ * last to write the field anew, else scratch. The datum then points to it; the old memory stays
+ * readable until the sample is finished, so keep a copy of the old datum to read from. */
+enum leat_status leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
+                               struct leat_err *err);
+/* Scratch for the op's own use, 64-byte aligned. */
+void *leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err); /* NULL: err is filled */
+
+/* Where a plan op stands: in which pass over its input, and at which position of it. */
+struct leat_at {
+	uint64_t pass, pos;
+};
+
+/* What a plan op can know of its input. */
+struct leat_plan_in {
+	uint64_t size;          /* positions of one pass */
+	uint64_t seed, stream;  /* for its random numbers */
+	const uint64_t *first;  /* directly on a source: file i holds positions [first[i], first[i + 1]); else NULL */
+	size_t files;
+	struct leat_mem *mem;
+};
+
+struct leat_op {
+	const char *name, *doc, *example;
+	enum leat_op_kind kind;
+	int version;
+	const struct leat_opt *opts;
+	size_t params_size;
+	bool random;   /* draws from work->rng */
+	bool in_place; /* `run` changes the datum's memory and neither dtype nor shape */
+
+	/* Optional: more checks between options, or arguments that no table can describe. `parse`, when
+	 * set, replaces the table; `print` then adds the canonical arguments; `params_free` what parse took. */
+	enum leat_status (*check)(void *params, struct leat_err *err);
+	enum leat_status (*parse)(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
+	                          struct leat_err *err);
+	void (*print)(const void *params, struct leat_str *out);
+	void (*params_free)(void *params, struct leat_mem *mem);
+
+	/* Sample ops on one field. The spec's `field=NAME` (or a list) chooses; without it the field
+	 * called `image`, else the only one accepted. `accepts` says what fits and, for the error, what is wanted. */
+	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
+	const char *wants; /* "an image (height x width x channels)" */
+	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
+	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
+	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass. */
+	void (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *affine);
+
+	/* FIELDS ops: see and change all fields. */
+	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
+	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err);
+
+	/* PLAN ops. open gives the size of its output and optionally a state (with what memory it needs
+	 * from in->mem); map turns an output place into an input place. */
+	enum leat_status (*plan_open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
+	                              struct leat_err *err);
+	void (*plan_map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
+	void (*plan_close)(void *state, struct leat_mem *mem);
+};
+
+extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the end */
+const struct leat_op *leat_op_find(const char *name);
+
+/* For `accepts`: */
+bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout);   /* u8 or f32, HWC, 3 dims */
+bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout);   /* u8, 1 dim, any length */
+bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32 of any shape but bytes */
+
+#endif
