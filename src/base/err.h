@@ -15,7 +15,7 @@ void leat_err_clear(struct leat_err *err);
 enum leat_status leat_fail(struct leat_err *err, enum leat_status status, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call: adds ": " and errno's text. */
+/* The same for a failed system call: adds ": " and errno's text. ENOMEM is LEAT_NOMEM, all else LEAT_IO. */
 enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
@@ -23,7 +23,8 @@ enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *f
 struct leat_mem;
 enum leat_status leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, const char *what);
 
-/* Puts "WHERE: " in front of the sentence of a failure on its way up, and returns the error's status. */
+/* Puts "WHERE: " in front of the sentence of a failure on its way up, and returns the error's status.
+ * Without an error there is none to return (LEAT_INTERNAL): keep the status of the call that failed. */
 enum leat_status leat_err_in(struct leat_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

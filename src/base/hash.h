@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { LEAT_SHA256_BYTES = 32, LEAT_SHA256_HEX = 65 };
 
@@ -24,13 +25,56 @@ uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with
 uint32_t leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len);
 uint32_t leat_crc32c_mask(uint32_t crc); /* TFRecord's ((c >> 15) | (c << 17)) + 0xa282ead8 */
 
-uint64_t leat_mix64(uint64_t x);         /* a good bijection of 64 bits (splitmix64's finalizer) */
-uint64_t leat_hash64(const char *text);  /* FNV-1a, then mixed: ids for names */
+/* A good bijection of 64 bits: splitmix64's finalizer. Inline: permutations live on it. */
+static inline uint64_t
+leat_mix64(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+uint64_t leat_hash64(const char *text); /* FNV-1a, then mixed: ids for names */
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LEAT_LITTLE32(v) __builtin_bswap32(v)
+#define LEAT_LITTLE64(v) __builtin_bswap64(v)
+#else
+#define LEAT_LITTLE32(v) (v)
+#define LEAT_LITTLE64(v) (v)
+#endif
 
 /* Little-endian loads and stores from any address. */
-uint32_t leat_load32(const void *p);
-uint64_t leat_load64(const void *p);
-void leat_store32(void *p, uint32_t v);
-void leat_store64(void *p, uint64_t v);
+static inline uint32_t
+leat_load32(const void *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return LEAT_LITTLE32(v);
+}
+
+static inline uint64_t
+leat_load64(const void *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return LEAT_LITTLE64(v);
+}
+
+static inline void
+leat_store32(void *p, uint32_t v)
+{
+	v = LEAT_LITTLE32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline void
+leat_store64(void *p, uint64_t v)
+{
+	v = LEAT_LITTLE64(v);
+	memcpy(p, &v, sizeof(v));
+}
 
 #endif

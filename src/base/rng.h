@@ -33,9 +33,11 @@ leat_rng_coin(struct leat_rng *rng)
 
 /* A pseudo-random permutation of [0, n) in O(1) memory: a Feistel network over the
  * rectangle rows x cols >= n, walking on until it is below n. docs/PLAN.md has the formula. */
+enum { LEAT_PERM_ROUNDS = 8 };
+
 struct leat_perm {
 	uint64_t n, rows, cols;
-	uint64_t key[8]; /* one per round */
+	uint64_t key[LEAT_PERM_ROUNDS];
 };
 
 void leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream);

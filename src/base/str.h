@@ -5,6 +5,7 @@
 #ifndef LEAT_BASE_STR_H
 #define LEAT_BASE_STR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -26,6 +27,9 @@ void leat_str_add_quoted(struct leat_str *str, const char *text); /* 'text', the
 void leat_str_add_json(struct leat_str *str, const char *text);   /* "text" with JSON's escapes; bad UTF-8 replaced */
 const char *leat_str_text(const struct leat_str *str);
 char *leat_str_take(struct leat_str *str); /* the caller frees it with leat_free; NULL when failed */
+
+/* vsnprintf for messages: what does not fit is cut between two characters and ends in "...". */
+void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
 /* The candidate nearest to `name` by edit distance, or NULL when none is near enough to suggest. */
 const char *leat_nearest(const char *name, const char *const *candidates, size_t count);

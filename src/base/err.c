@@ -1,0 +1,131 @@
+/* err.c - statuses, their names, and the sentences of failures
+ *
+ * Every function works on the caller's leat_err alone and may be called by any
+ * thread. A sentence that does not fit is cut between characters and ends in "...". */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#define TEXT_OF(number) #number
+#define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char *
+leat_version(void)
+{
+	return VERSION_TEXT(LEAT_VERSION_MAJOR, LEAT_VERSION_MINOR, LEAT_VERSION_PATCH);
+}
+
+const char *
+leat_status_name(enum leat_status status)
+{
+	switch (status) {
+#define STATUS_NAME(name, text)                                                                                        \
+	case LEAT_##name:                                                                                              \
+		return #name;
+		LEAT_STATUSES(STATUS_NAME)
+#undef STATUS_NAME
+	}
+	return "UNKNOWN";
+}
+
+const char *
+leat_status_text(enum leat_status status)
+{
+	switch (status) {
+#define STATUS_TEXT(name, text)                                                                                        \
+	case LEAT_##name:                                                                                              \
+		return text;
+		LEAT_STATUSES(STATUS_TEXT)
+#undef STATUS_TEXT
+	}
+	return "not a status of leat";
+}
+
+void
+leat_err_clear(struct leat_err *err)
+{
+	if (err == NULL)
+		return;
+	err->status = LEAT_OK;
+	err->text[0] = '\0';
+}
+
+/* The first failure wins. */
+static bool
+is_free(const struct leat_err *err)
+{
+	return err != NULL && err->status == LEAT_OK;
+}
+
+enum leat_status
+leat_fail(struct leat_err *err, enum leat_status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (is_free(err)) {
+		err->status = status;
+		va_start(ap, fmt);
+		leat_vformat(err->text, sizeof(err->text), fmt, ap);
+		va_end(ap);
+	}
+	return status;
+}
+
+enum leat_status
+leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
+{
+	enum leat_status status = errnum == ENOMEM ? LEAT_NOMEM : LEAT_IO;
+	char reason[128], what[sizeof(err->text)];
+	va_list ap;
+
+	if (is_free(err)) {
+		va_start(ap, fmt);
+		leat_vformat(what, sizeof(what), fmt, ap);
+		va_end(ap);
+		leat_fail(err, status, "%s: %s", what, strerror_r(errnum, reason, sizeof(reason)));
+	}
+	return status;
+}
+
+enum leat_status
+leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, const char *what)
+{
+	size_t used = mem == NULL ? 0 : atomic_load(&mem->used);
+	size_t limit = mem == NULL ? SIZE_MAX : mem->limit;
+	char want_text[32], limit_text[32], used_text[32];
+
+	leat_format_size(want_text, sizeof(want_text), wanted);
+	if (limit == SIZE_MAX || (used <= limit && wanted <= limit - used))
+		return leat_fail(err, LEAT_NOMEM, "the system has no more memory: %s for %s could not be had",
+				 want_text, what);
+	return leat_fail(err, LEAT_LIMIT,
+			 "%s needs %s, but %s of the memory limit of %s are in use: raise memory=", what, want_text,
+			 leat_format_size(used_text, sizeof(used_text), used),
+			 leat_format_size(limit_text, sizeof(limit_text), limit));
+}
+
+enum leat_status
+leat_err_in(struct leat_err *err, const char *fmt, ...)
+{
+	char where[sizeof(err->text)], what[sizeof(err->text)];
+	enum leat_status status;
+	va_list ap;
+
+	if (err == NULL)
+		return LEAT_INTERNAL;
+	va_start(ap, fmt);
+	leat_vformat(where, sizeof(where), fmt, ap);
+	va_end(ap);
+	memcpy(what, err->text, sizeof(what));
+	status = err->status;
+	leat_err_clear(err);
+	leat_fail(err, status, "%s: %s", where, what);
+	return status;
+}

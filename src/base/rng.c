@@ -1,0 +1,175 @@
+/* rng.c - Philox4x32-10, and permutations made of it
+ *
+ * Everything is a pure function of its arguments: any thread, any order. */
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { PHILOX_ROUNDS = 10 };
+
+void
+leat_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+	uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+	uint32_t k0 = key[0], k1 = key[1];
+
+	for (int round = 0; round < PHILOX_ROUNDS; round++) {
+		uint64_t p0 = (uint64_t)c0 * 0xd2511f53u, p1 = (uint64_t)c2 * 0xcd9e8d57u;
+
+		c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+		c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c1 = (uint32_t)p1;
+		c3 = (uint32_t)p0;
+		k0 += 0x9e3779b9u;
+		k1 += 0xbb67ae85u;
+	}
+	out[0] = c0;
+	out[1] = c1;
+	out[2] = c2;
+	out[3] = c3;
+}
+
+uint64_t
+leat_stream(const char *op, unsigned occurrence)
+{
+	return leat_mix64(leat_hash64(op) + occurrence);
+}
+
+void
+leat_rng_init(struct leat_rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint64_t stream)
+{
+	uint64_t key = leat_mix64(seed) ^ stream;
+
+	memset(rng, 0, sizeof(*rng));
+	rng->key[0] = (uint32_t)key;
+	rng->key[1] = (uint32_t)(key >> 32);
+	rng->counter[1] = (uint32_t)epoch;
+	rng->counter[2] = (uint32_t)position;
+	rng->counter[3] = (uint32_t)(position >> 32);
+	rng->used = 4;
+}
+
+uint32_t
+leat_rng_u32(struct leat_rng *rng)
+{
+	if (rng->used == 4) {
+		leat_philox(rng->counter, rng->key, rng->out);
+		rng->counter[0]++;
+		rng->used = 0;
+	}
+	return rng->out[rng->used++];
+}
+
+uint64_t
+leat_rng_u64(struct leat_rng *rng)
+{
+	uint64_t low = leat_rng_u32(rng);
+
+	return low | (uint64_t)leat_rng_u32(rng) << 32;
+}
+
+/* x / 2^64 * n, rounded down: spreads 64 random bits over [0, n). */
+static inline uint64_t
+scale(uint64_t x, uint64_t n)
+{
+	return (uint64_t)((unsigned __int128)x * n >> 64);
+}
+
+uint64_t
+leat_rng_below(struct leat_rng *rng, uint64_t n)
+{
+	return scale(leat_rng_u64(rng), n);
+}
+
+float
+leat_rng_uniform(struct leat_rng *rng, float lo, float hi)
+{
+	float share = (float)(leat_rng_u32(rng) >> 8) * 0x1p-24f;
+	float x = lo + (hi - lo) * share;
+
+	/* The sum may round up to hi. */
+	return x >= hi && lo < hi ? nextafterf(hi, lo) : x;
+}
+
+/* ceil(sqrt(n)) for n <= 2^62, exact: the estimate in double is at most a few off. */
+static uint64_t
+root_up(uint64_t n)
+{
+	uint64_t root = (uint64_t)sqrt((double)n);
+
+	while (root * root < n)
+		root++;
+	while (root > 0 && (root - 1) * (root - 1) >= n)
+		root--;
+	return root;
+}
+
+void
+leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream)
+{
+	struct leat_rng rng;
+
+	perm->n = n;
+	perm->cols = root_up(n);
+	perm->rows = n == 0 ? 0 : (n - 1) / perm->cols + 1;
+	leat_rng_init(&rng, seed, epoch, UINT64_MAX, stream);
+	for (int k = 0; k < LEAT_PERM_ROUNDS; k++)
+		perm->key[k] = leat_rng_u64(&rng);
+}
+
+/* One round's number in [0, m). */
+static inline uint64_t
+round_number(uint64_t key, uint64_t v, uint64_t m)
+{
+	return scale(leat_mix64(v ^ key), m);
+}
+
+/* a, b < m <= 2^31, so that the sum cannot overflow. */
+static inline uint64_t
+add_mod(uint64_t a, uint64_t b, uint64_t m)
+{
+	uint64_t sum = a + b;
+
+	return sum >= m ? sum - m : sum;
+}
+
+uint64_t
+leat_perm_at(const struct leat_perm *perm, uint64_t i)
+{
+	uint64_t rows = perm->rows, cols = perm->cols;
+
+	if (perm->n <= 1)
+		return i;
+	do {
+		uint64_t l = i / cols, r = i % cols;
+
+		for (int k = 0; k < LEAT_PERM_ROUNDS; k += 2) {
+			l = add_mod(l, round_number(perm->key[k], r, rows), rows);
+			r = add_mod(r, round_number(perm->key[k + 1], l, cols), cols);
+		}
+		i = l * cols + r;
+	} while (i >= perm->n);
+	return i;
+}
+
+uint64_t
+leat_perm_inverse(const struct leat_perm *perm, uint64_t i)
+{
+	uint64_t rows = perm->rows, cols = perm->cols;
+
+	if (perm->n <= 1)
+		return i;
+	do {
+		uint64_t l = i / cols, r = i % cols;
+
+		for (int k = LEAT_PERM_ROUNDS - 2; k >= 0; k -= 2) {
+			r = add_mod(r, cols - round_number(perm->key[k + 1], l, cols), cols);
+			l = add_mod(l, rows - round_number(perm->key[k], r, rows), rows);
+		}
+		i = l * cols + r;
+	} while (i >= perm->n);
+	return i;
+}

@@ -1,0 +1,314 @@
+/* str.c - a growing text with a maximum, and small string helpers
+ *
+ * A leat_str belongs to one thread. */
+#include "base/str.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void
+leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max)
+{
+	memset(str, 0, sizeof(*str));
+	str->mem = mem;
+	str->max = max < SIZE_MAX ? max : SIZE_MAX - 1; /* the NUL comes on top */
+}
+
+void
+leat_str_free(struct leat_str *str)
+{
+	leat_free(str->mem, str->text);
+	str->text = NULL;
+	str->len = 0;
+	str->cap = 0;
+	str->failed = false;
+}
+
+/* Room for `more` bytes and the NUL behind them; false and failed otherwise. */
+static bool
+make_room(struct leat_str *str, size_t more)
+{
+	size_t cap, need;
+	char *text;
+
+	if (str->failed || more > str->max - str->len) {
+		str->failed = true;
+		return false;
+	}
+	need = str->len + more + 1;
+	if (need <= str->cap)
+		return true;
+	cap = str->cap > str->max / 2 ? str->max + 1 : str->cap * 2;
+	if (cap < need)
+		cap = need;
+	text = leat_realloc(str->mem, str->text, cap);
+	if (text == NULL) {
+		str->failed = true;
+		return false;
+	}
+	str->text = text;
+	str->cap = cap;
+	return true;
+}
+
+void
+leat_str_addn(struct leat_str *str, const void *bytes, size_t len)
+{
+	if (!make_room(str, len))
+		return;
+	if (len > 0)
+		memcpy(str->text + str->len, bytes, len);
+	str->len += len;
+	str->text[str->len] = '\0';
+}
+
+void
+leat_str_add(struct leat_str *str, const char *text)
+{
+	leat_str_addn(str, text, strlen(text));
+}
+
+void
+leat_str_addf(struct leat_str *str, const char *fmt, ...)
+{
+	va_list ap, again;
+	int len;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	len = vsnprintf(NULL, 0, fmt, ap);
+	if (len < 0) {
+		str->failed = true;
+	} else if (make_room(str, (size_t)len)) {
+		vsnprintf(str->text + str->len, (size_t)len + 1, fmt, again);
+		str->len += (size_t)len;
+	}
+	va_end(again);
+	va_end(ap);
+}
+
+void
+leat_str_add_quoted(struct leat_str *str, const char *text)
+{
+	leat_str_add(str, "'");
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '\\' || c == '\'')
+			leat_str_addf(str, "\\%c", c);
+		else if (c == '\n')
+			leat_str_add(str, "\\n");
+		else if (c == '\t')
+			leat_str_add(str, "\\t");
+		else if (c < 0x20 || c == 0x7f)
+			leat_str_addf(str, "\\x%02x", c);
+		else
+			leat_str_addn(str, text, 1);
+	}
+	leat_str_add(str, "'");
+}
+
+/* Length of the well-formed UTF-8 character that `s` begins with; 0: none (Unicode 15, table 3-7). */
+static size_t
+utf8_length(const unsigned char *s)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (s[0] == 0xe0)
+		low = 0xa0; /* no overlong forms */
+	else if (s[0] == 0xed)
+		high = 0x9f; /* no surrogates */
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f; /* nothing above U+10FFFF */
+	if (s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+static void
+add_json_ascii(struct leat_str *str, char c)
+{
+	static const char special[] = "\"\\\b\f\n\r\t", escape[] = "\"\\bfnrt";
+	const char *found = strchr(special, c);
+
+	if (found != NULL)
+		leat_str_addf(str, "\\%c", escape[found - special]);
+	else if (c < 0x20 || c == 0x7f)
+		leat_str_addf(str, "\\u%04x", (unsigned)c);
+	else
+		leat_str_addn(str, &c, 1);
+}
+
+void
+leat_str_add_json(struct leat_str *str, const char *text)
+{
+	leat_str_add(str, "\"");
+	while (*text != '\0') {
+		size_t len = utf8_length((const unsigned char *)text);
+
+		if (len == 1)
+			add_json_ascii(str, *text);
+		else if (len == 0)
+			leat_str_add(str, "\xef\xbf\xbd"); /* U+FFFD, the replacement character */
+		else
+			leat_str_addn(str, text, len);
+		text += len == 0 ? 1 : len;
+	}
+	leat_str_add(str, "\"");
+}
+
+const char *
+leat_str_text(const struct leat_str *str)
+{
+	return str->text == NULL ? "" : str->text;
+}
+
+char *
+leat_str_take(struct leat_str *str)
+{
+	char *text;
+
+	leat_str_addn(str, "", 0); /* an empty one becomes "" */
+	if (str->failed)
+		return NULL;
+	text = str->text;
+	str->text = NULL;
+	leat_str_free(str);
+	return text;
+}
+
+void
+leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap)
+{
+	int len = vsnprintf(buf, cap, fmt, ap);
+	size_t end;
+
+	if (len < 0) {
+		snprintf(buf, cap, "%s", fmt);
+		return;
+	}
+	if ((size_t)len < cap || cap < 4)
+		return;
+	end = cap - 4;
+	while (end > 0 && ((unsigned char)buf[end] & 0xc0) == 0x80)
+		end--;
+	memcpy(buf + end, "...", 4);
+}
+
+static unsigned char
+lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static unsigned
+min3(unsigned a, unsigned b, unsigned c)
+{
+	unsigned least = a < b ? a : b;
+
+	return least < c ? least : c;
+}
+
+enum { MAX_NEAR = 63 }; /* longer names are not worth a guess */
+
+/* Insertions, deletions, changes and swaps of neighbours that turn `a` into `b`, upper case being equal to lower. */
+static unsigned
+edit_distance(const char *a, const char *b)
+{
+	unsigned row[3][MAX_NEAR + 1];
+	unsigned *before = row[0], *last = row[1], *now = row[2], *spare;
+	size_t a_len = strlen(a), b_len = strlen(b);
+
+	for (unsigned j = 0; j <= b_len; j++)
+		last[j] = j;
+	for (unsigned i = 1; i <= a_len; i++) {
+		now[0] = i;
+		for (unsigned j = 1; j <= b_len; j++) {
+			unsigned change = lower(a[i - 1]) != lower(b[j - 1]);
+
+			now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + change);
+			if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+			    lower(a[i - 2]) == lower(b[j - 1]) && before[j - 2] + 1 < now[j])
+				now[j] = before[j - 2] + 1;
+		}
+		spare = before;
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[b_len];
+}
+
+const char *
+leat_nearest(const char *name, const char *const *candidates, size_t count)
+{
+	size_t len = strnlen(name, MAX_NEAR + 1);
+	unsigned limit = len < 3 ? 1 : (unsigned)(len + 2) / 3;
+	const char *nearest = NULL;
+
+	if (len == 0 || len > MAX_NEAR)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		size_t other = strnlen(candidates[i], MAX_NEAR + 1);
+		unsigned distance;
+
+		if (other > MAX_NEAR)
+			continue;
+		distance = edit_distance(name, candidates[i]);
+		/* As many edits as there are letters is another word, not a slip. */
+		if (distance > limit || distance >= (len > other ? len : other))
+			continue;
+		if (distance == 0)
+			return candidates[i];
+		limit = distance - 1;
+		nearest = candidates[i];
+	}
+	return nearest;
+}
+
+char *
+leat_format_size(char *buf, size_t cap, unsigned long long bytes)
+{
+	static const char units[] = "KMGTPE";
+	unsigned long long unit = 1024, whole, tenths;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, cap, "%llu B", bytes);
+		return buf;
+	}
+	while (units[i + 1] != '\0' && bytes / unit >= 1024) {
+		unit *= 1024;
+		i++;
+	}
+	/* Integers, because printf's decimal point depends on the user's locale. */
+	whole = bytes / unit;
+	tenths = (bytes % unit * 10 + unit / 2) / unit;
+	if (tenths == 10) {
+		whole++;
+		tenths = 0;
+	}
+	if (whole == 1024 && units[i + 1] != '\0') {
+		whole = 1;
+		i++;
+	}
+	if (tenths == 0)
+		snprintf(buf, cap, "%llu %ciB", whole, units[i]);
+	else
+		snprintf(buf, cap, "%llu.%llu %ciB", whole, tenths, units[i]);
+	return buf;
+}

@@ -1,0 +1,155 @@
+/* sample.c - types, fields and schemas: what is known of a sample before it is read
+ *
+ * No state: any thread may call, on structures that are its own or only read. */
+#include "format/sample.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *
+leat_dtype_name(enum leat_dtype dtype)
+{
+	switch (dtype) {
+	case LEAT_U8:
+		return "uint8";
+	case LEAT_I32:
+		return "int32";
+	case LEAT_I64:
+		return "int64";
+	case LEAT_F16:
+		return "float16";
+	case LEAT_BF16:
+		return "bfloat16";
+	case LEAT_F32:
+		return "float32";
+	case LEAT_F64:
+		return "float64";
+	}
+	return "unknown";
+}
+
+size_t
+leat_dtype_size(enum leat_dtype dtype)
+{
+	switch (dtype) {
+	case LEAT_U8:
+		return 1;
+	case LEAT_F16:
+	case LEAT_BF16:
+		return 2;
+	case LEAT_I32:
+	case LEAT_F32:
+		return 4;
+	case LEAT_I64:
+	case LEAT_F64:
+		return 8;
+	}
+	return 0;
+}
+
+int
+leat_schema_find(const struct leat_schema *schema, const char *name)
+{
+	for (int i = 0; i < schema->count; i++)
+		if (strcmp(schema->field[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+struct leat_field *
+leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dtype)
+{
+	size_t len = strnlen(name, LEAT_MAX_NAME + 1);
+	struct leat_field *field;
+
+	if (len == 0 || len > LEAT_MAX_NAME || schema->count >= LEAT_MAX_FIELDS || leat_schema_find(schema, name) >= 0)
+		return NULL;
+	schema->layout[schema->count] = LEAT_LAYOUT_NONE;
+	field = &schema->field[schema->count++];
+	memset(field, 0, sizeof(*field));
+	memcpy(field->name, name, len);
+	field->dtype = dtype;
+	return field;
+}
+
+void
+leat_schema_remove(struct leat_schema *schema, int i)
+{
+	size_t behind;
+
+	if (i < 0 || i >= schema->count)
+		return;
+	behind = (size_t)(--schema->count - i);
+	memmove(&schema->field[i], &schema->field[i + 1], behind * sizeof(schema->field[0]));
+	memmove(&schema->layout[i], &schema->layout[i + 1], behind * sizeof(schema->layout[0]));
+}
+
+bool
+leat_field_is_static(const struct leat_field *field)
+{
+	for (int i = 0; i < field->ndim; i++)
+		if (field->shape[i] < 0)
+			return false;
+	return true;
+}
+
+/* The product of the dimensions; -1 when one is unknown or the product exceeds int64. */
+static int64_t
+count_elements(const int64_t *shape, int ndim)
+{
+	int64_t count = 1;
+	bool empty = false;
+
+	for (int i = 0; i < ndim; i++) {
+		if (shape[i] < 0)
+			return -1;
+		if (shape[i] == 0)
+			empty = true;
+	}
+	for (int i = 0; i < ndim && !empty; i++)
+		if (__builtin_mul_overflow(count, shape[i], &count))
+			return -1;
+	return empty ? 0 : count;
+}
+
+int64_t
+leat_field_elements(const struct leat_field *field)
+{
+	return count_elements(field->shape, field->ndim);
+}
+
+char *
+leat_field_format(const struct leat_field *field, char *buf, size_t cap)
+{
+	char shape[128] = ""; /* LEAT_MAX_DIMS numbers of 20 characters fit */
+	size_t len = 0;
+
+	for (int i = 0; i < field->ndim && i < LEAT_MAX_DIMS; i++) {
+		const char *comma = i == 0 ? "" : ", ";
+		int added = field->shape[i] < 0
+				    ? snprintf(shape + len, sizeof(shape) - len, "%s?", comma)
+				    : snprintf(shape + len, sizeof(shape) - len, "%s%" PRId64, comma, field->shape[i]);
+
+		len += (size_t)added;
+	}
+	snprintf(buf, cap, len == 0 ? "%s" : "%s[%s]", leat_dtype_name(field->dtype), shape);
+	return buf;
+}
+
+int64_t
+leat_datum_elements(const struct leat_datum *datum)
+{
+	return count_elements(datum->shape, datum->ndim);
+}
+
+size_t
+leat_datum_bytes(const struct leat_datum *datum)
+{
+	int64_t elements = leat_datum_elements(datum);
+	size_t bytes;
+
+	if (elements < 0 || __builtin_mul_overflow((size_t)elements, leat_dtype_size(datum->dtype), &bytes))
+		return SIZE_MAX;
+	return bytes;
+}
