@@ -1,0 +1,347 @@
+/* limits.c - how many CPUs and how much RAM this process may use
+ *
+ * The machine's numbers are wrong inside a container: what counts is the
+ * smallest limit of the control groups from the process' own up to the root of
+ * the hierarchy that is mounted here, in version 1 and in version 2, which may be
+ * mounted side by side. A file that is missing or makes no sense sets no limit.
+ *
+ * Everything is read anew at each call; any thread may call. */
+#include <limits.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+
+#define NO_LIMIT UINT64_MAX
+
+/* How one resource is limited. Each function reads the limit that the group at `folder` sets. */
+struct resource {
+	const char *controller; /* of version 1 */
+	uint64_t (*version1)(const char *folder);
+	uint64_t (*version2)(const char *folder);
+};
+
+struct mount {
+	char *root;    /* the group that is mounted */
+	char *point;   /* where */
+	char *type;    /* "cgroup", "cgroup2", or of no interest */
+	char *options; /* of the file system: "rw,cpu,cpuacct" */
+};
+
+/* The first line of folder/name without its newline; false when there is none. */
+static bool
+read_line(const char *folder, const char *name, char *line, int cap)
+{
+	char path[PATH_MAX];
+	FILE *file;
+	bool ok;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
+		return false;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return false;
+	ok = fgets(line, cap, file) != NULL;
+	fclose(file);
+	if (ok)
+		line[strcspn(line, "\n")] = '\0';
+	return ok;
+}
+
+/* The number that *text begins with, and *text behind it; false for "max" and "-1", which mean no limit. */
+static bool
+take_number(char **text, uint64_t *number)
+{
+	char *begin = *text + strspn(*text, " ");
+
+	if (*begin < '0' || *begin > '9')
+		return false;
+	*number = strtoull(begin, text, 10);
+	return true;
+}
+
+static uint64_t
+cpus_of(char *quota_text, char *period_text)
+{
+	uint64_t quota, period;
+
+	if (!take_number(&quota_text, &quota) || !take_number(&period_text, &period) || period == 0)
+		return NO_LIMIT;
+	return quota / period + (quota % period != 0);
+}
+
+static uint64_t
+cpus_version1(const char *folder)
+{
+	char quota[64], period[64];
+
+	if (!read_line(folder, "cpu.cfs_quota_us", quota, sizeof(quota)) ||
+	    !read_line(folder, "cpu.cfs_period_us", period, sizeof(period)))
+		return NO_LIMIT;
+	return cpus_of(quota, period);
+}
+
+/* cpu.max is "QUOTA PERIOD". */
+static uint64_t
+cpus_version2(const char *folder)
+{
+	char line[64];
+
+	if (!read_line(folder, "cpu.max", line, sizeof(line)))
+		return NO_LIMIT;
+	return cpus_of(line, line + strcspn(line, " "));
+}
+
+static uint64_t
+bytes_in(const char *folder, const char *name)
+{
+	char line[64], *text = line;
+	uint64_t bytes;
+
+	return read_line(folder, name, line, sizeof(line)) && take_number(&text, &bytes) ? bytes : NO_LIMIT;
+}
+
+static uint64_t
+ram_version1(const char *folder)
+{
+	return bytes_in(folder, "memory.limit_in_bytes");
+}
+
+static uint64_t
+ram_version2(const char *folder)
+{
+	return bytes_in(folder, "memory.max");
+}
+
+static const struct resource cpu_resource = {"cpu", cpus_version1, cpus_version2};
+static const struct resource ram_resource = {"memory", ram_version1, ram_version2};
+
+/* Whether the comma-separated `list` has `word`. */
+static bool
+list_has(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (;;) {
+		size_t item = strcspn(list, ",");
+
+		if (item == len && memcmp(list, word, len) == 0)
+			return true;
+		if (list[item] == '\0')
+			return false;
+		list += item + 1;
+	}
+}
+
+/* mountinfo writes blanks and backslashes as octal numbers: \040. */
+static void
+undo_octal(char *text)
+{
+	char *to = text;
+
+	for (; *text != '\0'; text++) {
+		if (text[0] == '\\' && text[1] >= '0' && text[1] <= '3' && text[2] >= '0' && text[2] <= '7' &&
+		    text[3] >= '0' && text[3] <= '7') {
+			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 | (text[3] - '0'));
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+/* Cuts a line of mountinfo into its parts (proc(5)): id, parent, device, root, point, options, any number
+ * of tags, "-", type, source, options. */
+static bool
+parse_mount(char *line, struct mount *mount)
+{
+	char *save = NULL, *word = strtok_r(line, " \n", &save);
+
+	memset(mount, 0, sizeof(*mount));
+	for (int i = 0; word != NULL && strcmp(word, "-") != 0; i++) {
+		if (i == 3)
+			mount->root = word;
+		else if (i == 4)
+			mount->point = word;
+		word = strtok_r(NULL, " \n", &save);
+	}
+	if (word == NULL || mount->point == NULL)
+		return false;
+	mount->type = strtok_r(NULL, " \n", &save);
+	if (strtok_r(NULL, " \n", &save) == NULL)
+		return false;
+	mount->options = strtok_r(NULL, " \n", &save);
+	if (mount->options == NULL)
+		return false;
+	undo_octal(mount->root);
+	undo_octal(mount->point);
+	return true;
+}
+
+/* The process' group in the hierarchy of `controller`, or in that of version 2 when it is "".
+ * A line of proc/self/cgroup is "4:cpu,cpuacct:/path" or, for version 2, "0::/path". */
+static bool
+own_group(const char *root, const char *controller, char *group, size_t cap)
+{
+	char path[PATH_MAX], *line = NULL;
+	size_t line_cap = 0;
+	bool found = false;
+	FILE *file;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= sizeof(path))
+		return false;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return false;
+	while (!found && getline(&line, &line_cap, file) > 0) {
+		char *list = strchr(line, ':'), *name = list == NULL ? NULL : strchr(list + 1, ':');
+
+		if (name == NULL)
+			continue;
+		*name++ = '\0';
+		name[strcspn(name, "\n")] = '\0';
+		found = list_has(list + 1, controller) && (size_t)snprintf(group, cap, "%s", name) < cap;
+	}
+	free(line);
+	fclose(file);
+	return found;
+}
+
+/* `group` as seen from the mounted one: "/a/b" below "/a" is "/b". One that is not below it, as
+ * in a container that shares its host's proc, cannot be seen at all: then the mounted one counts. */
+static const char *
+below(const char *group, const char *mounted)
+{
+	size_t len = strcmp(mounted, "/") == 0 ? 0 : strlen(mounted);
+
+	if (strncmp(group, mounted, len) != 0 || (group[len] != '/' && group[len] != '\0') ||
+	    strncmp(group, "/..", 3) == 0)
+		return "";
+	return group + len;
+}
+
+/* The smallest limit from the group at `folder` up to the first `top` characters of it. */
+static uint64_t
+walk_up(char *folder, size_t top, uint64_t (*limit_of)(const char *folder))
+{
+	uint64_t least = NO_LIMIT;
+
+	for (;;) {
+		uint64_t limit = limit_of(folder);
+		char *slash = strrchr(folder, '/');
+
+		if (limit < least)
+			least = limit;
+		if (slash == NULL || slash < folder + top)
+			return least;
+		*slash = '\0';
+	}
+}
+
+static uint64_t
+limit_of_mount(const char *root, const struct mount *mount, const struct resource *resource)
+{
+	char folder[PATH_MAX], group[PATH_MAX];
+	bool second = strcmp(mount->type, "cgroup2") == 0;
+	size_t top;
+
+	if (!second && (strcmp(mount->type, "cgroup") != 0 || !list_has(mount->options, resource->controller)))
+		return NO_LIMIT;
+	if (!own_group(root, second ? "" : resource->controller, group, sizeof(group)))
+		return NO_LIMIT;
+	top = strlen(root) + strlen(mount->point);
+	if ((size_t)snprintf(folder, sizeof(folder), "%s%s%s", root, mount->point, below(group, mount->root)) >=
+	    sizeof(folder))
+		return NO_LIMIT;
+	return walk_up(folder, top, second ? resource->version2 : resource->version1);
+}
+
+static uint64_t
+group_limit(const char *root, const struct resource *resource)
+{
+	char path[PATH_MAX], *line = NULL;
+	uint64_t least = NO_LIMIT;
+	struct mount mount;
+	size_t cap = 0;
+	FILE *file;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root) >= sizeof(path))
+		return NO_LIMIT;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return NO_LIMIT;
+	while (getline(&line, &cap, file) > 0) {
+		if (parse_mount(line, &mount)) {
+			uint64_t limit = limit_of_mount(root, &mount, resource);
+
+			if (limit < least)
+				least = limit;
+		}
+	}
+	free(line);
+	fclose(file);
+	return least;
+}
+
+static uint64_t
+affinity(void)
+{
+	unsigned long mask[65536 / CHAR_BIT / sizeof(unsigned long)]; /* a cpu_set_t ends at 1024 CPUs */
+	long online;
+
+	memset(mask, 0, sizeof(mask));
+	if (sched_getaffinity(0, sizeof(mask), (cpu_set_t *)mask) == 0)
+		return (uint64_t)CPU_COUNT_S(sizeof(mask), (cpu_set_t *)mask);
+	online = sysconf(_SC_NPROCESSORS_ONLN);
+	return online < 1 ? 1 : (uint64_t)online;
+}
+
+unsigned
+leat_cpus(const char *root)
+{
+	uint64_t cpus = affinity(), quota = group_limit(root, &cpu_resource);
+
+	if (quota < cpus)
+		cpus = quota;
+	return cpus < 1 ? 1 : (unsigned)cpus;
+}
+
+/* "MemTotal:   24682416 kB" of proc/meminfo, in bytes; 0 when it cannot be read. */
+static uint64_t
+machine_ram(const char *root)
+{
+	char path[PATH_MAX], line[128];
+	uint64_t kib = 0;
+	FILE *file;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/meminfo", root) >= sizeof(path))
+		return 0;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return 0;
+	while (kib == 0 && fgets(line, sizeof(line), file) != NULL) {
+		char *text = line + strlen("MemTotal:");
+
+		if (strncmp(line, "MemTotal:", strlen("MemTotal:")) != 0 || !take_number(&text, &kib))
+			kib = 0;
+	}
+	fclose(file);
+	return kib > UINT64_MAX / 1024 ? 0 : kib * 1024;
+}
+
+size_t
+leat_ram(const char *root)
+{
+	uint64_t ram = machine_ram(root), limit = group_limit(root, &ram_resource);
+
+	if (ram == 0)
+		ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (limit < ram)
+		ram = limit;
+	return ram > SIZE_MAX ? SIZE_MAX : (size_t)ram;
+}
