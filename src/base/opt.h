@@ -25,10 +25,10 @@
 
 enum leat_opt_type {
 	LEAT_OPT_NONE,    /* end of table */
-	LEAT_OPT_INT,     /* int64_t */
+	LEAT_OPT_INT,     /* int64_t; 10k and 2M are 10000 and 2000000 */
 	LEAT_OPT_FLOAT,   /* float; `1/255` is computed in double and rounded once */
 	LEAT_OPT_BOOL,    /* bool: true, false */
-	LEAT_OPT_STRING,  /* const char *; a word or a string */
+	LEAT_OPT_STRING,  /* const char *, never NULL; a word or a string */
 	LEAT_OPT_ENUM,    /* int: index into `choices` */
 	LEAT_OPT_SIZE,    /* int64_t bytes: 4MiB, 512KB, 100 */
 	LEAT_OPT_ANGLE,   /* float radians; the unit, deg or rad, must be written */
@@ -36,7 +36,7 @@ enum leat_opt_type {
 	LEAT_OPT_STRINGS, /* struct leat_strings */
 };
 
-enum { LEAT_MAX_LIST = 16 };
+enum { LEAT_MAX_LIST = 16, LEAT_MAX_OPTS = 64 };
 
 struct leat_floats {
 	int count;
@@ -57,8 +57,9 @@ struct leat_opt {
 	const char *name;
 	enum leat_opt_type type;
 	size_t offset;       /* in the params struct */
-	const char *def;     /* the default as spec text: "0.1", "bilinear", "[0, 0]", "" for no string; NULL: required */
-	double min, max;     /* numbers, and each number of a list */
+	const char *def;     /* the default as spec text: "0.1", "bilinear", "[0, 0]"; STRING: the string itself,
+	                      * without quotes; NULL: required */
+	double min, max;     /* of a number, and of each number of a list; -INFINITY and INFINITY: none */
 	const char *choices; /* ENUM: "bilinear|nearest" */
 	const char *doc;
 	int flags;
@@ -84,21 +85,46 @@ struct leat_opt {
 #define LEAT_OPT_END                                                                                                   \
 	{ NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0 }
 
-/* Fills `params` from a call's arguments: defaults first, then what is given. `text` is the spec, for
- * the caret; strings are borrowed from it, lists are taken from `mem` and freed by leat_opts_free.
- * Arguments of unknown name are an error that names the nearest option. */
+/* Fills `params` from a call's arguments: what is given, and defaults for the rest. `text` is the spec,
+ * for the caret; strings are borrowed from it, lists are taken from `mem` and freed by leat_opts_free.
+ * Arguments of unknown name are an error that names the nearest option. After a failure there is
+ * nothing to free. `opts` may be NULL: no options. */
 struct leat_mem;
 enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text,
                                struct leat_mem *mem, struct leat_err *err);
 void leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem);
 
+/* The pieces of leat_opts_set, for those whose arguments do not come as a call: clear all options (so
+ * that leat_opts_free may be called), set one to a value, set one to its default. `whose` is the op's
+ * name, for the error; NULL: none. */
+void leat_opts_clear(const struct leat_opt *opts, void *params);
+enum leat_status leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *value, const char *text,
+                              const char *whose, struct leat_mem *mem, struct leat_err *err);
+enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
+                                      struct leat_err *err);
+const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name);    /* NULL: none */
+const char *leat_opt_nearest(const struct leat_opt *opts, const char *name); /* NULL: none near enough */
+
+/* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1"; the choice `i`
+ * of "one|two|three": not terminated, NULL behind the last. */
+const char *leat_opt_type_name(enum leat_opt_type type); /* "int" */
+bool leat_opt_is_number(const struct leat_opt *opt);     /* or a list of numbers: has a range */
+void leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap);
+const char *leat_opt_choice(const char *choices, int i, size_t *len);
+
+/* Numbers as a spec (and JSON) reads them: the fewest digits, from 6 on, that read back as the same
+ * value, in any locale. Both return buf; 32 bytes are enough. */
+char *leat_format_float(char *buf, size_t cap, float x);
+char *leat_format_number(char *buf, size_t cap, double x);
+
 /* Adds "name=value, name=value" with every option's value, locations left out unless asked for. */
 void leat_opts_print(const struct leat_opt *opts, const void *params, bool locations, struct leat_str *out);
 
-/* Adds the table as JSON: [{"name":..., "type":..., "default":..., "min":..., "max":..., "choices":[...], "doc":...}] */
+/* Adds the table as JSON: [{"name":..., "type":..., "default":..., "min":..., "max":..., "choices":[...], "doc":...,
+ * "positional":..., "location":...}]. A default is the table's text, or null: required. */
 void leat_opts_json(const struct leat_opt *opts, struct leat_str *out);
 
-/* An error at offset `at` of `text`, `len` long: the sentence, the line of the spec and a caret line below it. */
+/* LEAT_SPEC at offset `at` of `text`, `len` long: the sentence, the line of the spec and a caret line below it. */
 enum leat_status leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
         __attribute__((format(printf, 5, 6)));
 

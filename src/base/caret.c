@@ -1,0 +1,122 @@
+/* caret.c - errors that point at a place in a text
+ *
+ *	option 'height' of 'resize' must be between 1 and 65500, not 0
+ *	folder('cells') | decode | resize(0, 100)
+ *	                                  ^
+ *
+ * The text is hostile: only the line concerned is shown, at most WINDOW columns of
+ * it, and what a terminal could misread (control characters, bytes that are no
+ * UTF-8) becomes '?'. One character counts as one column. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "base/utf8.h"
+
+enum { WINDOW = 100, SENTENCE = 500 }; /* columns, bytes: together they fit a leat_err */
+
+/* The character at s, safe to show: its bytes go to out, their number is returned and *len is how far to go on. */
+static size_t
+show(const char *s, size_t *len, char *out)
+{
+	unsigned char c = (unsigned char)*s;
+
+	*len = leat_utf8_length(s);
+	if (*len == 0 || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0)) {
+		*len += *len == 0;
+		*out = c == '\t' ? ' ' : '?';
+		return 1;
+	}
+	memcpy(out, s, *len);
+	return *len;
+}
+
+static size_t
+columns(const char *from, const char *to)
+{
+	size_t n = 0, len;
+	char shown[4];
+
+	for (; from < to; from += len, n++)
+		show(from, &len, shown);
+	return n;
+}
+
+struct line {
+	const char *start, *end;
+	size_t mark, marks; /* columns */
+};
+
+static struct line
+find_line(const char *text, size_t at, size_t len)
+{
+	struct line line = {.start = text + at, .end = text + at};
+	const char *stop;
+
+	while (line.start > text && line.start[-1] != '\n')
+		line.start--;
+	line.end += strcspn(line.end, "\n");
+	if (line.end > line.start && line.end[-1] == '\r' && line.end > text + at)
+		line.end--;
+	stop = (size_t)(line.end - (text + at)) < len ? line.end : text + at + len;
+	line.mark = columns(line.start, text + at);
+	line.marks = columns(text + at, stop);
+	if (!line.marks)
+		line.marks = 1;
+	return line;
+}
+
+/* Adds the part of the line around the mark, and the mark. */
+static size_t
+draw(const struct line *line, char *out)
+{
+	size_t total = columns(line->start, line->end), from = 0, to = total, column = 0, n = 0, len;
+	size_t marks = line->marks;
+
+	if (total > WINDOW) {
+		from = line->mark > WINDOW / 2 ? line->mark - WINDOW / 2 : 0;
+		if (from > total - WINDOW)
+			from = total - WINDOW;
+		to = from + WINDOW;
+	}
+	for (const char *s = line->start; s < line->end && column < to; s += len, column++) {
+		bool cut = (from > 0 && column < from + 3) || (to < total && column + 3 >= to);
+		char shown[4];
+		size_t bytes = show(s, &len, shown);
+
+		if (column < from)
+			continue;
+		memcpy(out + n, cut ? "." : shown, cut ? 1 : bytes);
+		n += cut ? 1 : bytes;
+	}
+	if (line->mark < to && marks > to - line->mark)
+		marks = to - line->mark;
+	out[n++] = '\n';
+	memset(out + n, ' ', line->mark - from);
+	n += line->mark - from;
+	memset(out + n, '^', marks);
+	return n + marks;
+}
+
+enum leat_status
+leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
+{
+	char raw[SENTENCE], out[sizeof(err->text)];
+	size_t n = 0, used;
+	struct line line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	va_end(ap);
+	for (const char *s = raw; *s; s += used)
+		n += show(s, &used, out + n);
+	if (text) {
+		out[n++] = '\n';
+		line = find_line(text, at, len);
+		n += draw(&line, out + n);
+	}
+	out[n] = '\0';
+	return leat_fail(err, LEAT_SPEC, "%s", out);
+}

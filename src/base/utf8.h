@@ -1,0 +1,24 @@
+/* utf8.h - which bytes are a character */
+#ifndef LEAT_BASE_UTF8_H
+#define LEAT_BASE_UTF8_H
+
+#include <stddef.h>
+
+/* The bytes of the character that begins at `s`, a text that ends with NUL: 1 to 4 (1 for NUL itself),
+ * or 0 when it is not UTF-8 (overlong forms, surrogates and values past U+10FFFF are not). */
+static inline size_t
+leat_utf8_length(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t n = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : u[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+	if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
+	    (u[0] == 0xf4 && u[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+#endif
