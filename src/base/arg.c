@@ -27,28 +27,25 @@ struct block {
 	alignas(16) unsigned char bytes[];
 };
 
-static void *
-take(struct leat_parse *p, size_t size)
+static enum leat_status
+take(struct leat_parse *p, size_t size, void **memory)
 {
 	struct block *b = p->blocks;
-	void *memory;
 
 	size = (size + 15) & ~(size_t)15;
 	if (!b || b->size - b->used < size) {
 		size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;
 
 		b = leat_alloc(p->mem, sizeof(*b) + room);
-		if (!b) {
-			leat_fail_mem(p->err, p->mem, sizeof(*b) + room, "a parsed spec");
-			return NULL;
-		}
+		if (!b)
+			return leat_fail_mem(p->err, p->mem, sizeof(*b) + room, "a parsed spec");
 		b->size = room;
 		b->next = p->blocks;
 		p->blocks = b;
 	}
-	memory = b->bytes + b->used;
+	*memory = b->bytes + b->used;
 	b->used += size;
-	return memory;
+	return LEAT_OK;
 }
 
 void
@@ -66,13 +63,14 @@ enum leat_status
 leat_parse_grow(struct leat_parse *p, void **array, size_t *cap, size_t count, size_t size)
 {
 	size_t wanted = *cap ? 2 * *cap : 4;
+	enum leat_status status;
 	void *bigger;
 
 	if (count < *cap)
 		return LEAT_OK;
-	bigger = take(p, wanted * size);
-	if (!bigger)
-		return LEAT_NOMEM;
+	status = take(p, wanted * size, &bigger);
+	if (status != LEAT_OK)
+		return status;
 	if (count)
 		memcpy(bigger, *array, count * size);
 	*array = bigger;
@@ -80,16 +78,17 @@ leat_parse_grow(struct leat_parse *p, void **array, size_t *cap, size_t count, s
 	return LEAT_OK;
 }
 
-const char *
-leat_parse_keep(struct leat_parse *p, const char *bytes, size_t len)
+enum leat_status
+leat_parse_keep(struct leat_parse *p, const char *bytes, size_t len, const char **copy)
 {
-	char *copy = take(p, len + 1);
+	void *memory;
+	enum leat_status status = take(p, len + 1, &memory);
 
-	if (copy) {
-		memcpy(copy, bytes, len);
-		copy[len] = '\0';
+	if (status == LEAT_OK) {
+		*copy = memcpy(memory, bytes, len);
+		((char *)memory)[len] = '\0';
 	}
-	return copy;
+	return status;
 }
 
 /* ---- characters ---- */
@@ -214,15 +213,12 @@ parse_word(struct leat_parse *p, const char *what, const char **word, size_t *at
 		return leat_parse_expected(p, what);
 	while (is_word(s[n]))
 		n++;
-	*word = leat_parse_keep(p, s, n);
-	if (!*word)
-		return LEAT_NOMEM;
 	if (at)
 		*at = p->pos;
 	if (len)
 		*len = n;
 	advance(p, n);
-	return LEAT_OK;
+	return leat_parse_keep(p, s, n, word);
 }
 
 /* Digits with point and exponent at s; 0 when there is no number. */
@@ -321,12 +317,10 @@ parse_number(struct leat_parse *p, struct leat_arg *v)
 	while (is_letter(p->text[p->pos + letters]))
 		letters++;
 	if (letters) {
-		v->unit = leat_parse_keep(p, p->text + p->pos, letters);
-		if (!v->unit)
-			return LEAT_NOMEM;
+		status = leat_parse_keep(p, p->text + p->pos, letters, &v->unit);
 		advance(p, letters);
 	}
-	return LEAT_OK;
+	return status;
 }
 
 /* One escape at s, which begins behind the backslash: its length, or 0 when there is none such. */
@@ -365,11 +359,15 @@ parse_string(struct leat_parse *p, struct leat_arg *v)
 	const char *s = p->text + p->pos;
 	const char stop[] = {*s, '\\', '\n', '\0'};
 	size_t len = 1 + strcspn(s + 1, "\n");
-	char *out = take(p, len); /* the text of a string is never longer than how it is written */
 	size_t n = 0, i = 1, plain;
+	enum leat_status status;
+	void *memory;
+	char *out;
 
-	if (!out)
-		return LEAT_NOMEM;
+	status = take(p, len, &memory); /* a string is never longer than how it is written */
+	if (status != LEAT_OK)
+		return status;
+	out = memory;
 	v->type = LEAT_ARG_STRING;
 	v->text = out;
 	for (;; i += plain) {
@@ -442,6 +440,7 @@ parse_arg(struct leat_parse *p, struct leat_arg *arg)
 {
 	const char *s = p->text + p->pos;
 	size_t n = 0, after;
+	enum leat_status status;
 
 	if (is_letter(*s) || *s == '_') {
 		while (is_word(s[n]))
@@ -449,9 +448,9 @@ parse_arg(struct leat_parse *p, struct leat_arg *arg)
 		after = n + strspn(s + n, " \t\r\n");
 		if (s[after] == '=') {
 			arg->name_at = p->pos;
-			arg->name = leat_parse_keep(p, s, n);
-			if (!arg->name)
-				return LEAT_NOMEM;
+			status = leat_parse_keep(p, s, n, &arg->name);
+			if (status != LEAT_OK)
+				return status;
 			advance(p, after + 1);
 		}
 	}

@@ -72,8 +72,8 @@ bool leat_parse_accept(struct leat_parse *parse, char token); /* goes past it wh
 bool leat_parse_at_end(const struct leat_parse *parse);
 /* An error at the next token: "expected WHAT". */
 enum leat_status leat_parse_expected(struct leat_parse *parse, const char *what);
-/* A copy in the blocks, NUL-terminated; NULL: no memory, the error is filled. */
-const char *leat_parse_keep(struct leat_parse *parse, const char *bytes, size_t len);
+/* A copy in the blocks, NUL-terminated. */
+enum leat_status leat_parse_keep(struct leat_parse *parse, const char *bytes, size_t len, const char **copy);
 /* Room for one more item: `array` of `count` items moves when it is full. */
 enum leat_status leat_parse_grow(struct leat_parse *parse, void **array, size_t *cap, size_t count, size_t size);
 

@@ -8,7 +8,6 @@
  * it, and what a terminal could misread (control characters, bytes that are no
  * UTF-8) becomes '?'. One character counts as one column. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/opt.h"
@@ -108,7 +107,7 @@ leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, cons
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(raw, sizeof(raw), fmt, ap);
+	leat_vformat(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
 	for (const char *s = raw; *s; s += used)
 		n += show(s, &used, out + n);

@@ -61,7 +61,7 @@ refuse(const struct setting *s, const struct leat_arg *value, const char *fmt, .
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(rest, sizeof(rest), fmt, ap);
+	leat_vformat(rest, sizeof(rest), fmt, ap);
 	va_end(ap);
 	if (!s->whose)
 		return leat_fail_at(s->err, s->text, value->at, value->len, "option '%s' %s", s->opt->name, rest);
@@ -191,8 +191,10 @@ whole_of(const struct setting *s, const struct leat_arg *value, int64_t *out)
 	if (value->integer && !__builtin_mul_overflow(value->whole, (int64_t)factor, out))
 		return LEAT_OK;
 	x = s->opt->type == LEAT_OPT_SIZE ? rint(x) : x;
-	if (x != rint(x) || fabs(x) >= 0x1p63)
+	if (x != rint(x))
 		return refuse_value(s, value, "a whole number");
+	if (fabs(x) >= 0x1p63)
+		return refuse_value(s, value, "a whole number below 2^63");
 	*out = (int64_t)x;
 	return LEAT_OK;
 }

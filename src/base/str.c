@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 void
 leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max)
@@ -94,49 +95,22 @@ void
 leat_str_add_quoted(struct leat_str *str, const char *text)
 {
 	leat_str_add(str, "'");
-	for (; *text != '\0'; text++) {
+	for (size_t len; *text != '\0'; text += len == 0 ? 1 : len) {
 		unsigned char c = (unsigned char)*text;
 
+		len = leat_utf8_length(text);
 		if (c == '\\' || c == '\'')
 			leat_str_addf(str, "\\%c", c);
 		else if (c == '\n')
 			leat_str_add(str, "\\n");
 		else if (c == '\t')
 			leat_str_add(str, "\\t");
-		else if (c < 0x20 || c == 0x7f)
+		else if (c < 0x20 || c == 0x7f || len == 0)
 			leat_str_addf(str, "\\x%02x", c);
 		else
-			leat_str_addn(str, text, 1);
+			leat_str_addn(str, text, len);
 	}
 	leat_str_add(str, "'");
-}
-
-/* Length of the well-formed UTF-8 character that `s` begins with; 0: none (Unicode 15, table 3-7). */
-static size_t
-utf8_length(const unsigned char *s)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t len;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (s[0] == 0xe0)
-		low = 0xa0; /* no overlong forms */
-	else if (s[0] == 0xed)
-		high = 0x9f; /* no surrogates */
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f; /* nothing above U+10FFFF */
-	if (s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return len;
 }
 
 static void
@@ -158,7 +132,7 @@ leat_str_add_json(struct leat_str *str, const char *text)
 {
 	leat_str_add(str, "\"");
 	while (*text != '\0') {
-		size_t len = utf8_length((const unsigned char *)text);
+		size_t len = leat_utf8_length(text);
 
 		if (len == 1)
 			add_json_ascii(str, *text);

@@ -40,10 +40,8 @@ leat_spec_parse(struct leat_spec *spec, const char *text, struct leat_mem *mem, 
 	status = leat_parse_begin(&p, text, mem, err);
 	if (status == LEAT_OK)
 		status = parse_calls(spec, &p);
-	if (status == LEAT_OK) {
-		spec->text = leat_parse_keep(&p, text, strlen(text));
-		status = spec->text ? LEAT_OK : LEAT_NOMEM;
-	}
+	if (status == LEAT_OK)
+		status = leat_parse_keep(&p, text, strlen(text), &spec->text);
 	spec->blocks = p.blocks;
 	if (status != LEAT_OK)
 		leat_spec_free(spec);
