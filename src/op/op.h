@@ -60,9 +60,12 @@ struct leat_at {
 	uint64_t pass, pos;
 };
 
-/* What a plan op can know of its input. */
+/* No pass has more positions than this, so that sums of two sizes never overflow. */
+#define LEAT_MAX_POSITIONS ((uint64_t)1 << 62)
+
+/* What a plan op can know of its input. `seed` may change between two calls of plan_map. */
 struct leat_plan_in {
-	uint64_t size;          /* positions of one pass */
+	uint64_t size;          /* positions of one pass, at least 1 */
 	uint64_t seed, stream;  /* for its random numbers */
 	const uint64_t *first;  /* directly on a source: file i holds positions [first[i], first[i + 1]); else NULL */
 	size_t files;
@@ -99,8 +102,10 @@ struct leat_op {
 	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
 	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err);
 
-	/* PLAN ops. open gives the size of its output and optionally a state (with what memory it needs
-	 * from in->mem); map turns an output place into an input place. */
+	/* PLAN ops. open gives the size of its output (0: nothing is left, which the plan refuses) and
+	 * optionally a state (with what memory it needs from in->mem); map (NULL: every place stays as
+	 * it is) turns an output place into an input place. The state is only a cache: map is a pure
+	 * function of params, `in` and the place, so a cache remembers which seed and pass it belongs to. */
 	enum leat_status (*plan_open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
 	                              struct leat_err *err);
 	void (*plan_map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);

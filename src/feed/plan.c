@@ -1,0 +1,103 @@
+/* plan.c - a chain of plan ops, asked from its end to the source
+ *
+ * Each op turns a place (pass, position) in its output into one in its input. The
+ * epoch is the pass that the chain begins with; repeat is the only op to change it. */
+#include <inttypes.h>
+
+#include "feed/plan.h"
+
+void
+leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, size_t files, uint64_t seed,
+	       struct leat_mem *mem)
+{
+	*plan = (struct leat_plan){
+		.size = count,
+		.seed = seed,
+		.mem = mem,
+		.files = files,
+		.first = first,
+	};
+}
+
+/* What an op's plan_open needs of what is there before it. */
+static enum leat_status
+check_input(const struct leat_plan *plan, const struct leat_op *op, struct leat_err *err)
+{
+	if (plan->ops == LEAT_MAX_PLAN_OPS)
+		return leat_fail(err, LEAT_SPEC, "%s is one too many: a spec has at most %d ops that change the order",
+				 op->name, LEAT_MAX_PLAN_OPS);
+	if (plan->size == 0)
+		return leat_fail(err, LEAT_DATA, "the source has no samples, %s nothing to work on", op->name);
+	if (plan->size > LEAT_MAX_POSITIONS)
+		return leat_fail(err, LEAT_DATA,
+				 "the source has %" PRIu64 " samples, more than an epoch can hold (2^62)", plan->size);
+	return LEAT_OK;
+}
+
+static void
+close_step(const struct leat_plan_step *step)
+{
+	if (step->op->plan_close)
+		step->op->plan_close(step->state, step->in.mem);
+}
+
+enum leat_status
+leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *params, uint64_t stream,
+	      struct leat_err *err)
+{
+	struct leat_plan_step *step = &plan->op[plan->ops];
+	enum leat_status status = check_input(plan, op, err);
+	uint64_t size = 0;
+
+	if (status != LEAT_OK)
+		return status;
+	*step = (struct leat_plan_step){
+		.op = op,
+		.params = params,
+		.in = {.size = plan->size, .seed = plan->seed, .stream = stream, .mem = plan->mem},
+	};
+	if (plan->ops == 0) {
+		step->in.first = plan->first;
+		step->in.files = plan->files;
+	}
+	status = op->plan_open(params, &step->in, &size, &step->state, err);
+	if (status != LEAT_OK)
+		return status;
+	if (size == 0) {
+		close_step(step);
+		return leat_fail(err, LEAT_SPEC, "%s leaves nothing of the %" PRIu64 " sample%s that come to it",
+				 op->name, plan->size, plan->size == 1 ? "" : "s");
+	}
+	plan->size = size;
+	plan->ops++;
+	return LEAT_OK;
+}
+
+void
+leat_plan_free(struct leat_plan *plan)
+{
+	while (plan->ops > 0)
+		close_step(&plan->op[--plan->ops]);
+}
+
+void
+leat_plan_reseed(struct leat_plan *plan, uint64_t seed)
+{
+	plan->seed = seed;
+	for (int i = 0; i < plan->ops; i++)
+		plan->op[i].in.seed = seed;
+}
+
+uint64_t
+leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position)
+{
+	struct leat_at at = {.pass = epoch, .pos = position};
+
+	for (int i = plan->ops; i-- > 0;) {
+		struct leat_plan_step *step = &plan->op[i];
+
+		if (step->op->plan_map)
+			step->op->plan_map(step->params, &step->in, step->state, &at);
+	}
+	return at.pos;
+}

@@ -1,0 +1,43 @@
+/* batch.c - the table of `batch`, which ends the sample chain; the engine reads its params */
+#include <inttypes.h>
+
+#include "op/batch.h"
+#include "op/op.h"
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct leat_batch_params, size, "0", 0, 1e9, "samples of a batch, over all ranks"),
+	LEAT_OPT_(struct leat_batch_params, per_rank, LEAT_OPT_INT, "0", 0, 1e9, NULL,
+		  "samples of each rank's part, instead of size", LEAT_OPT_NAMED),
+	LEAT_OPT_(struct leat_batch_params, tail, LEAT_OPT_ENUM, "auto", 0, 0, "auto|short|drop|pad",
+		  "what happens to an epoch's last batch when it is not full: it comes short (one rank only), is "
+		  "dropped, or "
+		  "is padded; auto is short with one rank and pad with more",
+		  LEAT_OPT_NAMED),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct leat_batch_params *batch = params;
+
+	if (batch->size == 0 && batch->per_rank == 0)
+		return leat_fail(err, LEAT_SPEC, "batch needs a size of 1 or more: batch(32), or batch(per_rank=32)");
+	if (batch->size != 0 && batch->per_rank != 0)
+		return leat_fail(err, LEAT_SPEC,
+				 "batch takes a size or per_rank, not both: batch(%" PRId64
+				 ") for all ranks together, or batch(per_rank=%" PRId64 ") for each",
+				 batch->size, batch->per_rank);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_batch = {
+	.name = "batch",
+	.doc = "Put samples together in batches.",
+	.example = "batch(32)",
+	.kind = LEAT_OP_BATCH,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct leat_batch_params),
+	.check = check,
+};

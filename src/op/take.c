@@ -1,0 +1,33 @@
+/* take.c - the first n of what comes in: positions stay what they are */
+#include "op/op.h"
+
+struct take {
+	int64_t count;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct take, count, LEAT_REQUIRED, 1, 1e18, "how many to keep; all, when there are fewer"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state, struct leat_err *err)
+{
+	const struct take *take = params;
+
+	(void)state;
+	(void)err;
+	*size = in->size < (uint64_t)take->count ? in->size : (uint64_t)take->count;
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_take = {
+	.name = "take",
+	.doc = "Keep the first samples of each epoch.",
+	.example = "take(1000)",
+	.kind = LEAT_OP_PLAN,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct take),
+	.plan_open = plan_open,
+};
