@@ -1,0 +1,96 @@
+/* index.h - where each sample of one data file begins, kept beside the data
+ *
+ * A file's samples lie one after the other and fill it: sample i has the bytes from
+ * its offset up to the next one's. A region that holds no readable sample counts as
+ * one sample, its offset marked with LEAT_INDEX_DAMAGED, so that nothing of a file
+ * is ever left out in silence.
+ *
+ * The index file is `.NAME.leatidx` in the data's folder, or, where that cannot be
+ * written, in ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's
+ * absolute path. It belongs to one size and modification time of the data; numbers
+ * have the machine's byte order. Layout: struct leat_index_head, then count + 1
+ * offsets of 8 bytes, the last one the size of the data.
+ *
+ * All functions: any thread, on different indexes. */
+#ifndef LEAT_FORMAT_INDEX_H
+#define LEAT_FORMAT_INDEX_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/store.h"
+
+#define LEAT_INDEX_MAGIC "LEATIDX\n"
+#define LEAT_INDEX_DAMAGED ((uint64_t)1 << 63)
+
+enum { LEAT_INDEX_VERSION = 1 };
+
+struct leat_index_head {
+	char magic[8];
+	uint32_t version;
+	uint32_t crc;  /* CRC-32C of all other bytes of the file */
+	char kind[8];  /* of the format, padded with NUL */
+	uint64_t size; /* of the data */
+	int64_t mtime_ns;
+	uint64_t count;
+	uint64_t max_length; /* of a sample that is not damaged */
+	uint64_t damaged;    /* regions */
+};
+
+/* What a format's index has to be. */
+struct leat_index_kind {
+	const char *name;    /* at most 8 characters; another name when the meaning of samples changes */
+	uint64_t min_length; /* of a sample that is not damaged, at least 1 */
+};
+
+struct leat_index {
+	const uint64_t *offset; /* count + 1 */
+	uint64_t count, max_length, damaged;
+	struct leat_mem *mem;
+	uint64_t *block; /* the offsets' memory while it is made, or that of a small index */
+	size_t cap;
+	void *map; /* of a large index */
+	size_t map_size;
+};
+
+static inline uint64_t
+leat_index_offset(const struct leat_index *index, uint64_t i)
+{
+	return index->offset[i] & ~LEAT_INDEX_DAMAGED;
+}
+
+static inline bool
+leat_index_is_damaged(const struct leat_index *index, uint64_t i)
+{
+	return index->offset[i] & LEAT_INDEX_DAMAGED;
+}
+
+static inline uint64_t
+leat_index_length(const struct leat_index *index, uint64_t i)
+{
+	return leat_index_offset(index, i + 1) - leat_index_offset(index, i);
+}
+
+/* Finds and checks the index of `file`. LEAT_AGAIN (no error text): there is none that can be
+ * trusted, it has to be made; why is logged. */
+enum leat_status leat_index_load(struct leat_index *index, const struct leat_index_kind *kind,
+                                 const struct leat_file *file, struct leat_mem *mem, const struct leat_log *log,
+                                 struct leat_err *err);
+
+/* Making one: init, add each sample in order, end with the size of the data. */
+void leat_index_init(struct leat_index *index, struct leat_mem *mem);
+enum leat_status leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err);
+enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err);
+
+/* Writes a finished index to its place. */
+enum leat_status leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind,
+                                 const struct leat_file *file, struct leat_mem *mem, struct leat_err *err);
+
+void leat_index_free(struct leat_index *index); /* takes a zeroed one */
+
+/* What is wrong with the bytes of an index file for `file`, in a few words; NULL: nothing. `bytes` is
+ * 8-byte aligned. */
+const char *leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind,
+                             const struct leat_file *file);
+
+#endif

@@ -1,0 +1,68 @@
+/* source.c - opening a source of any kind, and telling data from data */
+#include "format/source.h"
+
+#include <string.h>
+
+const struct leat_source_kind *
+leat_source_find(const char *name)
+{
+	for (size_t i = 0; leat_sources[i]; i++)
+		if (strcmp(leat_sources[i]->name, name) == 0)
+			return leat_sources[i];
+	return NULL;
+}
+
+enum leat_status
+leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params, unsigned threads,
+                 struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+{
+	enum leat_status status;
+
+	*source = (struct leat_source){ .kind = kind, .params = params, .mem = mem, .log = log };
+	status = kind->open(source, threads, err);
+	if (status != LEAT_OK)
+		*source = (struct leat_source){ 0 };
+	return status;
+}
+
+void
+leat_source_close(struct leat_source *source)
+{
+	if (source->kind)
+		source->kind->close(source);
+	*source = (struct leat_source){ 0 };
+}
+
+static void
+add_number(struct leat_sha256 *sha, uint64_t number)
+{
+	unsigned char bytes[8];
+
+	leat_store64(bytes, number);
+	leat_sha256_add(sha, bytes, sizeof(bytes));
+}
+
+enum leat_status
+leat_source_fingerprint(const struct leat_source *source, char hex[LEAT_SHA256_HEX], struct leat_err *err)
+{
+	struct leat_sha256 *sha = leat_sha256_new();
+	uint8_t digest[LEAT_SHA256_BYTES];
+	size_t files = leat_files_count(source->files);
+
+	if (!sha)
+		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
+	add_number(sha, files);
+	for (size_t i = 0; i < files; i++) {
+		const struct leat_file *file = leat_files_at(source->files, i);
+		size_t len = strlen(file->name);
+
+		add_number(sha, len); /* lengths keep ("ab", "c") apart from ("a", "bc") */
+		leat_sha256_add(sha, file->name, len);
+		add_number(sha, file->size);
+		add_number(sha, source->first[i + 1] - source->first[i]);
+	}
+	leat_sha256_end(sha, digest);
+	leat_sha256_free(sha);
+	leat_hex(digest, sizeof(digest), hex);
+	return LEAT_OK;
+}
