@@ -89,8 +89,8 @@ enum leat_status leat_index_save(const struct leat_index *index, const struct le
 void leat_index_free(struct leat_index *index); /* takes a zeroed one */
 
 /* What is wrong with the bytes of an index file for `file`, in a few words; NULL: nothing. `bytes` is
- * 8-byte aligned. */
+ * 8-byte aligned. *stale: it was right for the data as it was before. */
 const char *leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind,
-                             const struct leat_file *file);
+                             const struct leat_file *file, bool *stale);
 
 #endif

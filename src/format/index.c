@@ -1,0 +1,331 @@
+/* index.c - where each sample of one data file begins, kept beside the data
+ *
+ * Whatever an index file holds, it is either exactly what leat_index_save wrote for
+ * this data or it is not used: magic, version, kind, size and time of the data, its
+ * own length, its CRC, and at last every offset are checked. Then it can be read in
+ * place. A large one is mapped, so that it costs no memory of the feed's. */
+#include "format/index.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "store/newfile.h"
+
+enum { SMALL = 64 * 1024, CRC_AT = offsetof(struct leat_index_head, crc) };
+
+_Static_assert(sizeof(struct leat_index_head) == 64, "the layout of the file");
+
+/* The offsets rise from 0 to `size`, and no sample is shorter than a sample can be. Sums up what they say. */
+static bool
+sum_up(const uint64_t *offset, uint64_t count, uint64_t size, uint64_t min_length, uint64_t *max_length,
+       uint64_t *damaged)
+{
+	uint64_t end = offset[0] & ~LEAT_INDEX_DAMAGED;
+
+	*max_length = *damaged = 0;
+	if (end != 0 || offset[count] != size)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		bool bad = offset[i] & LEAT_INDEX_DAMAGED;
+		uint64_t begin = end, length;
+
+		end = offset[i + 1] & ~LEAT_INDEX_DAMAGED;
+		length = end - begin;
+		if (end <= begin || (!bad && length < min_length))
+			return false;
+		*damaged += bad;
+		if (!bad && length > *max_length)
+			*max_length = length;
+	}
+	return true;
+}
+
+static uint32_t
+checksum(const struct leat_index_head *head, const uint64_t *offset)
+{
+	const unsigned char *bytes = (const unsigned char *)head;
+	uint32_t crc = leat_crc32c(0, bytes, CRC_AT);
+
+	crc = leat_crc32c(crc, bytes + CRC_AT + sizeof(head->crc), sizeof(*head) - CRC_AT - sizeof(head->crc));
+	return leat_crc32c(crc, offset, (size_t)(head->count + 1) * sizeof(*offset));
+}
+
+static void
+set_kind(char field[8], const char *name)
+{
+	size_t len = strlen(name);
+
+	memset(field, 0, 8);
+	memcpy(field, name, len < 8 ? len : 8);
+}
+
+const char *
+leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind, const struct leat_file *file,
+                 bool *stale)
+{
+	const struct leat_index_head *head = bytes;
+	const uint64_t *offset = (const uint64_t *)(head + 1);
+	uint64_t max_length, damaged;
+	char name[8];
+
+	*stale = false;
+	set_kind(name, kind->name);
+	if (len < sizeof(*head) + sizeof(*offset))
+		return "it is cut off";
+	if (memcmp(head->magic, LEAT_INDEX_MAGIC, sizeof(head->magic)) != 0)
+		return "it is no index";
+	if (head->version != LEAT_INDEX_VERSION)
+		return "it has another version";
+	if (memcmp(head->kind, name, sizeof(name)) != 0)
+		return "it belongs to another format";
+	if (head->size != file->size || head->mtime_ns != file->mtime_ns) {
+		*stale = true;
+		return "the data has changed";
+	}
+	len -= sizeof(*head);
+	if (len % sizeof(*offset) || head->count != len / sizeof(*offset) - 1)
+		return "its length is wrong";
+	if (head->crc != checksum(head, offset))
+		return "its checksum does not match";
+	if (!sum_up(offset, head->count, head->size, kind->min_length, &max_length, &damaged) ||
+	    max_length != head->max_length || damaged != head->damaged)
+		return "its offsets make no sense";
+	return NULL;
+}
+
+/* "FOLDER/.NAME.leatidx" */
+static char *
+path_beside(const struct leat_file *file, struct leat_mem *mem)
+{
+	const char *slash = strrchr(file->uri, '/');
+	int folder = slash ? (int)(slash - file->uri) + 1 : 0;
+
+	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, file->uri, file->uri + folder);
+}
+
+/* The user's cache folder, made if need be and `make` is set; NULL: there is none, or no memory. */
+static char *
+cache_folder(bool make, struct leat_mem *mem)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *folder;
+
+	if (cache && cache[0] == '/')
+		folder = leat_asprintf(mem, "%s/leat/index", cache);
+	else if (home && home[0] == '/')
+		folder = leat_asprintf(mem, "%s/.cache/leat/index", home);
+	else
+		return NULL;
+	for (char *slash = folder; make && slash;) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = '\0';
+		(void)mkdir(folder, 0700); /* what fails here fails again, with a message, when the index is written */
+		if (slash)
+			*slash = '/';
+	}
+	return folder;
+}
+
+/* "CACHE/leat/index/<hash of the data's path>.leatidx"; NULL: there is none, or no memory. */
+static char *
+path_in_cache(const struct leat_file *file, bool make, struct leat_mem *mem)
+{
+	char *folder = cache_folder(make, mem), *absolute = realpath(file->uri, NULL), *path = NULL;
+	uint8_t digest[LEAT_SHA256_BYTES];
+	char hex[LEAT_SHA256_HEX];
+
+	if (folder && absolute && leat_sha256(absolute, strlen(absolute), digest) == 0) {
+		leat_hex(digest, sizeof(digest), hex);
+		path = leat_asprintf(mem, "%s/%s.leatidx", folder, hex);
+	}
+	free(absolute);
+	leat_free(mem, folder);
+	return path;
+}
+
+void
+leat_index_free(struct leat_index *index)
+{
+	if (index->map)
+		munmap(index->map, index->map_size);
+	if (index->mem)
+		leat_free(index->mem, index->block);
+	*index = (struct leat_index){ 0 };
+}
+
+/* The file's bytes, in memory or mapped; false: they cannot be had. */
+static bool
+take_bytes(struct leat_index *index, int fd, size_t len)
+{
+	size_t got = 0;
+
+	if (len > SMALL) {
+		index->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (index->map == MAP_FAILED)
+			index->map = NULL;
+		index->map_size = len;
+		return index->map;
+	}
+	index->block = leat_alloc(index->mem, len);
+	while (index->block && got < len) {
+		ssize_t n = pread(fd, (char *)index->block + got, len - got, (off_t)got);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return false;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return index->block;
+}
+
+/* NULL: loaded. "": there is none. Else what is wrong with it. */
+static const char *
+load_from(struct leat_index *index, const char *path, const struct leat_index_kind *kind, const struct leat_file *file,
+          bool *stale)
+{
+	const struct leat_index_head *head;
+	const char *fault = "it cannot be read";
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* in case it is a pipe */
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? "" : fault;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && take_bytes(index, fd, (size_t)st.st_size)) {
+		head = index->map ? index->map : (const void *)index->block;
+		fault = leat_index_fault(head, (size_t)st.st_size, kind, file, stale);
+		if (!fault) {
+			index->offset = (const uint64_t *)(head + 1);
+			index->count = head->count;
+			index->max_length = head->max_length;
+			index->damaged = head->damaged;
+		}
+	}
+	close(fd);
+	return fault;
+}
+
+enum leat_status
+leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
+                struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+{
+	for (int place = 0; place < 2; place++) {
+		char *path = place == 0 ? path_beside(file, mem) : path_in_cache(file, false, mem);
+		const char *fault;
+		bool stale = false;
+
+		if (!path && place == 0)
+			return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
+		if (!path)
+			break;
+		leat_index_init(index, mem);
+		fault = load_from(index, path, kind, file, &stale);
+		if (fault && *fault)
+			leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "index '%s' is not used: %s", path, fault);
+		leat_free(mem, path);
+		if (!fault)
+			return LEAT_OK;
+		leat_index_free(index);
+	}
+	return LEAT_AGAIN;
+}
+
+void
+leat_index_init(struct leat_index *index, struct leat_mem *mem)
+{
+	*index = (struct leat_index){ .mem = mem };
+}
+
+static enum leat_status
+append(struct leat_index *index, uint64_t value, struct leat_err *err)
+{
+	if (index->count == index->cap) {
+		size_t cap = index->cap ? 2 * index->cap : 64;
+		uint64_t *grown = leat_realloc(index->mem, index->block, cap * sizeof(*grown));
+
+		if (!grown)
+			return leat_fail_mem(err, index->mem, cap * sizeof(*grown), "the index of a file");
+		index->offset = index->block = grown;
+		index->cap = cap;
+	}
+	index->block[index->count++] = value;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err)
+{
+	return append(index, offset | (damaged ? LEAT_INDEX_DAMAGED : 0), err);
+}
+
+enum leat_status
+leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
+{
+	enum leat_status status = append(index, size, err);
+
+	if (status != LEAT_OK)
+		return status;
+	index->count--; /* the end is no sample */
+	if (!sum_up(index->block, index->count, size, 1, &index->max_length, &index->damaged))
+		return leat_fail(err, LEAT_INTERNAL, "the index that was made is not in order");
+	return LEAT_OK;
+}
+
+static enum leat_status
+write_to(const char *path, const struct leat_index_head *head, const struct leat_index *index, struct leat_mem *mem,
+         struct leat_err *err)
+{
+	struct leat_newfile out;
+	enum leat_status status = leat_newfile_open(&out, path, mem, err);
+
+	if (status != LEAT_OK)
+		return status;
+	status = leat_newfile_write(&out, head, sizeof(*head), err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
+	if (status == LEAT_OK)
+		return leat_newfile_commit(&out, err);
+	leat_newfile_abort(&out);
+	return status;
+}
+
+enum leat_status
+leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
+                struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_index_head head = {
+		.version = LEAT_INDEX_VERSION,
+		.size = file->size,
+		.mtime_ns = file->mtime_ns,
+		.count = index->count,
+		.max_length = index->max_length,
+		.damaged = index->damaged,
+	};
+	enum leat_status status;
+	struct leat_err beside;
+	char *path = path_beside(file, mem);
+
+	if (!path)
+		return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
+	memcpy(head.magic, LEAT_INDEX_MAGIC, sizeof(head.magic));
+	set_kind(head.kind, kind->name);
+	head.crc = checksum(&head, index->offset);
+	leat_err_clear(&beside);
+	status = write_to(path, &head, index, mem, &beside);
+	leat_free(mem, path);
+	if (status == LEAT_OK)
+		return status;
+
+	path = path_in_cache(file, true, mem);
+	if (!path)
+		return leat_fail(err, status, "%s", beside.text);
+	status = write_to(path, &head, index, mem, err);
+	leat_free(mem, path);
+	return status == LEAT_OK ? status : leat_err_in(err, "%s, and in the cache folder", beside.text);
+}
