@@ -1,0 +1,25 @@
+/* codec.h - what an image format gives to decode.c; private to src/image */
+#ifndef LEAT_IMAGE_CODEC_H
+#define LEAT_IMAGE_CODEC_H
+
+#include <stdbool.h>
+
+#include "image/image.h"
+
+struct leat_codec {
+	bool (*recognize)(const uint8_t *bytes, size_t size);
+	/* Sets height, width (by leat_decode_size), channels and state. Cleans up after itself when it fails. */
+	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels,
+	                          struct leat_err *err);
+	enum leat_status (*pixels)(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
+	void (*end)(struct leat_decode *decode);
+};
+
+extern const struct leat_codec leat_codec_jpeg, leat_codec_png;
+
+/* Checks what a header says against the limit, and keeps it. */
+enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);
+/* Scratch that is full, as an error. */
+enum leat_status leat_decode_full(const struct leat_decode *decode, struct leat_err *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* decode.c - which format an image has, and the limits that hold for all of them
+ *
+ * Any thread; a struct leat_decode belongs to one. */
+#include "image/codec.h"
+
+#include <stdio.h>
+
+static const struct leat_codec *const codecs[] = {&leat_codec_jpeg, &leat_codec_png};
+
+/* The first bytes of what is no image: most often they tell what it is ("GIF89a", "<html>", zeros). */
+static enum leat_status
+fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
+{
+	char hex[3 * 8 + 1] = "", text[8 + 1] = "";
+	size_t shown = size < 8 ? size : 8;
+
+	if (!size)
+		return leat_fail(err, LEAT_DATA, "there is no image: the field is empty");
+	for (size_t i = 0; i < shown; i++) {
+		snprintf(hex + 3 * i, sizeof(hex) - 3 * i, " %02x", bytes[i]);
+		text[i] = bytes[i] >= ' ' && bytes[i] <= '~' ? (char)bytes[i] : '.';
+	}
+	return leat_fail(err, LEAT_DATA, "neither JPEG nor PNG: the %zu bytes begin with%s (\"%s\")", size, hex, text);
+}
+
+enum leat_status
+leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels, size_t max_pixels,
+                  struct leat_scratch *scratch, struct leat_err *err)
+{
+	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels};
+	for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
+		if (!codecs[i]->recognize(bytes, size))
+			continue;
+		decode->codec = codecs[i];
+		return decode->codec->begin(decode, bytes, size, channels, err);
+	}
+	return fail_unknown(bytes, size, err);
+}
+
+enum leat_status
+leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+{
+	return decode->codec->pixels(decode, out, err);
+}
+
+void
+leat_decode_end(struct leat_decode *decode)
+{
+	decode->codec->end(decode);
+}
+
+enum leat_status
+leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err)
+{
+	if (!width || !height)
+		return leat_fail(err, LEAT_DATA, "the image is empty: its header says %llu x %llu pixels",
+		                 (unsigned long long)width, (unsigned long long)height);
+	if (height > decode->max_pixels / width)
+		return leat_fail(err, LEAT_LIMIT, "the image's header says %llu x %llu pixels, more than the %zu allowed",
+		                 (unsigned long long)width, (unsigned long long)height, decode->max_pixels);
+	decode->width = (int64_t)width;
+	decode->height = (int64_t)height;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_decode_full(const struct leat_decode *decode, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_LIMIT,
+	                 "decoding the image needs more memory than the %zu bytes there are for a sample; raise memory",
+	                 decode->scratch->size);
+}

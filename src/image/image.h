@@ -1,0 +1,69 @@
+/* image.h - pixels in memory: decoding, resampling, moving, measuring and converting them
+ *
+ * An image is a datum of three dims {height, width, channels}, rows without gaps. Kernels trust their
+ * callers: shapes and types of input and output fit what each says. They are pure functions of their
+ * arguments and may be called by all threads at once; memory of their own comes from the caller's
+ * scratch and is given back to it before they return. */
+#ifndef LEAT_IMAGE_IMAGE_H
+#define LEAT_IMAGE_IMAGE_H
+
+#include "format/sample.h"
+
+/* ---- decoding ---- */
+
+/* One image on its way from bytes to pixels: begin reads the header, so that the caller can make room
+ * for height x width x channels bytes, pixels fills them, end frees what is left, after a failure too.
+ *
+ * Nothing of the size of an image is taken from the system's heap: what the JPEG and PNG libraries ask
+ * for comes from `scratch`, so that the caller's bound holds for hostile files too. Besides the
+ * converted copy that some PNGs need (16-bit, alpha or color to gray: at most 8 bytes a pixel) that
+ * is a few rows, about 60 KB for inflate, and with progressive JPEGs 6 bytes a pixel (4:4:4) at most. */
+struct leat_codec;
+struct leat_decode {
+	int64_t height, width, channels; /* of the result; set by begin */
+	/* Private: */
+	const struct leat_codec *codec;
+	struct leat_scratch *scratch;
+	size_t max_pixels;
+	void *state;
+};
+
+/* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), or 0, what the file
+ * has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
+enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
+                                   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
+enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */
+void leat_decode_end(struct leat_decode *decode);
+
+/* ---- geometry ---- */
+
+enum leat_resize_method { LEAT_RESIZE_BILINEAR, LEAT_RESIZE_NEAREST };
+
+/* As tf.image.resize, antialias off. BILINEAR: u8 or f32 becomes f32. NEAREST: the type stays. */
+enum leat_status leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
+                             struct leat_scratch *scratch, struct leat_err *err);
+
+/* Mirrors in place; any type. */
+void leat_flip_horizontal(const struct leat_datum *image);
+void leat_flip_vertical(const struct leat_datum *image);
+
+/* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
+ * u8 or f32. Places that no pixel of `in` covers become `fill`. */
+void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);
+
+/* ---- numbers ---- */
+
+/* The mean of each channel of a u8 or f32 HWC image with at most LEAT_MAX_CHANNELS channels, summed in
+ * double in an order that depends on the shape alone. */
+void leat_channel_means(const struct leat_datum *image, float *mean);
+
+/* Any type to any other; in and out do not overlap. To a floating type: rounded to nearest, ties to even; to f16
+ * and bf16 by way of f32. To an integer: the fraction is cut off, what is too large or small becomes the
+ * largest or smallest value, NaN becomes 0. */
+void leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+
+/* {pixels, channels} to {channels, pixels} and back, elements of `size` (1, 2, 4 or 8) bytes. */
+void leat_to_planar(const void *in, void *out, size_t pixels, size_t channels, size_t size);
+void leat_to_interleaved(const void *in, void *out, size_t pixels, size_t channels, size_t size);
+
+#endif

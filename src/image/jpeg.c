@@ -1,0 +1,261 @@
+/* jpeg.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg
+ *
+ * TensorFlow's default is the fast integer DCT and smooth ("fancy") upsampling; with the same library
+ * that gives the same bytes. Inks (CMYK, YCCK) become RGB by its formula.
+ *
+ * libjpeg mends what is damaged and only warns. Here lost pixels are an error: data that ends early,
+ * codes that do not exist, restart markers out of order. What loses none passes, as in TensorFlow:
+ * bytes too many before a marker, odd values in headers.
+ *
+ * Failures come back by longjmp to the setjmp of the function that called into libjpeg; everything
+ * that has to be freed hangs on struct jpeg. Such a struct could be kept for the next image of the
+ * same thread: jpeg_abort_decompress in end, in place of destroy.
+ *
+ * Any thread; a struct jpeg belongs to one. */
+#include "image/codec.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include "image/jpeg_mem.h"
+
+#include <jerror.h>
+
+/* Real files have about ten. A scan of a few bytes can cost a pass over all coefficients. */
+enum { MAX_SCANS = 256 };
+
+struct jpeg {
+	struct jpeg_decompress_struct cinfo; /* client_data points back here */
+	struct jpeg_error_mgr errors;
+	struct jpeg_source_mgr source;
+	struct jpeg_progress_mgr progress;
+	struct leat_jpeg_mem mem;
+	jmp_buf failed;
+	size_t size;
+	struct leat_decode *decode;
+	struct leat_err *err; /* of the call in progress */
+	enum leat_status status;
+};
+
+static void
+on_error(j_common_ptr cinfo)
+{
+	struct jpeg *jpeg = cinfo->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY) {
+		jpeg->status = leat_decode_full(jpeg->decode, jpeg->err);
+	} else if (cinfo->err->msg_code == JERR_INPUT_EOF) {
+		jpeg->status = leat_fail(jpeg->err, LEAT_DATA,
+		                         "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
+	} else {
+		cinfo->err->format_message(cinfo, text);
+		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image (%zu bytes) cannot be decoded: %s",
+		                         jpeg->size, text);
+	}
+	longjmp(jpeg->failed, 1);
+}
+
+/* Warnings (negative levels) and traces. */
+static void
+on_message(j_common_ptr cinfo, int level)
+{
+	if (level >= 0)
+		return;
+	switch (cinfo->err->msg_code) {
+	case JWRN_ARITH_BAD_CODE:
+	case JWRN_BOGUS_PROGRESSION:
+	case JWRN_HIT_MARKER:
+	case JWRN_HUFF_BAD_CODE:
+	case JWRN_JPEG_EOF:
+	case JWRN_MUST_RESYNC:
+		on_error(cinfo);
+	}
+}
+
+static void
+print_nothing(j_common_ptr cinfo)
+{
+	(void)cinfo;
+}
+
+static void
+check_scans(j_common_ptr cinfo)
+{
+	struct jpeg *jpeg = cinfo->client_data;
+
+	if (jpeg->cinfo.input_scan_number <= MAX_SCANS)
+		return;
+	jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image has more than %d scans", MAX_SCANS);
+	longjmp(jpeg->failed, 1);
+}
+
+/* The whole file is there from the start: whoever needs more has met its end. */
+static void
+source_nothing(j_decompress_ptr cinfo)
+{
+	(void)cinfo;
+}
+
+static boolean
+source_fill(j_decompress_ptr cinfo)
+{
+	ERREXIT(cinfo, JERR_INPUT_EOF);
+	return FALSE;
+}
+
+static void
+source_skip(j_decompress_ptr cinfo, long count)
+{
+	if (count <= 0)
+		return;
+	if ((size_t)count > cinfo->src->bytes_in_buffer)
+		ERREXIT(cinfo, JERR_INPUT_EOF);
+	cinfo->src->next_input_byte += count;
+	cinfo->src->bytes_in_buffer -= (size_t)count;
+}
+
+static void
+create(struct jpeg *jpeg, const uint8_t *bytes, size_t size)
+{
+	jpeg_create_decompress(&jpeg->cinfo);
+	leat_jpeg_mem_install(&jpeg->mem, (j_common_ptr)&jpeg->cinfo, jpeg->decode->scratch);
+	jpeg->source = (struct jpeg_source_mgr){
+	        .next_input_byte = bytes,
+	        .bytes_in_buffer = size,
+	        .init_source = source_nothing,
+	        .fill_input_buffer = source_fill,
+	        .skip_input_data = source_skip,
+	        .resync_to_restart = jpeg_resync_to_restart,
+	        .term_source = source_nothing,
+	};
+	jpeg->cinfo.src = &jpeg->source;
+	jpeg->progress.progress_monitor = check_scans;
+	jpeg->cinfo.progress = &jpeg->progress;
+}
+
+static bool
+has_inks(const struct jpeg_decompress_struct *cinfo)
+{
+	return cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
+}
+
+static enum leat_status
+choose_colors(struct jpeg *jpeg, int channels)
+{
+	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+
+	if (!channels)
+		channels = cinfo->num_components == 1 ? 1 : 3;
+	if (channels == 3)
+		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : JCS_RGB;
+	else if (has_inks(cinfo))
+		return leat_fail(jpeg->err, LEAT_DATA, "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
+	else
+		cinfo->out_color_space = JCS_GRAYSCALE;
+	cinfo->dct_method = JDCT_IFAST;
+	cinfo->do_fancy_upsampling = TRUE;
+	jpeg->decode->channels = channels;
+	return LEAT_OK;
+}
+
+/* As TensorFlow: files with Adobe's marker hold the inks inverted. */
+static void
+inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, bool inverted)
+{
+	for (size_t i = 0; i < pixels; i++) {
+		int k = inverted ? inks[4 * i + 3] : 255 - inks[4 * i + 3];
+
+		for (size_t c = 0; c < 3; c++) {
+			int ink = inverted ? inks[4 * i + c] : 255 - inks[4 * i + c];
+
+			rgb[3 * i + c] = (uint8_t)(k * ink / 255);
+		}
+	}
+}
+
+static void
+read_rows(struct jpeg *jpeg, uint8_t *out)
+{
+	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+	size_t width = cinfo->output_width, stride = width * (size_t)jpeg->decode->channels;
+	JSAMPROW inks = NULL;
+
+	if (cinfo->out_color_space == JCS_CMYK)
+		inks = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * 4);
+	while (cinfo->output_scanline < cinfo->output_height) {
+		uint8_t *row = out + cinfo->output_scanline * stride;
+
+		jpeg_read_scanlines(cinfo, inks ? &inks : &row, 1);
+		if (inks)
+			inks_to_rgb(inks, row, width, cinfo->saw_Adobe_marker);
+	}
+}
+
+static bool
+jpeg_recognize(const uint8_t *bytes, size_t size)
+{
+	return size >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+}
+
+static void
+jpeg_end(struct leat_decode *decode)
+{
+	struct jpeg *jpeg = decode->state;
+
+	leat_jpeg_mem_remove(&jpeg->mem, (j_common_ptr)&jpeg->cinfo);
+	jpeg_destroy_decompress(&jpeg->cinfo);
+}
+
+static enum leat_status
+jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+{
+	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
+
+	if (!jpeg)
+		return leat_decode_full(decode, err);
+	memset(jpeg, 0, sizeof(*jpeg));
+	decode->state = jpeg;
+	jpeg->decode = decode;
+	jpeg->size = size;
+	jpeg->err = err;
+	jpeg->cinfo.err = jpeg_std_error(&jpeg->errors);
+	jpeg->cinfo.client_data = jpeg;
+	jpeg->errors.error_exit = on_error;
+	jpeg->errors.emit_message = on_message;
+	jpeg->errors.output_message = print_nothing;
+
+	if (!setjmp(jpeg->failed)) {
+		create(jpeg, bytes, size);
+		jpeg_read_header(&jpeg->cinfo, TRUE);
+		jpeg->status = leat_decode_size(decode, jpeg->cinfo.image_width, jpeg->cinfo.image_height, err);
+		if (jpeg->status == LEAT_OK)
+			jpeg->status = choose_colors(jpeg, channels);
+	}
+	if (jpeg->status != LEAT_OK)
+		jpeg_end(decode);
+	return jpeg->status;
+}
+
+static enum leat_status
+jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+{
+	struct jpeg *jpeg = decode->state;
+	const size_t mark = decode->scratch->used;
+
+	jpeg->err = err;
+	if (!setjmp(jpeg->failed)) {
+		jpeg_start_decompress(&jpeg->cinfo);
+		read_rows(jpeg, out);
+		jpeg_finish_decompress(&jpeg->cinfo);
+	}
+	decode->scratch->used = mark;
+	return jpeg->status;
+}
+
+const struct leat_codec leat_codec_jpeg = {
+        .recognize = jpeg_recognize,
+        .begin = jpeg_begin,
+        .pixels = jpeg_pixels,
+        .end = jpeg_end,
+};

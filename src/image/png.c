@@ -1,0 +1,316 @@
+/* png.c - PNG by libspng, with the choices of tf.io.decode_png for 8 bits and 1 or 3 channels
+ *
+ * Alpha is dropped, not blended. 16 bits become 8 by their upper half. Color becomes gray by the
+ * weights of libpng's fixed-point conversion (gAMA, which libpng would honor there, is not).
+ *
+ * libspng sees critical chunks alone. None of the others changes a pixel here, and so none can fill memory
+ * (compressed text) or fail an image whose pixels are well (libspng is stricter than libpng).
+ *
+ * libspng's allocator functions get no argument, so the scratch that they take from is kept in a
+ * variable of the thread, set only while a function of libspng runs.
+ *
+ * Any thread; a struct png belongs to one. */
+#include "image/codec.h"
+
+#include <string.h>
+
+#include <spng.h>
+
+enum { SIGNATURE = 8, CHUNK_EXTRA = 12, ANCILLARY = 0x20 };
+
+static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+struct png {
+	spng_ctx *ctx;
+	struct spng_ihdr header;
+	const uint8_t *bytes;
+	size_t size;
+	size_t at, segment_end; /* of the input: the next byte that libspng gets, the end of its chunk */
+};
+
+/* ---- memory ---- */
+
+static _Thread_local struct leat_scratch *room;
+
+/* A block's size stands in front of it, for realloc. */
+enum { BLOCK_HEAD = 64 };
+
+static void *
+room_malloc(size_t size)
+{
+	unsigned char *block = size <= SIZE_MAX - BLOCK_HEAD ? leat_scratch_alloc(room, size + BLOCK_HEAD) : NULL;
+
+	if (!block)
+		return NULL;
+	memcpy(block, &size, sizeof(size));
+	return block + BLOCK_HEAD;
+}
+
+static void *
+room_calloc(size_t count, size_t size)
+{
+	void *block = !size || count <= SIZE_MAX / size ? room_malloc(count * size) : NULL;
+
+	if (block)
+		memset(block, 0, count * size);
+	return block;
+}
+
+static void *
+room_realloc(void *old, size_t size)
+{
+	void *block = room_malloc(size);
+	size_t old_size;
+
+	if (block && old) {
+		memcpy(&old_size, (unsigned char *)old - BLOCK_HEAD, sizeof(old_size));
+		memcpy(block, old, old_size < size ? old_size : size);
+	}
+	return block;
+}
+
+/* The whole scratch is taken back when the image is done. */
+static void
+room_free(void *block)
+{
+	(void)block;
+}
+
+/* ---- input ---- */
+
+/* Moves on to the next critical chunk; false: the file ends. */
+static bool
+next_segment(struct png *png)
+{
+	while (png->size - png->at >= CHUNK_EXTRA) {
+		const uint8_t *chunk = png->bytes + png->at;
+		size_t length = (size_t)chunk[0] << 24 | (size_t)chunk[1] << 16 | (size_t)chunk[2] << 8 | chunk[3];
+
+		if (length > png->size - png->at - CHUNK_EXTRA)
+			return false;
+		if (!(chunk[4] & ANCILLARY)) {
+			png->segment_end = png->at + length + CHUNK_EXTRA;
+			return true;
+		}
+		png->at += length + CHUNK_EXTRA;
+	}
+	return false;
+}
+
+static int
+read_critical(spng_ctx *ctx, void *user, void *to, size_t length)
+{
+	struct png *png = user;
+	uint8_t *out = to;
+
+	(void)ctx;
+	while (length) {
+		size_t part;
+
+		if (png->at == png->segment_end && !next_segment(png))
+			return SPNG_IO_EOF;
+		part = png->segment_end - png->at;
+		if (part > length)
+			part = length;
+		memcpy(out, png->bytes + png->at, part);
+		png->at += part;
+		out += part;
+		length -= part;
+	}
+	return 0;
+}
+
+/* ---- pixels ---- */
+
+static enum leat_status
+fail(const struct leat_decode *decode, int error, struct leat_err *err)
+{
+	const struct png *png = decode->state;
+
+	if (error == SPNG_EMEM)
+		return leat_decode_full(decode, err);
+	if (error == SPNG_IO_EOF)
+		return leat_fail(err, LEAT_DATA, "the PNG image is cut off: its %zu bytes end before the image does",
+		                 png->size);
+	return leat_fail(err, LEAT_DATA, "the PNG image (%zu bytes) cannot be decoded: %s", png->size,
+	                 spng_strerror(error));
+}
+
+/* What libspng decodes to, when that is not the result itself. */
+struct native {
+	int format;
+	unsigned channels, sample_bytes;
+};
+
+static bool
+has_color(const struct spng_ihdr *header)
+{
+	return header->color_type != SPNG_COLOR_TYPE_GRAYSCALE && header->color_type != SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
+}
+
+/* False: libspng can make `channels` by itself, in `native->format`. */
+static bool
+needs_conversion(const struct spng_ihdr *header, int64_t channels, struct native *native)
+{
+	*native = (struct native){.format = SPNG_FMT_PNG, .sample_bytes = header->bit_depth / 8u};
+	if (channels == 3) {
+		native->format = SPNG_FMT_RGB8;
+		return false;
+	}
+	switch (header->color_type) {
+	case SPNG_COLOR_TYPE_GRAYSCALE:
+		native->channels = 1;
+		if (header->bit_depth == 16)
+			return true;
+		native->format = SPNG_FMT_G8;
+		return false;
+	case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
+		native->channels = 2;
+		return true;
+	case SPNG_COLOR_TYPE_INDEXED:
+		*native = (struct native){.format = SPNG_FMT_RGB8, .channels = 3, .sample_bytes = 1};
+		return true;
+	case SPNG_COLOR_TYPE_TRUECOLOR:
+		native->channels = 3;
+		return true;
+	default:
+		native->channels = 4;
+		return true;
+	}
+}
+
+/* libpng's integers for 0.299 and 0.587 of 2^15, cut off, and what is left of the whole for blue. It
+ * rounds for 16 bits and cuts for 8. */
+enum { RED = 9797, GREEN = 19234, BLUE = 32768 - RED - GREEN };
+
+static void
+gray_from_8(const uint8_t *in, uint8_t *out, size_t pixels, unsigned channels)
+{
+	for (size_t i = 0; i < pixels; i++, in += channels)
+		out[i] = channels < 3 ? in[0] : (uint8_t)((RED * in[0] + GREEN * in[1] + BLUE * in[2]) >> 15);
+}
+
+static void
+gray_from_16(const uint16_t *in, uint8_t *out, size_t pixels, unsigned channels)
+{
+	for (size_t i = 0; i < pixels; i++, in += channels) {
+		uint32_t gray = in[0];
+
+		if (channels >= 3)
+			gray = ((uint32_t)RED * in[0] + (uint32_t)GREEN * in[1] + (uint32_t)BLUE * in[2] + 16384u) >> 15;
+		out[i] = (uint8_t)(gray >> 8);
+	}
+}
+
+static int
+decode_image(struct leat_decode *decode, uint8_t *out)
+{
+	struct png *png = decode->state;
+	size_t pixels = (size_t)decode->height * (size_t)decode->width, bytes;
+	struct native native;
+	void *copy;
+	int error;
+
+	if (!needs_conversion(&png->header, decode->channels, &native))
+		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format, 0);
+
+	/* max_pixels may be anything, but the header's sides have 31 bits: no overflow below 2^62 * 8. */
+	if (pixels > SIZE_MAX / 8)
+		return SPNG_EMEM;
+	bytes = pixels * native.channels * native.sample_bytes;
+	copy = leat_scratch_alloc(decode->scratch, bytes);
+	if (!copy)
+		return SPNG_EMEM;
+	error = spng_decode_image(png->ctx, copy, bytes, native.format, 0);
+	if (error)
+		return error;
+	if (native.sample_bytes == 2)
+		gray_from_16(copy, out, pixels, native.channels);
+	else
+		gray_from_8(copy, out, pixels, native.channels);
+	return 0;
+}
+
+/* ---- the codec ---- */
+
+static bool
+png_recognize(const uint8_t *bytes, size_t size)
+{
+	return size >= SIGNATURE && !memcmp(bytes, signature, SIGNATURE);
+}
+
+static void
+png_end(struct leat_decode *decode)
+{
+	struct png *png = decode->state;
+
+	spng_ctx_free(png->ctx);
+	png->ctx = NULL;
+}
+
+static enum leat_status
+read_header(struct leat_decode *decode, int channels, struct leat_err *err)
+{
+	struct png *png = decode->state;
+	struct spng_alloc functions = {room_malloc, room_realloc, room_calloc, room_free};
+	enum leat_status status;
+	int error;
+
+	png->ctx = spng_ctx_new2(&functions, 0);
+	if (!png->ctx)
+		return leat_decode_full(decode, err);
+	error = spng_set_png_stream(png->ctx, read_critical, png);
+	if (!error)
+		error = spng_get_ihdr(png->ctx, &png->header);
+	if (error)
+		return fail(decode, error, err);
+	status = leat_decode_size(decode, png->header.width, png->header.height, err);
+	decode->channels = channels ? channels : has_color(&png->header) ? 3 : 1;
+	return status;
+}
+
+static enum leat_status
+png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+{
+	struct png *png = leat_scratch_alloc(decode->scratch, sizeof(*png));
+	enum leat_status status;
+
+	if (!png)
+		return leat_decode_full(decode, err);
+	*png = (struct png){.bytes = bytes, .size = size, .segment_end = SIGNATURE};
+	decode->state = png;
+	room = decode->scratch;
+	status = read_header(decode, channels, err);
+	if (status != LEAT_OK)
+		png_end(decode);
+	room = NULL;
+	return status;
+}
+
+/* Reads on to the end of the file, so that one that is cut off or damaged there is found too. */
+static enum leat_status
+png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+{
+	struct png *png = decode->state;
+	const size_t mark = decode->scratch->used;
+	enum leat_status status = LEAT_OK;
+	int error;
+
+	room = decode->scratch;
+	error = decode_image(decode, out);
+	if (!error)
+		error = spng_decode_chunks(png->ctx);
+	if (error)
+		status = fail(decode, error, err);
+	png_end(decode); /* its memory is about to be taken back */
+	room = NULL;
+	decode->scratch->used = mark;
+	return status;
+}
+
+const struct leat_codec leat_codec_png = {
+        .recognize = png_recognize,
+        .begin = png_begin,
+        .pixels = png_pixels,
+        .end = png_end,
+};
