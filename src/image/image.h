@@ -1,6 +1,7 @@
 /* image.h - pixels in memory: decoding, resampling, moving, measuring and converting them
  *
- * An image is a datum of three dims {height, width, channels}, rows without gaps. Kernels trust their
+ * An image is a datum of three dims {height, width, channels}, none of them 0, at most
+ * LEAT_MAX_CHANNELS channels, rows without gaps, aligned to its elements. Kernels trust their
  * callers: shapes and types of input and output fit what each says. They are pure functions of their
  * arguments and may be called by all threads at once; memory of their own comes from the caller's
  * scratch and is given back to it before they return. */
@@ -31,7 +32,7 @@ struct leat_decode {
 /* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), or 0, what the file
  * has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
-                                   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
+				   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */
 void leat_decode_end(struct leat_decode *decode);
 
@@ -41,11 +42,12 @@ enum leat_resize_method { LEAT_RESIZE_BILINEAR, LEAT_RESIZE_NEAREST };
 
 /* As tf.image.resize, antialias off. BILINEAR: u8 or f32 becomes f32. NEAREST: the type stays. */
 enum leat_status leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
-                             struct leat_scratch *scratch, struct leat_err *err);
+			     struct leat_scratch *scratch, struct leat_err *err);
 
-/* Mirrors in place; any type. */
-void leat_flip_horizontal(const struct leat_datum *image);
-void leat_flip_vertical(const struct leat_datum *image);
+enum leat_flip { LEAT_FLIP_HORIZONTAL, LEAT_FLIP_VERTICAL }; /* left and right change places, or top and bottom */
+
+/* In place; any type. */
+void leat_flip(const struct leat_datum *image, enum leat_flip direction);
 
 /* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
  * u8 or f32. Places that no pixel of `in` covers become `fill`. */
@@ -53,8 +55,7 @@ void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, floa
 
 /* ---- numbers ---- */
 
-/* The mean of each channel of a u8 or f32 HWC image with at most LEAT_MAX_CHANNELS channels, summed in
- * double in an order that depends on the shape alone. */
+/* The mean of each channel of a u8 or f32 image, summed in double in an order that depends on the shape alone. */
 void leat_channel_means(const struct leat_datum *image, float *mean);
 
 /* Any type to any other; in and out do not overlap. To a floating type: rounded to nearest, ties to even; to f16

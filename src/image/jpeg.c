@@ -46,12 +46,13 @@ on_error(j_common_ptr cinfo)
 	if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY) {
 		jpeg->status = leat_decode_full(jpeg->decode, jpeg->err);
 	} else if (cinfo->err->msg_code == JERR_INPUT_EOF) {
-		jpeg->status = leat_fail(jpeg->err, LEAT_DATA,
-		                         "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
+		jpeg->status =
+			leat_fail(jpeg->err, LEAT_DATA,
+				  "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
 	} else {
 		cinfo->err->format_message(cinfo, text);
 		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image (%zu bytes) cannot be decoded: %s",
-		                         jpeg->size, text);
+					 jpeg->size, text);
 	}
 	longjmp(jpeg->failed, 1);
 }
@@ -121,13 +122,13 @@ create(struct jpeg *jpeg, const uint8_t *bytes, size_t size)
 	jpeg_create_decompress(&jpeg->cinfo);
 	leat_jpeg_mem_install(&jpeg->mem, (j_common_ptr)&jpeg->cinfo, jpeg->decode->scratch);
 	jpeg->source = (struct jpeg_source_mgr){
-	        .next_input_byte = bytes,
-	        .bytes_in_buffer = size,
-	        .init_source = source_nothing,
-	        .fill_input_buffer = source_fill,
-	        .skip_input_data = source_skip,
-	        .resync_to_restart = jpeg_resync_to_restart,
-	        .term_source = source_nothing,
+		.next_input_byte = bytes,
+		.bytes_in_buffer = size,
+		.init_source = source_nothing,
+		.fill_input_buffer = source_fill,
+		.skip_input_data = source_skip,
+		.resync_to_restart = jpeg_resync_to_restart,
+		.term_source = source_nothing,
 	};
 	jpeg->cinfo.src = &jpeg->source;
 	jpeg->progress.progress_monitor = check_scans;
@@ -150,7 +151,8 @@ choose_colors(struct jpeg *jpeg, int channels)
 	if (channels == 3)
 		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : JCS_RGB;
 	else if (has_inks(cinfo))
-		return leat_fail(jpeg->err, LEAT_DATA, "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
+		return leat_fail(jpeg->err, LEAT_DATA,
+				 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
 	else
 		cinfo->out_color_space = JCS_GRAYSCALE;
 	cinfo->dct_method = JDCT_IFAST;
@@ -254,8 +256,8 @@ jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 }
 
 const struct leat_codec leat_codec_jpeg = {
-        .recognize = jpeg_recognize,
-        .begin = jpeg_begin,
-        .pixels = jpeg_pixels,
-        .end = jpeg_end,
+	.recognize = jpeg_recognize,
+	.begin = jpeg_begin,
+	.pixels = jpeg_pixels,
+	.end = jpeg_end,
 };

@@ -131,9 +131,9 @@ fail(const struct leat_decode *decode, int error, struct leat_err *err)
 		return leat_decode_full(decode, err);
 	if (error == SPNG_IO_EOF)
 		return leat_fail(err, LEAT_DATA, "the PNG image is cut off: its %zu bytes end before the image does",
-		                 png->size);
+				 png->size);
 	return leat_fail(err, LEAT_DATA, "the PNG image (%zu bytes) cannot be decoded: %s", png->size,
-	                 spng_strerror(error));
+			 spng_strerror(error));
 }
 
 /* What libspng decodes to, when that is not the result itself. */
@@ -197,7 +197,8 @@ gray_from_16(const uint16_t *in, uint8_t *out, size_t pixels, unsigned channels)
 		uint32_t gray = in[0];
 
 		if (channels >= 3)
-			gray = ((uint32_t)RED * in[0] + (uint32_t)GREEN * in[1] + (uint32_t)BLUE * in[2] + 16384u) >> 15;
+			gray = ((uint32_t)RED * in[0] + (uint32_t)GREEN * in[1] + (uint32_t)BLUE * in[2] + 16384u) >>
+			       15;
 		out[i] = (uint8_t)(gray >> 8);
 	}
 }
@@ -309,8 +310,8 @@ png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 }
 
 const struct leat_codec leat_codec_png = {
-        .recognize = png_recognize,
-        .begin = png_begin,
-        .pixels = png_pixels,
-        .end = png_end,
+	.recognize = png_recognize,
+	.begin = png_begin,
+	.pixels = png_pixels,
+	.end = png_end,
 };

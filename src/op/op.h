@@ -14,6 +14,7 @@
 #include "base/opt.h"
 #include "base/rng.h"
 #include "format/sample.h"
+#include "image/affine.h"
 
 enum leat_op_kind {
 	LEAT_OP_DECODE,     /* bytes -> image */
@@ -27,12 +28,8 @@ enum leat_op_kind {
 	LEAT_OP_HINT,       /* changes speed only: stays out of the pipeline's hash */
 };
 
-/* Per channel c (the last dimension of HWC, the first of CHW; all elements share channel 0
- * otherwise): x becomes mul[c] * x + add[c], rounded after each of the two. */
-enum { LEAT_MAX_CHANNELS = 4 };
-struct leat_affine {
-	float mul[LEAT_MAX_CHANNELS], add[LEAT_MAX_CHANNELS];
-};
+/* The steps that one pointwise op may take. */
+enum { LEAT_MAX_AFFINE = 2 };
 
 /* What a sample op has while it runs: one per worker thread. */
 struct leat_work {
@@ -93,10 +90,13 @@ struct leat_op {
 	 * called `image`, else the only one accepted. `accepts` says what fits and, for the error, what is wanted. */
 	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
 	const char *wants; /* "an image (height x width x channels)" */
+	/* `infer` says what the field becomes; NULL: it stays what it is. */
 	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
-	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass. */
-	void (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *affine);
+	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass
+	 * (leat_affine_apply). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <= LEAT_MAX_CHANNELS of each, and
+	 * returns how many. */
+	int (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step);
 
 	/* FIELDS ops: see and change all fields. */
 	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
@@ -116,8 +116,16 @@ extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the en
 const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */
-bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout);   /* u8 or f32, HWC, 3 dims */
+bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout);   /* u8 or f32, HWC, <= 4 channels */
 bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout);   /* u8, 1 dim, any length */
-bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32 of any shape but bytes */
+bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
+
+/* For `infer`: */
+int64_t leat_field_channels(const struct leat_field *field, enum leat_layout layout); /* 1 if no image; -1: unknown */
+enum leat_status leat_infer_f32(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
+
+/* For `run`: what a schema cannot promise of one sample's image, that it has pixels and 1 to
+ * LEAT_MAX_CHANNELS channels. */
+enum leat_status leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct leat_err *err);
 
 #endif

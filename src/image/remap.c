@@ -1,0 +1,175 @@
+/* remap.c - pixels that move without changing: flips, rotation to the nearest pixel, HWC <-> CHW
+ *
+ * The element type matters by its size alone. */
+#include "image/image.h"
+#include "image/affine.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t
+pixel_bytes(const struct leat_datum *image)
+{
+	return (size_t)image->shape[2] * leat_dtype_size(image->dtype);
+}
+
+static void
+swap_bytes(unsigned char *restrict a, unsigned char *restrict b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		unsigned char kept = a[i];
+
+		a[i] = b[i];
+		b[i] = kept;
+	}
+}
+
+static inline void
+mirror_row(unsigned char *row, size_t width, size_t pixel)
+{
+	unsigned char *left = row, *right = row + (width - 1) * pixel;
+
+	for (; left < right; left += pixel, right -= pixel)
+		swap_bytes(left, right, pixel);
+}
+
+static void
+flip_horizontal(const struct leat_datum *image)
+{
+	size_t height = (size_t)image->shape[0], width = (size_t)image->shape[1], pixel = pixel_bytes(image);
+	unsigned char *row = image->data;
+
+	for (size_t y = 0; width && y < height; y++, row += width * pixel) {
+		if (pixel == 3) /* lets the compiler unroll the usual ones */
+			mirror_row(row, width, 3);
+		else if (pixel == 12)
+			mirror_row(row, width, 12);
+		else
+			mirror_row(row, width, pixel);
+	}
+}
+
+static void
+flip_vertical(const struct leat_datum *image)
+{
+	size_t height = (size_t)image->shape[0], stride = (size_t)image->shape[1] * pixel_bytes(image);
+	unsigned char *data = image->data;
+
+	for (size_t y = 0; y < height / 2; y++)
+		swap_bytes(data + y * stride, data + (height - 1 - y) * stride, stride);
+}
+
+void
+leat_flip(const struct leat_datum *image, enum leat_flip direction)
+{
+	if (direction == LEAT_FLIP_HORIZONTAL)
+		flip_horizontal(image);
+	else
+		flip_vertical(image);
+}
+
+/* Where an output place comes from: x = xx * X + xy * Y + x0, the same for y. In float, in the order
+ * that TensorFlow computes it. */
+struct rotation {
+	float xx, xy, x0, yx, yy, y0;
+};
+
+static struct rotation
+rotation_about_centre(float radians, int64_t height, int64_t width)
+{
+	float c = cosf(radians), s = sinf(radians), right = (float)(width - 1), bottom = (float)(height - 1);
+
+	return (struct rotation){
+		.xx = c,
+		.xy = -s,
+		.x0 = (right - (c * right - s * bottom)) / 2,
+		.yx = s,
+		.yy = c,
+		.y0 = (bottom - (s * right + c * bottom)) / 2,
+	};
+}
+
+/* Half away from zero; x >= 0. */
+static int64_t
+nearest_place(float x)
+{
+	int64_t below = (int64_t)x;
+
+	return below + (x - (float)below >= 0.5f);
+}
+
+static inline void
+rotate(const struct leat_datum *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel)
+{
+	const int64_t height = in->shape[0], width = in->shape[1];
+	const float right = (float)(width - 1), bottom = (float)(height - 1);
+	const unsigned char *data = in->data;
+
+	for (int64_t i = 0; i < height; i++) {
+		for (int64_t j = 0; j < width; j++, out += pixel) {
+			float x = r->xx * (float)j + r->xy * (float)i + r->x0;
+			float y = r->yx * (float)j + r->yy * (float)i + r->y0;
+
+			if (x >= 0 && x <= right && y >= 0 && y <= bottom)
+				memcpy(out, data + (size_t)(nearest_place(y) * width + nearest_place(x)) * pixel,
+				       pixel);
+			else
+				memcpy(out, fill, pixel);
+		}
+	}
+}
+
+void
+leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill)
+{
+	struct rotation r = rotation_about_centre(radians, in->shape[0], in->shape[1]);
+	float fill_f32[LEAT_MAX_CHANNELS];
+	uint8_t fill_u8[LEAT_MAX_CHANNELS];
+
+	for (int c = 0; c < LEAT_MAX_CHANNELS; c++)
+		fill_f32[c] = fill;
+	leat_cast(fill_f32, LEAT_F32, fill_u8, LEAT_U8, LEAT_MAX_CHANNELS);
+	if (in->dtype == LEAT_F32)
+		rotate(in, out->data, &r, fill_f32, pixel_bytes(in));
+	else if (in->shape[2] == 3)
+		rotate(in, out->data, &r, fill_u8, 3);
+	else
+		rotate(in, out->data, &r, fill_u8, pixel_bytes(in));
+}
+
+/* Elements by the type of their size: the one loop, in instances the compiler can vectorize. */
+#define TRANSPOSE(type)                                                                                                \
+	do {                                                                                                           \
+		const type *from = in;                                                                                 \
+		type *to = out;                                                                                        \
+                                                                                                                       \
+		for (size_t r = 0; r < rows; r++)                                                                      \
+			for (size_t c = 0; c < columns; c++)                                                           \
+				to[c * rows + r] = from[r * columns + c];                                              \
+	} while (0)
+
+/* {rows, columns} to {columns, rows}. */
+static void
+transpose(const void *restrict in, void *restrict out, size_t rows, size_t columns, size_t size)
+{
+	if (size == 1)
+		TRANSPOSE(uint8_t);
+	else if (size == 2)
+		TRANSPOSE(uint16_t);
+	else if (size == 4)
+		TRANSPOSE(uint32_t);
+	else
+		TRANSPOSE(uint64_t);
+}
+
+void
+leat_to_planar(const void *in, void *out, size_t pixels, size_t channels, size_t size)
+{
+	transpose(in, out, pixels, channels, size);
+}
+
+void
+leat_to_interleaved(const void *in, void *out, size_t pixels, size_t channels, size_t size)
+{
+	transpose(in, out, channels, pixels, size);
+}

@@ -1,0 +1,75 @@
+/* decode.c - an image's bytes become its pixels
+ *
+ * The header is read first, so that pixels go straight to where they are wanted. JPEG as
+ * tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png, both to 8 bits (image/jpeg.c and
+ * image/png.c have the details). */
+#include "image/image.h"
+#include "op/op.h"
+
+struct decode {
+	int64_t channels;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct decode, channels, "3", 0, 3, "1: gray, 3: RGB, 0: as in each file; alpha is dropped"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct decode *decode = params;
+
+	if (decode->channels == 2)
+		return leat_fail(err, LEAT_SPEC, "channels=2 is not possible: expected 0, 1 or 3");
+	return LEAT_OK;
+}
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct decode *decode = params;
+
+	(void)err;
+	field->dtype = LEAT_U8;
+	field->ndim = 3;
+	field->shape[0] = field->shape[1] = -1;
+	field->shape[2] = decode->channels ? decode->channels : -1;
+	*layout = LEAT_HWC;
+	return LEAT_OK;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct decode *decode = params;
+	const struct leat_datum bytes = work->sample->field[field];
+	struct leat_decode image;
+	enum leat_status status;
+
+	status = leat_decode_begin(&image, bytes.data, leat_datum_bytes(&bytes), (int)decode->channels,
+				   work->max_pixels, work->scratch, err);
+	if (status != LEAT_OK)
+		return status;
+	status = leat_work_out(work, field, LEAT_U8, 3, (const int64_t[]){image.height, image.width, image.channels},
+			       err);
+	if (status == LEAT_OK)
+		status = leat_decode_pixels(&image, work->sample->field[field].data, err);
+	leat_decode_end(&image);
+	return status;
+}
+
+const struct leat_op leat_op_decode = {
+	.name = "decode",
+	.doc = "Decode a JPEG or PNG image to uint8 pixels, height x width x channels.",
+	.example = "decode(channels=1)",
+	.kind = LEAT_OP_DECODE,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct decode),
+	.check = check,
+	.accepts = leat_accepts_bytes,
+	.wants = "the bytes of a JPEG or PNG file (uint8, one dimension)",
+	.infer = infer,
+	.run = run,
+};

@@ -1,0 +1,36 @@
+/* flip.c - mirror every image */
+#include "image/image.h"
+#include "op/op.h"
+
+struct flip {
+	int direction; /* enum leat_flip */
+};
+
+static const struct leat_opt options[] = {
+	LEAT_ENUM(struct flip, direction, "horizontal", "horizontal|vertical", "left and right, or top and bottom"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct flip *flip = params;
+
+	(void)err;
+	leat_flip(&work->sample->field[field], (enum leat_flip)flip->direction);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_flip = {
+	.name = "flip",
+	.doc = "Mirror an image.",
+	.example = "flip(vertical)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct flip),
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};

@@ -1,0 +1,111 @@
+/* op.c - what all ops share: the table, what fields fit, and where results go
+ *
+ * Any thread; a struct leat_work belongs to one. */
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const struct leat_op *
+leat_op_find(const char *name)
+{
+	for (const struct leat_op *const *op = leat_ops; *op; op++)
+		if (!strcmp((*op)->name, name))
+			return *op;
+	return NULL;
+}
+
+static bool
+is_u8_or_f32(const struct leat_field *field)
+{
+	return field->dtype == LEAT_U8 || field->dtype == LEAT_F32;
+}
+
+bool
+leat_accepts_image(const struct leat_field *field, enum leat_layout layout)
+{
+	return is_u8_or_f32(field) && layout == LEAT_HWC && field->ndim == 3 && field->shape[2] <= LEAT_MAX_CHANNELS;
+}
+
+bool
+leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout)
+{
+	(void)layout;
+	return field->dtype == LEAT_U8 && field->ndim == 1;
+}
+
+bool
+leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout)
+{
+	bool is_blob = field->dtype == LEAT_U8 && field->ndim == 1 && field->shape[0] < 0;
+
+	return is_u8_or_f32(field) && !is_blob && leat_field_channels(field, layout) <= LEAT_MAX_CHANNELS;
+}
+
+int64_t
+leat_field_channels(const struct leat_field *field, enum leat_layout layout)
+{
+	return layout == LEAT_HWC ? field->shape[2] : layout == LEAT_CHW ? field->shape[0] : 1;
+}
+
+enum leat_status
+leat_infer_f32(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	(void)params, (void)layout, (void)err;
+	field->dtype = LEAT_F32;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct leat_err *err)
+{
+	const int64_t *shape = image->shape;
+	int64_t channels = layout == LEAT_CHW ? shape[0] : shape[2];
+
+	if (shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || channels > LEAT_MAX_CHANNELS)
+		return leat_fail(err, LEAT_DATA,
+				 "an image has pixels and 1 to %d channels, this one has the shape %" PRId64
+				 " x %" PRId64 " x %" PRId64,
+				 LEAT_MAX_CHANNELS, shape[0], shape[1], shape[2]);
+	return LEAT_OK;
+}
+
+static enum leat_status
+fail_full(const struct leat_scratch *scratch, size_t wanted, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_LIMIT,
+			 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
+			 wanted, scratch->size - scratch->used, scratch->size);
+}
+
+enum leat_status
+leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
+	      struct leat_err *err)
+{
+	struct leat_datum out = {.dtype = dtype, .ndim = ndim};
+	int64_t elements;
+	size_t bytes;
+
+	memcpy(out.shape, shape, (size_t)ndim * sizeof(*shape));
+	elements = leat_datum_elements(&out);
+	if (elements < 0 || __builtin_mul_overflow((size_t)elements, leat_dtype_size(dtype), &bytes))
+		return leat_fail(err, LEAT_LIMIT, "the result would have more bytes than can be counted");
+	if (work->place)
+		out.data = work->place(work, field, bytes);
+	if (!out.data)
+		out.data = leat_scratch_alloc(work->scratch, bytes);
+	if (!out.data)
+		return fail_full(work->scratch, bytes, err);
+	work->sample->field[field] = out;
+	return LEAT_OK;
+}
+
+void *
+leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err)
+{
+	void *block = leat_scratch_alloc(work->scratch, bytes);
+
+	if (!block)
+		fail_full(work->scratch, bytes, err);
+	return block;
+}

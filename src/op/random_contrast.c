@@ -1,0 +1,71 @@
+/* random_contrast.c - stretch pixels about the mean of their channel, as tf.image.random_contrast
+ *
+ * x becomes (x - mean) * f + mean, rounded after each of the three, with one random f for the image and
+ * the mean of each channel of this image. Bytes are refused, because TensorFlow would round and
+ * clip them again. */
+#include "image/image.h"
+#include "op/op.h"
+
+struct random_contrast {
+	float lower, upper;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, 1e30, "the factor is uniform in [lower, upper)"),
+	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, 1e30, "not below lower"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct random_contrast *contrast = params;
+
+	if (contrast->lower > contrast->upper)
+		return leat_fail(err, LEAT_SPEC, "lower=%g is above upper=%g", (double)contrast->lower,
+				 (double)contrast->upper);
+	return LEAT_OK;
+}
+
+static bool
+accepts(const struct leat_field *field, enum leat_layout layout)
+{
+	return field->dtype == LEAT_F32 && leat_accepts_image(field, layout);
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_contrast *contrast = params;
+	const struct leat_datum *image = &work->sample->field[field];
+	float factor = leat_rng_uniform(&work->rng, contrast->lower, contrast->upper);
+	struct leat_affine step[2] = {leat_affine_uniform(1, 0), leat_affine_uniform(factor, 0)};
+	float mean[LEAT_MAX_CHANNELS];
+	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+
+	if (status != LEAT_OK)
+		return status;
+	leat_channel_means(image, mean);
+	for (int64_t c = 0; c < image->shape[2]; c++) {
+		step[0].add[c] = -mean[c];
+		step[1].add[c] = mean[c];
+	}
+	leat_affine_apply(image, image, LEAT_HWC, step, 2);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_random_contrast = {
+	.name = "random_contrast",
+	.doc = "Multiply each pixel's distance from its channel's mean by one random factor.",
+	.example = "random_contrast(0.8, 1.2)",
+	.kind = LEAT_OP_STATISTICS,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_contrast),
+	.random = true,
+	.in_place = true,
+	.check = check,
+	.accepts = accepts,
+	.wants = "a float32 image (height x width x channels; put scale(1/255) before it)",
+	.run = run,
+};

@@ -1,0 +1,42 @@
+/* random_flip.c - mirror some images, chosen at random, as tf.image.random_flip_left_right and _up_down */
+#include "image/image.h"
+#include "op/op.h"
+
+struct random_flip {
+	int direction; /* enum leat_flip */
+	float probability;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_ENUM(struct random_flip, direction, "horizontal", "horizontal|vertical",
+		  "left and right, or top and bottom"),
+	LEAT_FLOAT(struct random_flip, probability, "0.5", 0, 1, "share of the images that are mirrored"),
+	LEAT_OPT_END,
+};
+
+/* One number is drawn whether it flips or not: what follows in the stream does not depend on it. */
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_flip *flip = params;
+
+	(void)err;
+	if (leat_rng_uniform(&work->rng, 0, 1) < flip->probability)
+		leat_flip(&work->sample->field[field], (enum leat_flip)flip->direction);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_random_flip = {
+	.name = "random_flip",
+	.doc = "Mirror an image with a probability.",
+	.example = "random_flip",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_flip),
+	.random = true,
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};

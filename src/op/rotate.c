@@ -1,0 +1,44 @@
+/* rotate.c - turn an image about its centre, as tfa.image.rotate with interpolation="nearest"
+ *
+ * Pixels move without changing, so that uint8 stays uint8. Corners that come from outside get `fill`. */
+#include "image/image.h"
+#include "op/op.h"
+
+struct rotate {
+	float angle; /* radians */
+	float fill;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_ANGLE(struct rotate, angle, LEAT_REQUIRED, -1e6, 1e6, "counter-clockwise, with its unit: 30deg, 0.5rad"),
+	LEAT_FLOAT(struct rotate, fill, "0", -1e30, 1e30,
+		   "what stands where there was no pixel; cut to 0..255 for uint8"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct rotate *rotate = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, in.dtype, 3, in.shape, err);
+	if (status == LEAT_OK)
+		leat_rotate(&in, &work->sample->field[field], rotate->angle, rotate->fill);
+	return status;
+}
+
+const struct leat_op leat_op_rotate = {
+	.name = "rotate",
+	.doc = "Turn an image counter-clockwise about its centre, to the nearest pixel; the size stays.",
+	.example = "rotate(30deg)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct rotate),
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};
