@@ -123,8 +123,9 @@ LEAT_API enum leat_status leat_open(const char *spec, const struct leat_options 
 LEAT_API void leat_close(struct leat_feed *feed);
 
 /* The next batch, waiting for it if need be. LEAT_END: the epoch is over, the next call gives the
- * first batch of the next epoch. LEAT_DONE: the last epoch asked for is over. After an error every
- * further call gives the same error. */
+ * first batch of the next epoch. LEAT_DONE: the last epoch asked for is over. LEAT_AGAIN: the caller
+ * holds all batches there is memory for; release one. After any other error every further call gives
+ * the same error. */
 LEAT_API enum leat_status leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err);
 
 /* Gives a batch's memory back to its feed. Takes NULL. */

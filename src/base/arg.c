@@ -64,7 +64,7 @@ leat_parse_grow(struct leat_parse *p, void **array, size_t *cap, size_t count, s
 {
 	size_t wanted = *cap ? 2 * *cap : 4;
 	enum leat_status status;
-	void *bigger;
+	void *bigger = NULL;
 
 	if (count < *cap)
 		return LEAT_OK;
@@ -81,7 +81,7 @@ leat_parse_grow(struct leat_parse *p, void **array, size_t *cap, size_t count, s
 enum leat_status
 leat_parse_keep(struct leat_parse *p, const char *bytes, size_t len, const char **copy)
 {
-	void *memory;
+	void *memory = NULL;
 	enum leat_status status = take(p, len + 1, &memory);
 
 	if (status == LEAT_OK) {
@@ -361,7 +361,7 @@ parse_string(struct leat_parse *p, struct leat_arg *v)
 	size_t len = 1 + strcspn(s + 1, "\n");
 	size_t n = 0, i = 1, plain;
 	enum leat_status status;
-	void *memory;
+	void *memory = NULL;
 	char *out;
 
 	status = take(p, len, &memory); /* a string is never longer than how it is written */

@@ -41,7 +41,7 @@ struct leat_work {
 	/* The engine's: */
 	void *(*place)(struct leat_work *work, int field, size_t bytes); /* where a final result goes; NULL: scratch */
 	void *place_arg;
-	int step; /* of the chain */
+	int stage; /* of the chain that runs */
 };
 
 /* A new buffer for field `field`, described by dtype and shape: the batch's slot when this op is the

@@ -1,0 +1,56 @@
+# Thin: Meson builds, scripts do. `make help` lists what there is.
+BUILD ?= build
+PYTHON ?= python3
+.DEFAULT_GOAL := all
+.PHONY: all setup configure demo test test-all bench soak sanitize fuzz format docs install clean help
+
+# Meson is told of new or gone files by the list of sources, not by their dates.
+SOURCES := $(sort $(wildcard src/*/*.c tests/unit/*.c tests/tools/*.c fuzz/*.c examples/*.c bench/*.c))
+
+all: configure ## build build/leat, build/libleat.so, build/libleat.a
+	@ninja -C $(BUILD) --quiet
+
+setup: ## install the Debian packages that are missing
+	@scripts/setup
+
+configure: setup
+	@mkdir -p $(BUILD)
+	@if [ ! -f $(BUILD)/build.ninja ]; then meson setup $(BUILD) $(MESON_FLAGS) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }; \
+	elif [ "$$(cat $(BUILD)/sources.list 2>/dev/null)" != "$(SOURCES)" ]; then meson setup --reconfigure $(BUILD) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }; fi
+	@echo "$(SOURCES)" >$(BUILD)/sources.list
+
+demo: all ## make cells, train on them three ways, show the speed-up
+	@examples/demo $(BUILD)
+
+test: all ## core tests (a few minutes)
+	@tests/run core $(BUILD)
+
+test-all: all ## everything: core tests under both compilers and sanitizers, fuzz replay, frameworks
+	@tests/run all $(BUILD)
+
+bench: all ## measure against bare loops; results under build/bench
+	@bench/run $(BUILD)
+
+soak: all ## long runs: memory over many epochs, kill -9, long fuzzing
+	@tests/run soak $(BUILD)
+
+sanitize: setup ## the tests under ASan+UBSan, then TSan
+	@tests/run sanitize $(BUILD)
+
+fuzz: setup ## run every fuzzer for SECONDS (default 30) each
+	@tests/run fuzz $(BUILD) $(or $(SECONDS),30)
+
+format: setup ## clang-format everything
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+docs: all ## write docs/REFERENCE.md from the op tables
+	@$(BUILD)/leat ops --markdown >docs/REFERENCE.md
+
+install: all ## install command, libraries, header and pkg-config file (DESTDIR is honoured)
+	@meson install -C $(BUILD) --no-rebuild --quiet
+
+clean: ## remove everything that was built
+	@rm -rf $(BUILD)
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile

@@ -1,0 +1,333 @@
+/* batch.c - see batch.h */
+#include "feed/batch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- form ---- */
+
+static size_t
+reserve(size_t *end, size_t bytes)
+{
+	size_t at = *end;
+
+	*end = (at + bytes + 63) & ~(size_t)63;
+	return at;
+}
+
+static void
+form_ragged(struct leat_batch_form *form, struct leat_column_form *column, size_t *end)
+{
+	size_t rows = (size_t)form->rows;
+
+	column->offsets_at = reserve(end, (rows + 1) * sizeof(int64_t));
+	if (column->field.ndim > 1)
+		column->shapes_at = reserve(end, rows * (size_t)column->field.ndim * sizeof(int64_t));
+	column->values_at = reserve(end, column->capacity);
+	if (!form->direct) {
+		column->rows_at = reserve(end, rows * sizeof(void *));
+		column->arena_at = reserve(end, column->capacity);
+	}
+}
+
+void
+leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
+                     const size_t *capacity)
+{
+	size_t end = 0;
+
+	*form = (struct leat_batch_form){.rows = rows, .columns = schema->count, .direct = direct};
+	form->valid_at = reserve(&end, (size_t)rows);
+	form->state_at = reserve(&end, (size_t)rows);
+	form->position_at = reserve(&end, (size_t)rows * sizeof(uint64_t));
+	for (int i = 0; i < schema->count; i++) {
+		struct leat_column_form *column = &form->column[i];
+
+		column->field = schema->field[i];
+		if (leat_field_is_static(&column->field)) {
+			column->row_bytes = (size_t)leat_field_elements(&column->field) * leat_dtype_size(column->field.dtype);
+			column->capacity = column->row_bytes * (size_t)rows;
+			column->values_at = reserve(&end, column->capacity);
+		} else {
+			column->capacity = capacity[i];
+			form_ragged(form, column, &end);
+		}
+	}
+	form->bytes = end;
+}
+
+/* ---- buffers ---- */
+
+/* Not by row_bytes: a dense field may have no bytes (a shape with a 0). */
+static bool
+is_dense(const struct leat_column_form *column)
+{
+	return column->offsets_at == 0;
+}
+
+struct leat_batch *
+leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem)
+{
+	struct leat_batch *batch = leat_alloc(mem, sizeof *batch);
+
+	if (!batch)
+		return NULL;
+	batch->feed = feed;
+	batch->form = form;
+	batch->base = leat_map(mem, form->bytes);
+	if (!batch->base) {
+		leat_free(mem, batch);
+		return NULL;
+	}
+	return batch;
+}
+
+void
+leat_batch_free(struct leat_batch *batch, struct leat_mem *mem)
+{
+	if (!batch)
+		return;
+	leat_batch_reset(batch, mem);
+	leat_unmap(mem, batch->base, batch->form->bytes);
+	leat_free(mem, batch);
+}
+
+void
+leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
+{
+	while (batch->bad) {
+		struct leat_bad_row *next = batch->bad->next;
+
+		leat_free(mem, batch->bad);
+		batch->bad = next;
+	}
+	batch->planned = batch->done = batch->count = batch->samples = 0;
+	batch->bad_unlisted = 0;
+	batch->complete = false;
+	batch->err_row = -1;
+	leat_err_clear(&batch->err);
+	for (int i = 0; i < batch->form->columns; i++) {
+		atomic_store_explicit(&batch->arena_used[i], 0, memory_order_relaxed);
+		if (!is_dense(&batch->form->column[i]))
+			leat_batch_offsets(batch, i)[0] = 0;
+	}
+}
+
+/* ---- rows ---- */
+
+static unsigned char *
+values(const struct leat_batch *batch, int column)
+{
+	return batch->base + batch->form->column[column].values_at;
+}
+
+static void **
+ragged_rows(const struct leat_batch *batch, int column)
+{
+	return (void **)(void *)(batch->base + batch->form->column[column].rows_at);
+}
+
+static int64_t *
+ragged_shapes(const struct leat_batch *batch, int column)
+{
+	return (int64_t *)(void *)(batch->base + batch->form->column[column].shapes_at);
+}
+
+static void *
+arena_take(struct leat_batch *batch, int column, size_t bytes)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+	size_t room = (bytes + 63) & ~(size_t)63, at;
+
+	if (room < bytes || room > form->capacity)
+		return NULL;
+	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
+	if (at > form->capacity - room)
+		return NULL;
+	return batch->base + form->arena_at + at;
+}
+
+void *
+leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+
+	if (!is_dense(form))
+		return arena_take(batch, column, bytes);
+	return bytes == form->row_bytes ? values(batch, column) + (size_t)row * form->row_bytes : NULL;
+}
+
+static bool
+shape_fits(const struct leat_field *field, const struct leat_datum *datum)
+{
+	if (field->dtype != datum->dtype || field->ndim != datum->ndim)
+		return false;
+	for (int d = 0; d < field->ndim; d++)
+		if (field->shape[d] >= 0 && field->shape[d] != datum->shape[d])
+			return false;
+	return true;
+}
+
+static bool
+in_arena(const struct leat_batch *batch, const struct leat_column_form *form, const void *data)
+{
+	uintptr_t at = (uintptr_t)data, begin = (uintptr_t)(batch->base + form->arena_at);
+
+	return at >= begin && at < begin + form->capacity;
+}
+
+static enum leat_status
+store_ragged(struct leat_batch *batch, int column, int64_t row, const struct leat_datum *datum, struct leat_err *err)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+	size_t bytes = leat_datum_bytes(datum);
+	void *to = datum->data;
+
+	if (bytes > 0 && !in_arena(batch, form, datum->data)) {
+		to = arena_take(batch, column, bytes);
+		if (!to)
+			return leat_fail(err, LEAT_LIMIT,
+			                 "field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: "
+			                 "raise memory, or make the batch smaller",
+			                 form->field.name, form->capacity >> 20);
+		memcpy(to, datum->data, bytes);
+	}
+	ragged_rows(batch, column)[row] = to;
+	leat_batch_offsets(batch, column)[row + 1] = leat_datum_elements(datum);
+	if (form->field.ndim > 1)
+		memcpy(ragged_shapes(batch, column) + row * form->field.ndim, datum->shape,
+		       (size_t)form->field.ndim * sizeof(int64_t));
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample *sample, struct leat_err *err)
+{
+	for (int i = 0; i < batch->form->columns; i++) {
+		const struct leat_column_form *form = &batch->form->column[i];
+		const struct leat_datum *datum = &sample->field[i];
+		unsigned char *slot;
+
+		if (!shape_fits(&form->field, datum))
+			return leat_fail(err, LEAT_INTERNAL, "field '%s' came out in another shape than was promised",
+			                 form->field.name);
+		if (!is_dense(form)) {
+			enum leat_status status = store_ragged(batch, i, row, datum, err);
+
+			if (status != LEAT_OK)
+				return status;
+			continue;
+		}
+		slot = values(batch, i) + (size_t)row * form->row_bytes;
+		if (slot != datum->data && form->row_bytes > 0)
+			memcpy(slot, datum->data, form->row_bytes);
+	}
+	return LEAT_OK;
+}
+
+/* ---- completion ---- */
+
+/* What becomes of each row: which rows stay, and which of those are padding. */
+static bool
+row_stays(const struct leat_batch *batch, int64_t row, bool keep_bad)
+{
+	return keep_bad || leat_batch_states(batch)[row] != LEAT_ROW_BAD;
+}
+
+static void
+complete_dense(struct leat_batch *batch, int column, bool keep_bad)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+	const uint8_t *state = leat_batch_states(batch);
+	unsigned char *to = values(batch, column);
+
+	for (int64_t row = 0; row < batch->rows; row++) {
+		unsigned char *from = values(batch, column) + (size_t)row * form->row_bytes;
+
+		if (!row_stays(batch, row, keep_bad))
+			continue;
+		if (state[row] != LEAT_ROW_GOOD)
+			memset(to, 0, form->row_bytes);
+		else if (to != from)
+			memmove(to, from, form->row_bytes);
+		to += form->row_bytes;
+	}
+}
+
+/* Ragged rows as lengths in offsets[row + 1] (direct: as sums) become values in row order with sums. */
+static void
+complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+	const uint8_t *state = leat_batch_states(batch);
+	int64_t *offsets = leat_batch_offsets(batch, column), *shapes = ragged_shapes(batch, column);
+	size_t element = leat_dtype_size(form->field.dtype), dims = (size_t)form->field.ndim;
+	int64_t sum = 0, from = 0, out = 0;
+
+	for (int64_t row = 0; row < batch->rows; row++) {
+		int64_t length = state[row] == LEAT_ROW_PADDING ? 0 : offsets[row + 1];
+		const unsigned char *data;
+
+		if (batch->form->direct) {
+			int64_t to = state[row] == LEAT_ROW_PADDING ? from : offsets[row + 1];
+
+			length = to - from;
+			data = values(batch, column) + (size_t)from * element;
+			from = to;
+		} else {
+			data = ragged_rows(batch, column)[row];
+		}
+		if (!row_stays(batch, row, keep_bad))
+			continue;
+		if (state[row] != LEAT_ROW_GOOD)
+			length = 0;
+		if (length > 0 && data != values(batch, column) + (size_t)sum * element)
+			memmove(values(batch, column) + (size_t)sum * element, data, (size_t)length * element);
+		if (dims > 1 && length == 0)
+			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);
+		else if (dims > 1)
+			memmove(shapes + (size_t)out * dims, shapes + (size_t)row * dims, dims * sizeof *shapes);
+		sum += length;
+		offsets[++out] = sum; /* out <= row: nothing unread is overwritten */
+	}
+}
+
+static void
+complete_rows(struct leat_batch *batch, bool keep_bad)
+{
+	uint8_t *state = leat_batch_states(batch), *valid = batch->base + batch->form->valid_at;
+	uint64_t *position = leat_batch_positions(batch);
+	int64_t out = 0;
+
+	batch->samples = 0;
+	for (int64_t row = 0; row < batch->rows; row++) {
+		bool good = state[row] == LEAT_ROW_GOOD;
+
+		if (!row_stays(batch, row, keep_bad))
+			continue;
+		batch->samples += good;
+		valid[out] = good;
+		position[out] = good ? position[row] : UINT64_MAX;
+		out++;
+	}
+	batch->count = out;
+}
+
+void
+leat_batch_complete(struct leat_batch *batch, bool keep_bad)
+{
+	const uint8_t *state = leat_batch_states(batch);
+	bool all_good = true;
+
+	for (int64_t row = 0; row < batch->rows; row++)
+		all_good &= state[row] == LEAT_ROW_GOOD;
+	for (int i = 0; i < batch->form->columns; i++) {
+		if (!is_dense(&batch->form->column[i])) {
+			if (!all_good || !batch->form->direct)
+				complete_ragged(batch, i, keep_bad);
+		} else if (!all_good) {
+			complete_dense(batch, i, keep_bad);
+		}
+	}
+	complete_rows(batch, keep_bad);
+}

@@ -1,0 +1,108 @@
+/* batch.h - a batch's memory: slots for dense fields, values + offsets for ragged ones
+ *
+ * All of a batch lies in one mapping whose form is the same for every batch of a feed,
+ * so a buffer can hold any batch. Workers write rows of their own; the worker that
+ * finishes the last row completes the batch; then the consumer owns it. */
+#ifndef LEAT_FEED_BATCH_H
+#define LEAT_FEED_BATCH_H
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "format/sample.h"
+
+/* How one field lies in a batch. Offsets are from the beginning of the mapping. */
+struct leat_column_form {
+	struct leat_field field;
+	size_t row_bytes; /* dense: of a slot; 0: ragged */
+	size_t capacity;  /* bytes of values */
+	size_t values_at;
+	size_t offsets_at, shapes_at; /* ragged */
+	size_t arena_at, rows_at;     /* ragged and not direct: rows as they come, and where each lies */
+};
+
+struct leat_batch_form {
+	int64_t rows;
+	int columns;
+	bool direct; /* the one field is read straight into `values`: its lengths are known beforehand */
+	size_t valid_at, position_at, state_at;
+	size_t bytes; /* of the whole mapping */
+	struct leat_column_form column[LEAT_MAX_FIELDS];
+};
+
+/* Lays out `schema` for `rows` samples; capacity[i] bounds the values of ragged field i. */
+void leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
+                          const size_t *capacity);
+
+enum leat_row_state { LEAT_ROW_PADDING, LEAT_ROW_GOOD, LEAT_ROW_BAD };
+
+/* A bad sample of a batch, until the batch is delivered. */
+struct leat_bad_row {
+	struct leat_bad_row *next;
+	int64_t row;
+	uint64_t sample, offset;
+	uint32_t file;
+	bool replaced;
+	char reason[];
+};
+
+struct leat_batch {
+	struct leat_feed *feed;
+	const struct leat_batch_form *form;
+	unsigned char *base;
+	struct leat_batch *next; /* in the list of free ones */
+	atomic_int refs;         /* consumer and DLPack tensors */
+
+	uint64_t epoch, first; /* global position of row 0 */
+	uint64_t end;          /* global position behind the whole global batch */
+	bool last;             /* of its epoch */
+	int64_t rows;          /* planned, padding included */
+	int64_t good_rows;     /* planned without padding; these come first */
+	int64_t planned, done; /* of good_rows; under the feed's lock */
+	bool complete;         /* under the feed's lock */
+	int64_t count;         /* rows delivered, after skipped ones went out */
+	int64_t samples;       /* of those: not padding */
+	atomic_size_t arena_used[LEAT_MAX_FIELDS];
+
+	/* Under the feed's lock until complete: */
+	struct leat_bad_row *bad;
+	uint64_t bad_unlisted; /* there was no memory for */
+	int64_t err_row; /* of the failure that comes first in the plan; -1: none */
+	struct leat_err err;
+};
+
+struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);
+void leat_batch_free(struct leat_batch *batch, struct leat_mem *mem); /* takes NULL */
+
+/* Makes an empty batch of what was in it. Frees the list of bad rows. */
+void leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem);
+
+static inline uint8_t *
+leat_batch_states(const struct leat_batch *batch)
+{
+	return batch->base + batch->form->state_at;
+}
+
+static inline uint64_t *
+leat_batch_positions(const struct leat_batch *batch)
+{
+	return (uint64_t *)(void *)(batch->base + batch->form->position_at);
+}
+
+static inline int64_t *
+leat_batch_offsets(const struct leat_batch *batch, int column)
+{
+	return (int64_t *)(void *)(batch->base + batch->form->column[column].offsets_at);
+}
+
+/* Where `bytes` of column's row go: the slot, or room in the arena. NULL: they do not fit. */
+void *leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes);
+
+/* Puts a finished sample into its row; what was not placed there already is copied. */
+enum leat_status leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample *sample,
+                                  struct leat_err *err);
+
+/* All rows are done: drops skipped rows (`keep_bad`: leaves them as padding instead) and puts ragged values in order. */
+void leat_batch_complete(struct leat_batch *batch, bool keep_bad);
+
+#endif

@@ -1,0 +1,270 @@
+/* budget.c - divide `memory=` once, at open
+ *
+ * Everything the feed will ever hold is given its room here: batches, runs, scratch.
+ * What is mapped is counted whole though its pages come with first use, so the sum can
+ * never be exceeded later, whatever the samples are. The order: what cannot be done
+ * without first; then batches ahead, runs in flight, and scratch from what is left. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "feed/feed.h"
+
+enum {
+	SLACK = 256 * 1024, /* lists of bad samples, tensors handed out: small things that come and go */
+	SCRATCH_DECODE = 1024 * 1024,
+	SCRATCH_PLENTY = 8 * 1024 * 1024,
+	JUMBO_DECODE = 4 * 1024 * 1024,
+	UNKNOWN_CAPACITY = 1024 * 1024, /* least room for values whose size nothing tells beforehand */
+	WALK_FROM = 1024 * 1024,
+};
+
+/* ---- how large ragged values of a batch can get ---- */
+
+/* Payload lengths fall into classes 1/16 apart, so that the sum of the k largest is known to within
+ * that without sorting. */
+enum { CLASSES = 64 * 16 };
+
+static unsigned
+length_class(uint64_t n)
+{
+	unsigned log, shift;
+
+	if (n < 16)
+		return (unsigned)n;
+	log = 63 - (unsigned)__builtin_clzll(n);
+	shift = log - 4;
+	return (log - 3) * 16 + (unsigned)((n >> shift) & 15);
+}
+
+static uint64_t
+class_end(unsigned class)
+{
+	unsigned shift;
+
+	if (class < 16)
+		return class;
+	shift = class / 16 - 1;
+	return ((uint64_t)(16 + class % 16) << shift) + (((uint64_t)1 << shift) - 1);
+}
+
+/* At least the sum of the `rows` largest payloads: no batch can hold more. */
+static uint64_t
+largest_payloads(const struct leat_source *source, uint64_t rows)
+{
+	uint64_t in_class[CLASSES] = {0}, sum = 0;
+
+	for (uint64_t i = 0; i < source->count; i++) {
+		struct leat_extent extent;
+
+		source->kind->locate(source, i, &extent);
+		if (!extent.damaged)
+			in_class[length_class(extent.length - extent.head - extent.tail)]++;
+	}
+	for (unsigned c = CLASSES; c-- > 0 && rows > 0;) {
+		uint64_t n = in_class[c] < rows ? in_class[c] : rows;
+
+		sum += n * class_end(c);
+		rows -= n;
+	}
+	return sum;
+}
+
+/* No batch has more payload than this. A sample can come twice after `repeat` or as a replacement,
+ * so then only the simple product is safe; it also saves the walk over the index when it is small. */
+static uint64_t
+payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
+{
+	uint64_t simple;
+
+	if (__builtin_mul_overflow(p->source.max_payload, (uint64_t)rows, &simple))
+		simple = UINT64_MAX;
+	if (simple <= WALK_FROM || replaces || p->plan.size > p->source.count)
+		return simple;
+	return largest_payloads(&p->source, (uint64_t)rows);
+}
+
+/* How many bytes of values a payload byte can become; 0: nothing tells. A varint of one byte becomes
+ * eight; bytes and floats stay as they are. */
+static unsigned
+expansion(const struct leat_field *field, bool decodes)
+{
+	if (field->ndim == 1 && (field->dtype == LEAT_U8 || field->dtype == LEAT_F32))
+		return 1;
+	if (field->ndim == 1 && field->dtype == LEAT_I64 && !decodes)
+		return 8;
+	return 0;
+}
+
+static size_t
+ragged_capacity(uint64_t bound, unsigned times, int64_t rows)
+{
+	uint64_t bytes = 0;
+
+	/* Rows in the arena begin at multiples of 64. */
+	if (__builtin_mul_overflow(bound, times, &bytes) || __builtin_add_overflow(bytes, (uint64_t)rows * 64, &bytes) ||
+	    bytes > SIZE_MAX / 1024)
+		return SIZE_MAX / 1024;
+	return (size_t)bytes;
+}
+
+/* Sets the room for the values of each ragged field; returns how many have `unknown` for want of a bound. */
+static int
+ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, size_t unknown,
+                  size_t capacity[LEAT_MAX_FIELDS])
+{
+	uint64_t bound = 0;
+	int unbounded = 0;
+
+	for (int i = 0; i < p->schema.count; i++) {
+		unsigned times = expansion(&p->schema.field[i], p->decodes);
+
+		if (leat_field_is_static(&p->schema.field[i]))
+			continue;
+		if (times > 0 && bound == 0)
+			bound = payload_bound(p, rows, replaces);
+		capacity[i] = times ? ragged_capacity(bound, times, rows) : unknown;
+		unbounded += times == 0;
+	}
+	return unbounded;
+}
+
+static int
+make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
+          size_t unknown)
+{
+	size_t capacity[LEAT_MAX_FIELDS] = {0};
+	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
+	bool direct = p->stages == 0 && p->source.kind->payload_is_field && !replaces;
+	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
+
+	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
+	return unbounded;
+}
+
+/* ---- division ---- */
+
+static size_t
+page_up(size_t n)
+{
+	return (n + 4095) & ~(size_t)4095;
+}
+
+static size_t
+run_cost(const struct leat_budget *b)
+{
+	return page_up(b->run_bytes) + sizeof(struct leat_run) + 64;
+}
+
+static size_t
+batch_cost(const struct leat_budget *b)
+{
+	return page_up(b->form.bytes) + sizeof(struct leat_batch) + 64;
+}
+
+static size_t
+worker_cost(const struct leat_budget *b)
+{
+	return page_up(b->scratch) + sizeof(struct leat_worker) + 64;
+}
+
+/* The least of everything: two batches, one sample in flight per thread and one in the I/O threads. */
+static void
+set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
+{
+	size_t longest = (size_t)p->source.max_length;
+	int64_t share = rows / ((int64_t)b->threads * 4);
+
+	b->run_rows = share < 1 ? 1 : share > LEAT_RUN_ROWS ? LEAT_RUN_ROWS : (int)share;
+	b->run_bytes = b->form.direct ? LEAT_RUN_ROWS * LEAT_MAX_FRAME : longest > LEAT_RUN_BYTES ? longest : LEAT_RUN_BYTES;
+	b->runs = (int)b->threads + 1;
+	b->depth = 1;
+	b->buffers = 2;
+	b->scratch = p->decodes ? SCRATCH_DECODE : 64 * 1024 + 10 * (size_t)p->source.max_payload;
+	if (p->stages == 0)
+		b->scratch = 4096;
+	/* A replaced sample is read into the jumbo scratch too. */
+	b->jumbo = (p->decodes ? JUMBO_DECODE : b->scratch) + longest + 4096;
+}
+
+static size_t
+total(const struct leat_budget *b)
+{
+	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) + (size_t)b->runs * (run_cost(b) + sizeof(void *)) +
+	       b->threads * worker_cost(b) + page_up(b->jumbo) + SLACK;
+}
+
+static int
+most(size_t room, size_t each, int64_t wanted)
+{
+	size_t n = each ? room / each : 0;
+
+	return n > (size_t)wanted ? (int)wanted : (int)n;
+}
+
+/* Gives what is left beyond the least, in order of use. */
+static void
+divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory, const struct leat_log *log)
+{
+	int64_t wanted = p->prefetch >= 0 ? p->prefetch : LEAT_MAX_PREFETCH;
+	size_t for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
+	int more = wanted > 1 ? most(for_batches, batch_cost(b), wanted - 1) : 0;
+
+	b->buffers += more;
+	b->depth = wanted == 0 ? 0 : 1 + more;
+	rest -= (size_t)more * (batch_cost(b) + sizeof(void *)) < rest ? (size_t)more * (batch_cost(b) + sizeof(void *)) : rest;
+	if (p->prefetch > b->depth)
+		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit into memory=: %d batches are made ahead",
+		         (long long)p->prefetch, b->depth);
+
+	more = most(rest / 4, run_cost(b) + sizeof(void *), (int64_t)b->threads + LEAT_IO_THREADS);
+	b->runs += more;
+	rest -= (size_t)more * (run_cost(b) + sizeof(void *));
+
+	if (p->stages > 0) {
+		size_t each = rest / (2 * b->threads);
+
+		each = each > SCRATCH_PLENTY ? SCRATCH_PLENTY : each & ~(size_t)4095;
+		b->scratch += each;
+		rest -= each * b->threads;
+		b->jumbo += (rest - rest / 16) & ~(size_t)4095; /* the lists of bad samples may grow into the rest */
+	}
+}
+
+static enum leat_status
+fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct leat_err *err)
+{
+	char have[32], need[32];
+
+	leat_format_size(have, sizeof have, memory);
+	leat_format_size(need, sizeof need, minimum);
+	return leat_fail(err, LEAT_LIMIT,
+	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %zu KiB (%s); "
+	                 "fewer threads or a smaller batch need less",
+	                 have, b->threads, b->threads == 1 ? "" : "s", (minimum + 1023) / 1024, need);
+}
+
+enum leat_status
+leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
+                 size_t used, const struct leat_log *log, struct leat_err *err)
+{
+	size_t minimum;
+	int unbounded;
+
+	memset(b, 0, sizeof *b);
+	b->threads = options->threads;
+	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
+	set_least(b, p, rows);
+	minimum = used + total(b);
+	if (minimum > options->memory)
+		return fail_minimum(b, options->memory, minimum, err);
+	if (unbounded > 0) {
+		/* Half of what is left, over two batches with an arena and values each. */
+		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
+
+		make_form(b, p, options, rows, UNKNOWN_CAPACITY + (more & ~(size_t)4095));
+		minimum = used + total(b);
+	}
+	divide_rest(b, p, options->memory - minimum, options->memory, log);
+	return LEAT_OK;
+}

@@ -1,0 +1,101 @@
+/* chain.c - run a pipeline's stages on one sample
+ *
+ * Worker threads. Everything a stage needs lies in its own memory and the worker's
+ * scratch: nothing is locked, nothing is allocated. */
+#include "base/clock.h"
+#include "feed/pipeline.h"
+
+static void
+start_stream(struct leat_work *work, const struct leat_bound *bound, const struct leat_sample_id *id)
+{
+	if (bound->op->random)
+		leat_rng_init(&work->rng, id->seed, id->epoch, id->position, bound->stream);
+}
+
+static int
+channels_of(const struct leat_datum *datum, enum leat_layout layout)
+{
+	int64_t channels = 1;
+
+	if (layout == LEAT_HWC)
+		channels = datum->shape[datum->ndim - 1];
+	else if (layout == LEAT_CHW)
+		channels = datum->shape[0];
+	return channels >= 1 && channels <= LEAT_MAX_CHANNELS ? (int)channels : 1;
+}
+
+/* Neighbouring pointwise ops on one field: each draws its numbers, then one pass applies them in order. */
+static enum leat_status
+run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field, enum leat_layout layout,
+              const struct leat_sample_id *id, struct leat_err *err)
+{
+	struct leat_datum in = work->sample->field[field];
+	struct leat_affine step[LEAT_MAX_POINTWISE * LEAT_MAX_AFFINE];
+	int steps = 0;
+
+	for (int k = 0; k < stage->ops; k++) {
+		start_stream(work, stage->op[k], id);
+		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout), &step[steps]);
+	}
+	if (in.dtype != LEAT_F32) {
+		enum leat_status status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);
+
+		if (status != LEAT_OK)
+			return status;
+	}
+	leat_affine_apply(&in, &work->sample->field[field], layout, step, steps);
+	return LEAT_OK;
+}
+
+static enum leat_status
+run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, const struct leat_sample_id *id,
+             struct leat_err *err)
+{
+	work->layout = stage->layout[k];
+	if (stage->op[0]->op->kind == LEAT_OP_POINTWISE)
+		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
+	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
+	start_stream(work, stage->op[0], id);
+	return stage->op[0]->op->run(stage->op[0]->params, work, stage->field[k], err);
+}
+
+static enum leat_status
+run_stage(const struct leat_stage *stage, struct leat_work *work, const struct leat_sample_id *id, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	if (stage->op[0]->op->run_all) {
+		start_stream(work, stage->op[0], id);
+		status = stage->op[0]->op->run_all(stage->op[0]->params, work, err);
+		work->sample->count = stage->count;
+	}
+	for (int k = 0; k < stage->fields && status == LEAT_OK; k++)
+		status = run_on_field(stage, work, k, id, err);
+	return status;
+}
+
+enum leat_status
+leat_chain_run(const struct leat_pipeline *p, struct leat_work *work, const struct leat_sample_id *id, uint64_t *stage_ns,
+               struct leat_err *err)
+{
+	uint64_t begin = stage_ns ? leat_now() : 0;
+
+	for (int s = 0; s < p->stages; s++) {
+		enum leat_status status;
+
+		work->stage = s;
+		status = run_stage(&p->stage[s], work, id, err);
+		if (status != LEAT_OK) {
+			if (status != LEAT_LIMIT)
+				leat_err_in(err, "%s", p->stage[s].op[0]->op->name);
+			return status;
+		}
+		if (stage_ns) {
+			uint64_t now = leat_now();
+
+			stage_ns[s] += now - begin;
+			begin = now;
+		}
+	}
+	return LEAT_OK;
+}

@@ -1,0 +1,190 @@
+/* checkpoint.c - where a feed stands, as a few hundred bytes of JSON
+ *
+ * A checkpoint names the pipeline and the data by hash, not by place: the same data on
+ * another disk, with other threads or ranks, goes on where this one stopped. Because
+ * position is arithmetic, going there reads nothing. What does not fit is refused with
+ * what differs. Consumer thread. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "feed/feed.h"
+
+enum { VERSION = 1, MAX_JSON = 1024 * 1024 };
+
+/* ---- save ---- */
+
+enum leat_status
+leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	struct leat_mem mem;
+	struct leat_str out;
+
+	leat_err_clear(err);
+	*json = NULL;
+	leat_mem_init(&mem, SIZE_MAX); /* the caller's from here on: not the feed's to count */
+	leat_str_init(&out, &mem, MAX_JSON);
+	leat_str_addf(&out, "{\"leat_checkpoint\": %d, \"pipeline\": \"%s\", \"data\": \"%s\", ", VERSION, p->hash, p->data);
+	leat_str_addf(&out, "\"seed\": \"%" PRIu64 "\", \"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", ", feed->seed,
+	              feed->epoch, feed->position);
+	leat_str_addf(&out, "\"files\": %zu, \"samples\": %" PRIu64 ", \"ops\": ", leat_files_count(p->source.files),
+	              p->source.count);
+	leat_str_add_json(&out, p->identity);
+	leat_str_add(&out, "}");
+	*json = out.failed ? NULL : strdup(leat_str_text(&out));
+	leat_str_free(&out);
+	return *json ? LEAT_OK : leat_fail(err, LEAT_NOMEM, "no memory for a checkpoint");
+}
+
+/* ---- restore ---- */
+
+struct checkpoint {
+	const char *pipeline, *data, *ops; /* borrowed from the JSON */
+	uint64_t seed, epoch, position, files, samples;
+};
+
+static enum leat_status
+get_number(const json_t *root, const char *name, uint64_t *value, struct leat_err *err)
+{
+	const json_t *item = json_object_get(root, name);
+
+	if (!json_is_integer(item) || json_integer_value(item) < 0)
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: \"%s\" is not a number of 0 or more", name);
+	*value = (uint64_t)json_integer_value(item);
+	return LEAT_OK;
+}
+
+static enum leat_status
+get_text(const json_t *root, const char *name, const char **value, struct leat_err *err)
+{
+	*value = json_string_value(json_object_get(root, name));
+	return *value ? LEAT_OK : leat_fail(err, LEAT_DATA, "the checkpoint is damaged: it has no text \"%s\"", name);
+}
+
+/* All 64 bits of a seed, which JSON's numbers do not promise. */
+static enum leat_status
+get_seed(const json_t *root, uint64_t *seed, struct leat_err *err)
+{
+	const char *text;
+	char *end;
+	enum leat_status status = get_text(root, "seed", &text, err);
+
+	if (status != LEAT_OK)
+		return status;
+	errno = 0;
+	*seed = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno)
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: its seed is not a number");
+	return LEAT_OK;
+}
+
+static enum leat_status
+decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
+{
+	uint64_t version = 0;
+	enum leat_status status;
+
+	if (!json_is_object(root) || !json_object_get(root, "leat_checkpoint"))
+		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint");
+	status = get_number(root, "leat_checkpoint", &version, err);
+	if (status == LEAT_OK && version != VERSION)
+		status = leat_fail(err, LEAT_DATA, "the checkpoint has version %" PRIu64 ", this leat reads version %d", version,
+		                   VERSION);
+	if (status == LEAT_OK)
+		status = get_text(root, "pipeline", &c->pipeline, err);
+	if (status == LEAT_OK)
+		status = get_text(root, "data", &c->data, err);
+	if (status == LEAT_OK)
+		status = get_text(root, "ops", &c->ops, err);
+	if (status == LEAT_OK)
+		status = get_seed(root, &c->seed, err);
+	if (status == LEAT_OK)
+		status = get_number(root, "epoch", &c->epoch, err);
+	if (status == LEAT_OK)
+		status = get_number(root, "position", &c->position, err);
+	if (status == LEAT_OK)
+		status = get_number(root, "files", &c->files, err);
+	return status == LEAT_OK ? get_number(root, "samples", &c->samples, err) : status;
+}
+
+/* The first op in which two pipelines differ. */
+static enum leat_status
+fail_ops(const char *then, const char *now, struct leat_err *err)
+{
+	static const char bar[] = " | ";
+
+	for (;;) {
+		const char *then_end = strstr(then, bar), *now_end = strstr(now, bar);
+		size_t then_len = then_end ? (size_t)(then_end - then) : strlen(then);
+		size_t now_len = now_end ? (size_t)(now_end - now) : strlen(now);
+
+		if (then_len != now_len || memcmp(then, now, now_len) != 0 || !then_end || !now_end)
+			return leat_fail(err, LEAT_MISMATCH, "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
+			                 then_len ? (int)(then_len < 300 ? then_len : 300) : 7, then_len ? then : "nothing",
+			                 now_len ? (int)(now_len < 300 ? now_len : 300) : 7, now_len ? now : "nothing");
+		then = then_end + sizeof bar - 1;
+		now = now_end + sizeof bar - 1;
+	}
+}
+
+static enum leat_status
+check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	size_t files = leat_files_count(p->source.files);
+
+	if (strcmp(c->pipeline, p->hash) != 0)
+		return fail_ops(c->ops, p->identity, err);
+	if (c->files != files || c->samples != p->source.count)
+		return leat_fail(err, LEAT_MISMATCH,
+		                 "the checkpoint is of other data: %" PRIu64 " samples in %" PRIu64 " files, here are %" PRIu64
+		                 " in %zu",
+		                 c->samples, c->files, p->source.count, files);
+	if (strcmp(c->data, p->data) != 0)
+		return leat_fail(err, LEAT_MISMATCH,
+		                 "the checkpoint is of other data: there are as many files and samples, but names, sizes or "
+		                 "counts of some files differ");
+	if (c->position > p->plan.size)
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples",
+		                 c->position, p->plan.size);
+	return LEAT_OK;
+}
+
+static enum leat_status
+go_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+{
+	leat_engine_stop(feed);
+	feed->seed = c->seed;
+	leat_plan_reseed(&feed->pipeline.plan, c->seed);
+	leat_err_clear(&feed->failure);
+	leat_engine_go(feed, c->epoch, c->position);
+	return leat_engine_start(feed, err);
+}
+
+enum leat_status
+leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
+{
+	struct checkpoint c = {0};
+	json_error_t why;
+	json_t *root;
+	enum leat_status status;
+
+	leat_err_clear(err);
+	if (strlen(json) > MAX_JSON)
+		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint: it is too long");
+	root = json_loads(json, JSON_REJECT_DUPLICATES, &why);
+	if (!root)
+		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint: line %d, column %d: %s", why.line, why.column,
+		                 why.text);
+	status = decode(root, &c, err);
+	if (status == LEAT_OK)
+		status = check(feed, &c, err);
+	if (status == LEAT_OK)
+		status = go_to(feed, &c, err);
+	json_decref(root);
+	return status;
+}

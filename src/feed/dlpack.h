@@ -1,0 +1,33 @@
+/* dlpack.h - the part of DLPack's ABI (0.x) that we hand out
+ *
+ * Layouts as the DLPack specification fixes them, so that any consumer understands
+ * them. A test compares them with the original header. */
+#ifndef LEAT_FEED_DLPACK_H
+#define LEAT_FEED_DLPACK_H
+
+#include <stdint.h>
+
+enum { LEAT_DL_CPU = 1 };
+enum { LEAT_DL_INT = 0, LEAT_DL_UINT = 1, LEAT_DL_FLOAT = 2, LEAT_DL_BFLOAT = 4 };
+
+struct leat_dl_tensor {
+	void *data;
+	struct {
+		int32_t type, id;
+	} device;
+	int32_t ndim;
+	struct {
+		uint8_t code, bits;
+		uint16_t lanes;
+	} dtype;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+	struct leat_dl_tensor tensor;
+	void *manager;
+	void (*deleter)(struct DLManagedTensor *self);
+};
+
+#endif

@@ -1,0 +1,161 @@
+/* engine.c - a feed's buffers and threads: made once, stopped and started at any place
+ *
+ * Stopping is asking: workers look between two samples, I/O threads between two runs,
+ * everyone who waits is woken. It takes as long as the longest single sample. */
+#include "feed/feed.h"
+
+#include <string.h>
+
+enum { MAX_PIXELS = 100 * 1000 * 1000 };
+
+/* ---- buffers ---- */
+
+static enum leat_status
+open_batches(struct leat_feed *feed, struct leat_err *err)
+{
+	int buffers = feed->budget.buffers;
+
+	feed->flight = leat_alloc_array(&feed->mem, (size_t)buffers, sizeof(struct leat_batch *));
+	if (!feed->flight)
+		return leat_fail_mem(err, &feed->mem, (size_t)buffers * sizeof(struct leat_batch *), "the batches");
+	for (int i = 0; i < buffers; i++) {
+		struct leat_batch *batch = leat_batch_new(feed, &feed->budget.form, &feed->mem);
+
+		if (!batch)
+			return leat_fail_mem(err, &feed->mem, feed->budget.form.bytes, "a batch");
+		batch->next = feed->free_batches;
+		feed->free_batches = batch;
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_runs(struct leat_feed *feed, struct leat_err *err)
+{
+	feed->run = leat_alloc_array(&feed->mem, (size_t)feed->budget.runs, sizeof *feed->run);
+	if (!feed->run)
+		return leat_fail_mem(err, &feed->mem, (size_t)feed->budget.runs * sizeof *feed->run, "the reads in flight");
+	for (int i = 0; i < feed->budget.runs; i++) {
+		feed->run[i].buffer = leat_map(&feed->mem, feed->budget.run_bytes);
+		if (!feed->run[i].buffer)
+			return leat_fail_mem(err, &feed->mem, feed->budget.run_bytes, "a read buffer");
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_workers(struct leat_feed *feed, struct leat_err *err)
+{
+	feed->worker = leat_alloc_array(&feed->mem, feed->budget.threads, sizeof *feed->worker);
+	if (!feed->worker)
+		return leat_fail_mem(err, &feed->mem, feed->budget.threads * sizeof *feed->worker, "the workers");
+	for (unsigned i = 0; i < feed->budget.threads; i++) {
+		feed->worker[i].feed = feed;
+		feed->worker[i].work.max_pixels = MAX_PIXELS;
+		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
+			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");
+	}
+	if (leat_scratch_open(&feed->jumbo, &feed->mem, feed->budget.jumbo) != 0)
+		return leat_fail_mem(err, &feed->mem, feed->budget.jumbo, "scratch for large samples");
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_engine_open(struct leat_feed *feed, struct leat_err *err)
+{
+	enum leat_status status = open_batches(feed, err);
+
+	if (status == LEAT_OK)
+		status = open_runs(feed, err);
+	if (status == LEAT_OK)
+		status = open_workers(feed, err);
+	if (status == LEAT_OK)
+		leat_engine_go(feed, 0, 0);
+	return status;
+}
+
+void
+leat_engine_close(struct leat_feed *feed)
+{
+	leat_engine_stop(feed);
+	for (int i = 0; i < feed->flight_count; i++)
+		leat_batch_free(feed->flight[(feed->flight_head + i) % feed->budget.buffers], &feed->mem);
+	feed->flight_count = 0;
+	while (feed->free_batches) {
+		struct leat_batch *next = feed->free_batches->next;
+
+		leat_batch_free(feed->free_batches, &feed->mem);
+		feed->free_batches = next;
+	}
+	leat_free(&feed->mem, feed->flight);
+	for (int i = 0; feed->run && i < feed->budget.runs; i++)
+		leat_unmap(&feed->mem, feed->run[i].buffer, feed->budget.run_bytes);
+	leat_free(&feed->mem, feed->run);
+	for (unsigned i = 0; feed->worker && i < feed->budget.threads; i++)
+		leat_scratch_close(&feed->worker[i].scratch, &feed->mem);
+	leat_free(&feed->mem, feed->worker);
+	leat_scratch_close(&feed->jumbo, &feed->mem);
+	feed->flight = NULL;
+	feed->run = NULL;
+	feed->worker = NULL;
+}
+
+/* ---- threads ---- */
+
+enum leat_status
+leat_engine_start(struct leat_feed *feed, struct leat_err *err)
+{
+	enum leat_status status = leat_queue_init(&feed->io, &feed->mem, (size_t)feed->budget.runs, err);
+
+	if (status != LEAT_OK)
+		return status;
+	atomic_store(&feed->stop, false);
+	feed->io_started = false;
+	feed->running = true;
+	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body, feed, err);
+	if (status != LEAT_OK)
+		leat_engine_stop(feed);
+	return status;
+}
+
+void
+leat_engine_stop(struct leat_feed *feed)
+{
+	if (!feed->running)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	atomic_store(&feed->stop, true);
+	pthread_cond_broadcast(&feed->work);
+	pthread_mutex_unlock(&feed->lock);
+	leat_queue_close(&feed->io);
+	/* Workers first: the last of them may still be starting the I/O threads. */
+	leat_threads_join(&feed->workers);
+	leat_threads_join(&feed->io_threads);
+	leat_queue_free(&feed->io);
+	feed->running = false;
+}
+
+/* Batches of the consumer's stay with it; all others are free again. */
+void
+leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
+{
+	for (; feed->flight_count > 0; feed->flight_count--) {
+		struct leat_batch *batch = feed->flight[feed->flight_head];
+
+		batch->next = feed->free_batches;
+		feed->free_batches = batch;
+		feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
+	}
+	feed->filling = NULL;
+	feed->free_runs = feed->ready_runs = NULL;
+	feed->ready_tail = &feed->ready_runs;
+	for (int i = 0; i < feed->budget.runs; i++) {
+		feed->run[i].next = feed->free_runs;
+		feed->free_runs = &feed->run[i];
+	}
+	feed->plan_epoch = feed->epoch = epoch;
+	feed->plan_position = feed->position = position;
+	leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position);
+	/* Nothing of this epoch is left: the consumer still has to see its end. */
+	feed->epoch_over = feed->plan_epoch != epoch;
+}

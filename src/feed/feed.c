@@ -1,0 +1,463 @@
+/* feed.c - the public face of a feed: open, next, release, close, and what happened
+ *
+ * The consumer's side. Batches come out in plan order; bad samples, errors and the end
+ * of an epoch are seen exactly where they stand in the plan, never earlier because a
+ * worker happened to get there. */
+#include "feed/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* ---- open and close ---- */
+
+static enum leat_status
+fail_batch_size(int64_t size, int world, struct leat_err *err)
+{
+	int64_t below = size / world * world, above = below + world;
+
+	if (below == 0)
+		return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks: the nearest size that can is %lld",
+		                 (long long)size, world, (long long)above);
+	return leat_fail(err, LEAT_INVALID,
+	                 "batch(%lld) cannot be split over %d ranks: the nearest sizes that can are %lld and %lld",
+	                 (long long)size, world, (long long)below, (long long)above);
+}
+
+/* The global batch, its tail, and this rank's share. */
+static enum leat_status
+resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
+{
+	const struct leat_batch_params *batch = &feed->pipeline.batch;
+	int world = feed->options.world;
+
+	feed->global_rows = batch->per_rank > 0 ? batch->per_rank * world : batch->size;
+	if (feed->global_rows % world != 0)
+		return fail_batch_size(feed->global_rows, world, err);
+	*rows = feed->global_rows / world;
+	feed->tail = batch->tail;
+	if (feed->tail == LEAT_TAIL_AUTO)
+		feed->tail = world == 1 ? LEAT_TAIL_SHORT : LEAT_TAIL_PAD;
+	if (feed->tail == LEAT_TAIL_SHORT && world > 1)
+		return leat_fail(err, LEAT_INVALID,
+		                 "tail=short works with one rank only, because ranks with batches of unequal size would wait for "
+		                 "each other for ever: use tail=pad or tail=drop");
+	if (feed->tail == LEAT_TAIL_DROP && feed->pipeline.plan.size < (uint64_t)feed->global_rows)
+		return leat_fail(err, LEAT_INVALID, "tail=drop leaves no batch: there are %llu samples and a batch takes %lld",
+		                 (unsigned long long)feed->pipeline.plan.size, (long long)feed->global_rows);
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
+{
+	const struct leat_options *o = &feed->options;
+	enum leat_status status;
+	int64_t rows = 0;
+
+	/* No limit until the pipeline is known: only then can the error name the minimum. */
+	status = leat_pipeline_open(&feed->pipeline, spec, o->seed, o->threads, &feed->mem, &feed->log, err);
+	if (status == LEAT_OK)
+		status = resolve_batch(feed, &rows, err);
+	if (status == LEAT_OK)
+		status = leat_budget_make(&feed->budget, &feed->pipeline, o, rows, atomic_load(&feed->mem.used), &feed->log, err);
+	if (status != LEAT_OK)
+		return status;
+	feed->mem.limit = o->memory;
+	status = leat_engine_open(feed, err);
+	return status == LEAT_OK ? leat_engine_start(feed, err) : status;
+}
+
+enum leat_status
+leat_feed_open(const char *spec, const struct leat_options *options, long fail_after, struct leat_feed **out,
+               struct leat_err *err)
+{
+	struct leat_feed *feed;
+	enum leat_status status;
+
+	leat_err_clear(err);
+	*out = NULL;
+	feed = calloc(1, sizeof *feed);
+	if (!feed)
+		return leat_fail(err, LEAT_NOMEM, "no memory for a feed");
+	leat_mem_init(&feed->mem, SIZE_MAX);
+	atomic_store(&feed->mem.fail_after, fail_after);
+	feed->opened_ns = leat_now();
+	atomic_store(&feed->refs, 1);
+	pthread_mutex_init(&feed->lock, NULL);
+	pthread_mutex_init(&feed->jumbo_lock, NULL);
+	pthread_cond_init(&feed->work, NULL);
+	pthread_cond_init(&feed->ready, NULL);
+	status = leat_options_resolve(&feed->options, options, err);
+	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
+	feed->seed = feed->options.seed;
+	if (status == LEAT_OK)
+		status = open_inside(feed, spec, err);
+	if (status == LEAT_OK)
+		*out = feed;
+	else
+		leat_close(feed);
+	return status;
+}
+
+enum leat_status
+leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed, struct leat_err *err)
+{
+	return leat_feed_open(spec, options, -1, feed, err);
+}
+
+void
+leat_feed_unref(struct leat_feed *feed)
+{
+	if (atomic_fetch_sub(&feed->refs, 1) != 1)
+		return;
+	pthread_cond_destroy(&feed->ready);
+	pthread_cond_destroy(&feed->work);
+	pthread_mutex_destroy(&feed->jumbo_lock);
+	pthread_mutex_destroy(&feed->lock);
+	free(feed);
+}
+
+void
+leat_close(struct leat_feed *feed)
+{
+	if (!feed)
+		return;
+	leat_engine_close(feed);
+	leat_pipeline_close(&feed->pipeline);
+	for (uint64_t i = 0; i < feed->bad_kept; i++)
+		leat_free(&feed->mem, (void *)feed->bad[i].reason);
+	leat_free(&feed->mem, feed->bad);
+	pthread_mutex_lock(&feed->lock);
+	feed->closed = true;
+	pthread_mutex_unlock(&feed->lock);
+	leat_feed_unref(feed);
+}
+
+/* ---- next and release ---- */
+
+static void
+recycle(struct leat_feed *feed, struct leat_batch *batch)
+{
+	batch->next = feed->free_batches;
+	feed->free_batches = batch;
+	leat_feed_wake(feed);
+}
+
+void
+leat_release(struct leat_batch *batch)
+{
+	struct leat_feed *feed;
+	bool closed;
+
+	if (!batch || atomic_fetch_sub(&batch->refs, 1) != 1)
+		return;
+	feed = batch->feed;
+	pthread_mutex_lock(&feed->lock);
+	feed->held--;
+	closed = feed->closed;
+	if (!closed)
+		recycle(feed, batch);
+	pthread_mutex_unlock(&feed->lock);
+	if (closed)
+		leat_batch_free(batch, &feed->mem);
+	leat_feed_unref(feed);
+}
+
+/* Waits for the batch whose turn it is. Under the lock. */
+static enum leat_status
+wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
+{
+	while (!feed->cancelled) {
+		struct leat_batch *head = feed->flight_count ? feed->flight[feed->flight_head] : NULL;
+
+		if (head && head->complete) {
+			feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
+			feed->flight_count--;
+			*batch = head;
+			return LEAT_OK;
+		}
+		if (feed->held == feed->budget.buffers)
+			return leat_fail(err, LEAT_AGAIN,
+			                 "all %d batches that memory= has room for are held: release one before asking for the next",
+			                 feed->budget.buffers);
+		leat_feed_wake(feed);
+		pthread_cond_wait(&feed->ready, &feed->lock);
+	}
+	return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
+}
+
+static bool
+keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad_row *row)
+{
+	if (feed->bad_kept == feed->bad_cap) {
+		uint64_t cap = feed->bad_cap ? 2 * feed->bad_cap : 16;
+		struct leat_bad *grown = leat_realloc(&feed->mem, feed->bad, cap * sizeof *grown);
+
+		if (!grown)
+			return false;
+		feed->bad = grown;
+		feed->bad_cap = cap;
+	}
+	/* The row's node becomes the list's: it ends with the text, which moves to its beginning. */
+	feed->bad[feed->bad_kept] = (struct leat_bad){
+	        .epoch = batch->epoch,
+	        .position = batch->first + (uint64_t)row->row,
+	        .sample = row->sample,
+	        .uri = leat_files_at(feed->pipeline.source.files, row->file)->uri,
+	        .offset = row->offset,
+	        .replaced = row->replaced,
+	};
+	memmove(row, row->reason, strlen(row->reason) + 1);
+	feed->bad[feed->bad_kept++].reason = (const char *)row;
+	return true;
+}
+
+/* Bad rows come in the order workers met them; the list is in plan order. */
+static struct leat_bad_row *
+take_first_bad(struct leat_batch *batch)
+{
+	struct leat_bad_row **first = &batch->bad, *row;
+
+	for (struct leat_bad_row **at = &batch->bad; *at; at = &(*at)->next)
+		if ((*at)->row < (*first)->row)
+			first = at;
+	row = *first;
+	if (row)
+		*first = row->next;
+	return row;
+}
+
+static enum leat_status
+count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err)
+{
+	uint64_t bad = batch->bad_unlisted;
+	struct leat_bad_row *row;
+
+	while ((row = take_first_bad(batch)) != NULL) {
+		bad++;
+		if (!keep_bad(feed, batch, row))
+			leat_free(&feed->mem, row);
+	}
+	feed->bad_of_epoch += bad;
+	leat_count(&feed->bad_count, bad);
+	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
+		return leat_fail(err, LEAT_LIMIT, "%llu bad samples in epoch %llu are more than max_bad=%llu allows; the last: %s",
+		                 (unsigned long long)feed->bad_of_epoch, (unsigned long long)batch->epoch,
+		                 (unsigned long long)feed->options.max_bad,
+		                 feed->bad_kept ? feed->bad[feed->bad_kept - 1].reason : "not listed");
+	return LEAT_OK;
+}
+
+static uint64_t
+batch_bytes(const struct leat_batch *batch)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < batch->form->columns; i++) {
+		const struct leat_column_form *column = &batch->form->column[i];
+
+		bytes += column->offsets_at ? (uint64_t)leat_batch_offsets(batch, i)[batch->count] *
+		                                      leat_dtype_size(column->field.dtype)
+		                            : (uint64_t)batch->count * column->row_bytes;
+	}
+	return bytes;
+}
+
+static void
+count_batch(struct leat_feed *feed, const struct leat_batch *batch)
+{
+	feed->position = batch->end;
+	feed->epoch_over = batch->last;
+	leat_count(&feed->samples, (uint64_t)batch->samples);
+	leat_count(&feed->batches, 1);
+	leat_count(&feed->bytes, batch_bytes(batch));
+}
+
+static enum leat_status
+end_epoch(struct leat_feed *feed, struct leat_err *err)
+{
+	feed->epoch_over = false;
+	feed->epoch++;
+	feed->position = 0;
+	feed->bad_of_epoch = 0;
+	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs)
+		return leat_fail(err, LEAT_DONE, "all %llu epochs were delivered", (unsigned long long)feed->options.epochs);
+	return leat_fail(err, LEAT_END, "epoch %llu has ended", (unsigned long long)feed->epoch - 1);
+}
+
+static enum leat_status
+next_batch(struct leat_feed *feed, struct leat_batch **out, struct leat_err *err)
+{
+	struct leat_batch *batch = NULL;
+	enum leat_status status;
+
+	pthread_mutex_lock(&feed->lock);
+	feed->wanted = true;
+	status = wait_for_head(feed, &batch, err);
+	feed->wanted = false;
+	feed->held += status == LEAT_OK;
+	pthread_mutex_unlock(&feed->lock);
+	if (!batch)
+		return status;
+
+	atomic_store(&batch->refs, 1);
+	atomic_fetch_add(&feed->refs, 1);
+	if (batch->err_row >= 0)
+		status = leat_fail(err, batch->err.status, "%s", batch->err.text);
+	else
+		status = count_bad(feed, batch, err);
+	if (status != LEAT_OK) {
+		leat_release(batch);
+		return status;
+	}
+	count_batch(feed, batch);
+	*out = batch;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
+{
+	uint64_t begin = leat_now(), end;
+	struct leat_err why;
+	enum leat_status status;
+
+	leat_err_clear(&why);
+	leat_err_clear(err);
+	*batch = NULL;
+	if (feed->failure.status != LEAT_OK)
+		return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
+	if (feed->last_out_ns)
+		leat_count(&feed->run_ns, begin - feed->last_out_ns);
+	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
+		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered", (unsigned long long)feed->options.epochs);
+	else
+		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, batch, &why);
+	end = leat_now();
+	leat_count(&feed->wait_ns, end - begin);
+	if (status == LEAT_OK && feed->batches == 1)
+		atomic_store(&feed->first_batch_ns, end - feed->opened_ns);
+	feed->last_out_ns = end;
+	if (status != LEAT_OK && status != LEAT_END && status != LEAT_AGAIN)
+		feed->failure = why;
+	if (status != LEAT_OK)
+		leat_fail(err, why.status, "%s", why.text);
+	return status;
+}
+
+void
+leat_cancel(struct leat_feed *feed)
+{
+	pthread_mutex_lock(&feed->lock);
+	feed->cancelled = true;
+	pthread_cond_broadcast(&feed->ready);
+	pthread_mutex_unlock(&feed->lock);
+}
+
+/* ---- what there is ---- */
+
+uint64_t
+leat_samples(const struct leat_feed *feed)
+{
+	return feed->pipeline.plan.size;
+}
+
+uint64_t
+leat_batches(const struct leat_feed *feed)
+{
+	uint64_t rows = (uint64_t)feed->global_rows, size = feed->pipeline.plan.size;
+
+	return feed->tail == LEAT_TAIL_DROP ? size / rows : (size + rows - 1) / rows;
+}
+
+uint64_t
+leat_epoch(const struct leat_feed *feed)
+{
+	return feed->epoch + feed->epoch_over;
+}
+
+uint64_t
+leat_position(const struct leat_feed *feed)
+{
+	return feed->position;
+}
+
+const char *
+leat_canonical(const struct leat_feed *feed)
+{
+	return feed->pipeline.canonical;
+}
+
+int
+leat_field_count(const struct leat_feed *feed)
+{
+	return feed->pipeline.schema.count;
+}
+
+const struct leat_field *
+leat_field_at(const struct leat_feed *feed, int i)
+{
+	return i >= 0 && i < feed->pipeline.schema.count ? &feed->pipeline.schema.field[i] : NULL;
+}
+
+/* ---- what happened ---- */
+
+static const char *
+limit_name(const struct leat_feed *feed, int limit)
+{
+	switch (limit) {
+	case LEAT_LIMIT_STEP:
+		return "step";
+	case LEAT_LIMIT_DISK:
+		return "disk";
+	case LEAT_LIMIT_READ:
+		return "read";
+	case LEAT_LIMIT_PREFETCH:
+		return "prefetch";
+	default:
+		return feed->pipeline.stage[limit].op[0]->op->name;
+	}
+}
+
+void
+leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
+{
+	struct leat_totals totals = {0};
+
+	*stats = (struct leat_stats){
+	        .samples = atomic_load(&feed->samples),
+	        .batches = atomic_load(&feed->batches),
+	        .bytes = atomic_load(&feed->bytes),
+	        .bad = atomic_load(&feed->bad_count),
+	        .wait_ns = atomic_load(&feed->wait_ns),
+	        .run_ns = atomic_load(&feed->run_ns),
+	        .first_batch_ns = atomic_load(&feed->first_batch_ns),
+	        .memory = atomic_load(&feed->mem.used),
+	        .memory_peak = atomic_load(&feed->mem.peak),
+	        .threads = feed->budget.threads,
+	};
+	for (unsigned i = 0; i < feed->budget.threads; i++)
+		leat_totals_add(&totals, &feed->worker[i].counters);
+	leat_totals_add(&totals, &feed->io_counters);
+	stats->read_ns = totals.read_ns;
+	stats->read_wait_ns = totals.read_wait_ns;
+	stats->op_ns = totals.op_ns;
+	stats->idle_ns = totals.idle_ns;
+	stats->bytes_read = totals.bytes_read;
+	strcpy(stats->limit,
+	       limit_name(feed, leat_limit(&totals, feed->pipeline.stages, stats->wait_ns, stats->run_ns)));
+}
+
+uint64_t
+leat_bad_count(const struct leat_feed *feed)
+{
+	return feed->bad_kept;
+}
+
+const struct leat_bad *
+leat_bad_at(const struct leat_feed *feed, uint64_t i)
+{
+	return i < feed->bad_kept ? &feed->bad[i] : NULL;
+}

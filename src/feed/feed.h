@@ -1,0 +1,155 @@
+/* feed.h - the engine's inside: plan -> fetch -> work -> deliver
+ *
+ * Threads
+ *  - the consumer calls leat_next and friends (feed.c, checkpoint.c);
+ *  - `threads` workers (work.c) take runs: under the lock they plan the next few samples of
+ *    the batch being filled, then without it they read the bytes, run the chain on each
+ *    sample and store it in its row;
+ *  - I/O threads (fetch.c), started when a read would block for the first time, read runs that
+ *    are not in the page cache and hand them back as ready.
+ *
+ * One lock guards everything marked so below; nobody holds it while reading or working. The
+ * store's lock is taken inside leat_files_read only, the jumbo lock never together with this one. Batches are planned in order, finished in any order, delivered in order. */
+#ifndef LEAT_FEED_FEED_H
+#define LEAT_FEED_FEED_H
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "base/threads.h"
+#include "feed/batch.h"
+#include "feed/pipeline.h"
+#include "trace/counters.h"
+
+enum {
+	LEAT_RUN_ROWS = 64,           /* most samples of a run */
+	LEAT_RUN_BYTES = 128 * 1024,  /* a run ends when it has this many bytes */
+	LEAT_MAX_FRAME = 64,          /* head + tail of a sample that may be read straight into a batch */
+	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses */
+	LEAT_IO_THREADS = 16,
+	LEAT_REPLACE_TRIES = 8,
+};
+
+/* How the feed's memory is divided, once, at open (budget.c). */
+struct leat_budget {
+	unsigned threads;
+	int depth;           /* batches planned ahead of the consumer */
+	int buffers;         /* batches there are */
+	int runs, run_rows;
+	size_t run_bytes;    /* of a run's buffer */
+	size_t scratch;      /* of each worker */
+	size_t jumbo;        /* of the one that samples too large for a worker's scratch share */
+	struct leat_batch_form form;
+};
+
+/* A few samples, neighbours in a batch, that one worker takes care of. */
+struct leat_run {
+	struct leat_run *next;
+	struct leat_batch *batch;
+	int64_t first_row;
+	int items, read; /* items whose bytes have come, from the beginning */
+	unsigned char *buffer;
+	struct leat_run_item {
+		uint64_t sample;
+		struct leat_extent extent;
+		unsigned char *head, *payload, *tail;
+		bool unread; /* its bytes did not come: to be read alone, so that the error is its own */
+	} item[LEAT_RUN_ROWS];
+};
+
+struct leat_worker {
+	struct leat_feed *feed;
+	struct leat_scratch scratch;
+	struct leat_work work;
+	struct leat_sample sample;
+	struct leat_batch *batch; /* of the row that is worked on */
+	int64_t row;
+	uint64_t seen; /* samples, to time every so many */
+	struct leat_counters counters;
+};
+
+struct leat_feed {
+	struct leat_mem mem;
+	struct leat_log log;
+	struct leat_options options;
+	struct leat_pipeline pipeline;
+	struct leat_budget budget;
+	int64_t global_rows; /* of a batch over all ranks */
+	int tail;            /* enum leat_tail, never AUTO */
+	uint64_t opened_ns;
+	atomic_int refs;  /* the feed itself and each batch held */
+	atomic_bool stop; /* workers look between two samples */
+
+	pthread_mutex_t lock;
+	pthread_cond_t work, ready; /* something to do for workers; for the consumer */
+
+	/* Under the lock: */
+	bool running, cancelled, closed, io_started;
+	bool wanted;             /* the consumer waits inside leat_next */
+	unsigned idle;           /* workers waiting for `work` */
+	uint64_t seed;
+	uint64_t plan_epoch, plan_position; /* where the next batch begins */
+	struct leat_batch *filling;         /* planned, but not to its end */
+	struct leat_batch **flight;         /* planned and not delivered, in plan order: a ring of `buffers` */
+	int flight_head, flight_count;
+	struct leat_batch *free_batches; /* the one used last first: it is still in the cache */
+	int held;                        /* by the consumer */
+	struct leat_run *free_runs, *ready_runs, **ready_tail;
+
+	/* The consumer's: */
+	uint64_t epoch, position;
+	bool epoch_over; /* its last batch was delivered, LEAT_END not yet */
+	struct leat_err failure;
+	uint64_t last_out_ns;
+	struct leat_bad *bad;        /* delivered with their batches, in plan order */
+	uint64_t bad_kept, bad_cap;
+	uint64_t bad_of_epoch;
+
+	/* Written by the consumer, read by leat_stats from anywhere: */
+	_Atomic uint64_t samples, batches, bytes, bad_count, wait_ns, run_ns, first_batch_ns;
+
+	struct leat_worker *worker;
+	struct leat_counters io_counters; /* of all I/O threads */
+	struct leat_run *run;
+	struct leat_queue io;
+	struct leat_threads workers, io_threads;
+
+	pthread_mutex_t jumbo_lock;
+	struct leat_scratch jumbo; /* under jumbo_lock */
+};
+
+/* budget.c: divides `memory`; fails with the minimum when it is too little. `used` is held already. */
+enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
+                                  const struct leat_options *options, int64_t rows, size_t used,
+                                  const struct leat_log *log, struct leat_err *err);
+
+/* work.c */
+void leat_worker_body(void *feed, unsigned i);
+/* Under the lock: how far the planner may go from here. False: nothing is left to plan. */
+bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
+/* Under the lock: wakes a worker when one waits. */
+void leat_feed_wake(struct leat_feed *feed);
+
+/* fetch.c */
+enum leat_status leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags);
+enum leat_status leat_item_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_err *err);
+/* Hands a run that would block to the I/O threads; false: there are none, read it yourself. */
+bool leat_run_send(struct leat_feed *feed, struct leat_run *run);
+
+/* engine.c: buffers and threads. */
+enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);
+enum leat_status leat_engine_start(struct leat_feed *feed, struct leat_err *err);
+void leat_engine_stop(struct leat_feed *feed); /* when no thread runs it does nothing */
+/* Stopped: everything that was prefetched is forgotten, the next batch is the one at this place. */
+void leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position);
+void leat_engine_close(struct leat_feed *feed); /* leaves only what batches that are held need */
+
+/* options.c: fills in what was left to the environment, and checks. */
+enum leat_status leat_options_resolve(struct leat_options *to, const struct leat_options *from, struct leat_err *err);
+
+/* feed.c: leat_open with the hook that makes memory fail. */
+enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, long fail_after,
+                                struct leat_feed **feed, struct leat_err *err);
+void leat_feed_unref(struct leat_feed *feed);
+
+#endif

@@ -1,0 +1,142 @@
+/* fetch.c - bring the bytes of a run
+ *
+ * Neighbours in a file are read with one call. Workers ask without waiting: what is
+ * in the page cache costs a copy and no detour. What is not goes to the I/O threads,
+ * which exist only from the first such run on; they wait for the device and hand the
+ * run back to the workers as ready. */
+#include "base/clock.h"
+#include "feed/feed.h"
+
+/* Head, payload and tail of each item. */
+enum { MAX_IOV = 3 * LEAT_RUN_ROWS };
+
+static bool
+adjacent(const struct leat_run_item *a, const struct leat_run_item *b)
+{
+	return a->extent.file == b->extent.file && a->extent.offset + a->extent.length == b->extent.offset;
+}
+
+/* One past the last item that can be read together with item `first`. */
+static int
+group_end(const struct leat_run *run, int first)
+{
+	int end = first + 1;
+
+	while (end < run->items && !run->item[end].extent.damaged && adjacent(&run->item[end - 1], &run->item[end]))
+		end++;
+	return end;
+}
+
+static void
+add_piece(struct iovec *iov, int *count, unsigned char *to, size_t bytes)
+{
+	if (bytes == 0)
+		return;
+	if (*count > 0 && (unsigned char *)iov[*count - 1].iov_base + iov[*count - 1].iov_len == to) {
+		iov[*count - 1].iov_len += bytes;
+		return;
+	}
+	iov[(*count)++] = (struct iovec){.iov_base = to, .iov_len = bytes};
+}
+
+static int
+pieces(const struct leat_run_item *item, int items, struct iovec *iov)
+{
+	int count = 0;
+
+	for (int i = 0; i < items; i++) {
+		const struct leat_extent *e = &item[i].extent;
+
+		add_piece(iov, &count, item[i].head, e->head);
+		add_piece(iov, &count, item[i].payload, (size_t)(e->length - e->head - e->tail));
+		add_piece(iov, &count, item[i].tail, e->tail);
+	}
+	return count;
+}
+
+static enum leat_status
+read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, int flags, struct leat_err *err)
+{
+	struct iovec iov[MAX_IOV];
+	size_t got;
+
+	return leat_files_read(feed->pipeline.source.files, item->extent.file, item->extent.offset, iov,
+	                       pieces(item, items, iov), flags, &got, err);
+}
+
+enum leat_status
+leat_item_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_err *err)
+{
+	return read_items(feed, item, 1, 0, err);
+}
+
+/* Reads on from where the run stands. LEAT_AGAIN: the rest is not in memory. Anything else is LEAT_OK:
+ * items that cannot be read are marked, and each fails with its own error when its turn comes. */
+enum leat_status
+leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags)
+{
+	while (run->read < run->items) {
+		int end = group_end(run, run->read);
+		enum leat_status status = LEAT_OK;
+
+		if (!run->item[run->read].extent.damaged)
+			status = read_items(feed, &run->item[run->read], end - run->read, flags, NULL);
+		if (status == LEAT_AGAIN)
+			return status;
+		for (int i = run->read; i < end; i++)
+			run->item[i].unread = status != LEAT_OK;
+		run->read = end;
+	}
+	return LEAT_OK;
+}
+
+/* ---- I/O threads ---- */
+
+static void
+io_body(void *arg, unsigned i)
+{
+	struct leat_feed *feed = arg;
+	struct leat_run *run;
+
+	(void)i;
+	while ((run = leat_queue_pop(&feed->io)) != NULL) {
+		uint64_t begin = leat_now();
+
+		if (!atomic_load(&feed->stop))
+			leat_run_read(feed, run, 0);
+		/* Several I/O threads count here, so this one is a real atomic addition. */
+		atomic_fetch_add_explicit(&feed->io_counters.read_wait_ns, leat_now() - begin, memory_order_relaxed);
+		pthread_mutex_lock(&feed->lock);
+		*feed->ready_tail = run;
+		feed->ready_tail = &run->next;
+		leat_feed_wake(feed);
+		pthread_mutex_unlock(&feed->lock);
+	}
+}
+
+/* The first run that would block brings the I/O threads into being. */
+static void
+start_io_threads(struct leat_feed *feed)
+{
+	bool first;
+
+	pthread_mutex_lock(&feed->lock);
+	first = !feed->io_started;
+	feed->io_started = true;
+	pthread_mutex_unlock(&feed->lock);
+	if (first) {
+		unsigned count = (unsigned)feed->budget.runs - feed->budget.threads;
+
+		count = count > LEAT_IO_THREADS ? LEAT_IO_THREADS : count;
+		if (leat_threads_start(&feed->io_threads, &feed->mem, count, "leat-io", io_body, feed, NULL) != LEAT_OK)
+			leat_queue_close(&feed->io);
+	}
+}
+
+bool
+leat_run_send(struct leat_feed *feed, struct leat_run *run)
+{
+	run->next = NULL;
+	start_io_threads(feed);
+	return leat_queue_try_push(&feed->io, run);
+}

@@ -1,0 +1,525 @@
+/* pipeline.c - compile a spec
+ *
+ * Three walks over the calls: bind (names and options against the tables), arrange
+ * (plan ops go into the plan, sample ops become stages, the schema is carried along),
+ * and place (backwards: which stage writes a field for the last time). */
+#include "feed/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_CANONICAL = 256 * 1024 };
+
+static const char *
+nearest_name(const char *name, bool source)
+{
+	const char *names[256];
+	size_t n = 0;
+
+	if (source) {
+		for (const struct leat_source_kind *const *s = leat_sources; *s && n < 256; s++)
+			names[n++] = (*s)->name;
+	} else {
+		for (const struct leat_op *const *op = leat_ops; *op && n < 256; op++)
+			names[n++] = (*op)->name;
+	}
+	return leat_nearest(name, names, n);
+}
+
+static enum leat_status
+fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool source, struct leat_err *err)
+{
+	const char *near = nearest_name(call->name, source);
+	const char *what = source ? "source" : "op";
+
+	if (source && leat_op_find(call->name))
+		return leat_fail_at(err, spec->text, call->at, call->len,
+		                    "a spec begins with a source such as tfrecord(...), but '%s' is an op", call->name);
+	if (!source && leat_source_find(call->name))
+		return leat_fail_at(err, spec->text, call->at, call->len,
+		                    "'%s' is a source: it can only stand at the beginning", call->name);
+	if (near)
+		return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s', did you mean '%s'?", what,
+		                    call->name, near);
+	return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s'; `leat ops` lists all", what, call->name);
+}
+
+/* ---- bind ---- */
+
+static enum leat_status
+open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
+{
+	const struct leat_call *call = &p->spec.call[0];
+	const struct leat_source_kind *kind = leat_source_find(call->name);
+	enum leat_status status;
+
+	if (!kind)
+		return fail_unknown(&p->spec, call, true, err);
+	p->source_params = leat_alloc(p->mem, kind->params_size);
+	if (!p->source_params)
+		return leat_fail_mem(err, p->mem, kind->params_size, "a source's options");
+	p->source.kind = kind; /* so that params are freed by the right table */
+	status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
+	if (status != LEAT_OK)
+		return status;
+	status = leat_source_open(&p->source, kind, p->source_params, threads, p->mem, log, err);
+	p->source_open = status == LEAT_OK;
+	return status;
+}
+
+/* `field=` is common to all ops that work on one field; their own tables do not know it. */
+static enum leat_status
+take_field_argument(struct leat_pipeline *p, struct leat_bound *bound, struct leat_call *rest, struct leat_err *err)
+{
+	const struct leat_call *call = bound->call;
+	const struct leat_arg *names = NULL;
+	struct leat_arg *args;
+	size_t count;
+
+	*rest = *call;
+	for (size_t i = 0; i < call->args; i++)
+		if (call->arg[i].name && strcmp(call->arg[i].name, "field") == 0)
+			names = &call->arg[i];
+	if (!names)
+		return LEAT_OK;
+	if (names->type == LEAT_ARG_NUMBER || (names->type == LEAT_ARG_LIST && names->items == 0))
+		return leat_fail_at(err, p->spec.text, names->at, names->len,
+		                    "field takes a name or a list of names, as in field=[image, mask]");
+
+	count = names->type == LEAT_ARG_LIST ? names->items : 1;
+	bound->fields.value = leat_alloc_array(p->mem, count, sizeof *bound->fields.value);
+	args = leat_alloc_array(p->mem, call->args, sizeof *args);
+	if (!bound->fields.value || !args) {
+		leat_free(p->mem, args);
+		return leat_fail_mem(err, p->mem, count * sizeof *bound->fields.value, "field names");
+	}
+	rest->arg = args;
+	rest->args = 0;
+	for (size_t i = 0; i < call->args; i++)
+		if (&call->arg[i] != names)
+			args[rest->args++] = call->arg[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct leat_arg *item = names->type == LEAT_ARG_LIST ? &names->item[i] : names;
+
+		if (item->type != LEAT_ARG_WORD && item->type != LEAT_ARG_STRING)
+			return leat_fail_at(err, p->spec.text, item->at, item->len, "a field's name was expected here");
+		bound->fields.value[bound->fields.count++] = item->text;
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+set_params(struct leat_pipeline *p, struct leat_bound *bound, struct leat_err *err)
+{
+	const struct leat_op *op = bound->op;
+	struct leat_call rest = *bound->call;
+	enum leat_status status = LEAT_OK;
+
+	bound->params = leat_alloc(p->mem, op->params_size ? op->params_size : 1);
+	if (!bound->params)
+		return leat_fail_mem(err, p->mem, op->params_size, "an op's options");
+	if (op->accepts)
+		status = take_field_argument(p, bound, &rest, err);
+	if (status == LEAT_OK && op->parse)
+		status = op->parse(bound->params, &rest, p->spec.text, p->mem, err);
+	else if (status == LEAT_OK)
+		status = leat_opts_set(op->opts, bound->params, &rest, p->spec.text, p->mem, err);
+	if (rest.arg != bound->call->arg)
+		leat_free(p->mem, (void *)rest.arg);
+	if (status == LEAT_OK && op->check) {
+		struct leat_err why = {0};
+
+		status = op->check(bound->params, &why);
+		if (status != LEAT_OK)
+			status = leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at, "%s: %s",
+			                      op->name, why.text);
+	}
+	return status;
+}
+
+static unsigned
+occurrence(const struct leat_pipeline *p, const struct leat_op *op)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < p->ops; i++)
+		n += p->op[i].op == op;
+	return n;
+}
+
+static enum leat_status
+bind_ops(struct leat_pipeline *p, struct leat_err *err)
+{
+	if (p->spec.calls - 1 > LEAT_MAX_OPS)
+		return leat_fail(err, LEAT_SPEC, "a spec has at most %d ops, this one has %zu", LEAT_MAX_OPS, p->spec.calls - 1);
+	for (size_t i = 1; i < p->spec.calls; i++) {
+		const struct leat_call *call = &p->spec.call[i];
+		struct leat_bound *bound = &p->op[p->ops];
+		const struct leat_op *op = leat_op_find(call->name);
+		enum leat_status status;
+
+		if (!op)
+			return fail_unknown(&p->spec, call, false, err);
+		*bound = (struct leat_bound){.op = op, .call = call};
+		bound->stream = leat_stream(op->name, occurrence(p, op));
+		p->ops++; /* from here on close frees it */
+		status = set_params(p, bound, err);
+		if (status != LEAT_OK)
+			return status;
+	}
+	return LEAT_OK;
+}
+
+/* ---- arrange ---- */
+
+static enum leat_status
+fail_field(const struct leat_pipeline *p, const struct leat_bound *bound, const char *what, struct leat_err *err)
+{
+	char list[512] = "", one[160];
+	size_t len = 0;
+
+	for (int i = 0; i < p->schema.count; i++) {
+		const struct leat_field *f = &p->schema.field[i];
+		int n = snprintf(list + len, sizeof list - len, "%s%s: %s", i ? ", " : "", f->name,
+		                 leat_field_format(f, one, sizeof one));
+
+		if (n < 0 || (size_t)n >= sizeof list - len)
+			break;
+		len += (size_t)n;
+	}
+	return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len, "%s; the fields here are %s", what, list);
+}
+
+static enum leat_status
+choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+{
+	char what[256];
+
+	for (size_t k = 0; k < bound->fields.count; k++) {
+		int i = leat_schema_find(&p->schema, bound->fields.value[k]);
+
+		if (i < 0) {
+			snprintf(what, sizeof what, "%s: there is no field '%s'", bound->op->name, bound->fields.value[k]);
+			return fail_field(p, bound, what, err);
+		}
+		if (!bound->op->accepts(&p->schema.field[i], p->schema.layout[i])) {
+			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name, bound->op->wants,
+			         bound->fields.value[k]);
+			return fail_field(p, bound, what, err);
+		}
+		if (stage->fields == LEAT_MAX_FIELDS)
+			return fail_field(p, bound, "too many fields", err);
+		stage->field[stage->fields++] = i;
+	}
+	return LEAT_OK;
+}
+
+/* The field an op works on: those named; else `image`; else the only one that fits. */
+static enum leat_status
+choose_fields(const struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage,
+              struct leat_err *err)
+{
+	int fit = 0, found = -1, image;
+	char what[256];
+
+	if (bound->fields.count > 0)
+		return choose_named(p, bound, stage, err);
+	image = leat_schema_find(&p->schema, "image");
+	for (int i = 0; i < p->schema.count; i++)
+		if (bound->op->accepts(&p->schema.field[i], p->schema.layout[i])) {
+			fit++;
+			found = i;
+		}
+	if (image >= 0 && bound->op->accepts(&p->schema.field[image], p->schema.layout[image])) {
+		fit = 1;
+		found = image;
+	}
+	if (fit != 1) {
+		snprintf(what, sizeof what, fit ? "%s needs %s, and several fields fit: say which with field=NAME"
+		                                : "%s needs %s, and no field is",
+		         bound->op->name, bound->op->wants);
+		return fail_field(p, bound, what, err);
+	}
+	stage->field[stage->fields++] = found;
+	return LEAT_OK;
+}
+
+static bool
+same_fields(const struct leat_stage *a, const struct leat_stage *b)
+{
+	return a->fields == b->fields && memcmp(a->field, b->field, (size_t)a->fields * sizeof a->field[0]) == 0;
+}
+
+/* Neighbouring pointwise ops on the same fields share one pass over the elements. */
+static bool
+join_pointwise(struct leat_pipeline *p, const struct leat_stage *stage)
+{
+	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
+
+	if (!last || stage->op[0]->op->kind != LEAT_OP_POINTWISE || last->op[0]->op->kind != LEAT_OP_POINTWISE)
+		return false;
+	if (!same_fields(last, stage) || last->ops == LEAT_MAX_POINTWISE)
+		return false;
+	last->op[last->ops++] = stage->op[0];
+	return true;
+}
+
+static enum leat_status
+infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+{
+	const struct leat_op *op = bound->op;
+	enum leat_status status = LEAT_OK;
+	struct leat_err why = {0};
+
+	if (op->infer_all) {
+		status = op->infer_all(bound->params, &p->schema, &why);
+	} else {
+		for (int k = 0; k < stage->fields && status == LEAT_OK; k++) {
+			int i = stage->field[k];
+
+			stage->layout[k] = p->schema.layout[i];
+			stage->dtype[k] = p->schema.field[i].dtype;
+			if (op->infer)
+				status = op->infer(bound->params, &p->schema.field[i], &p->schema.layout[i], &why);
+			if (op->kind == LEAT_OP_POINTWISE)
+				p->schema.field[i].dtype = LEAT_F32;
+		}
+	}
+	if (status != LEAT_OK)
+		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at, "%s: %s", op->name,
+		                    why.text);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
+{
+	struct leat_stage stage = {.op = {bound}, .ops = 1};
+	enum leat_status status = LEAT_OK;
+
+	if (bound->op->accepts)
+		status = choose_fields(p, bound, &stage, err);
+	if (status == LEAT_OK)
+		status = infer(p, bound, &stage, err);
+	if (status != LEAT_OK)
+		return status;
+	p->decodes |= bound->op->kind == LEAT_OP_DECODE;
+	stage.count = p->schema.count;
+	if (!join_pointwise(p, &stage))
+		p->stage[p->stages++] = stage;
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_op(struct leat_pipeline *p, const struct leat_bound *bound, bool *batched, struct leat_err *err)
+{
+	const struct leat_call *call = bound->call;
+	struct leat_err why = {0};
+
+	if (*batched && bound->op->kind != LEAT_OP_HINT)
+		return leat_fail_at(err, p->spec.text, call->at, call->len,
+		                    "'%s' cannot come after batch: put it before, where it works on samples", bound->op->name);
+	switch (bound->op->kind) {
+	case LEAT_OP_PLAN:
+		if (leat_plan_add(&p->plan, bound->op, bound->params, bound->stream, &why) == LEAT_OK)
+			return LEAT_OK;
+		if (why.status == LEAT_NOMEM || why.status == LEAT_LIMIT)
+			return leat_fail(err, why.status, "%s", why.text);
+		return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s", why.text);
+	case LEAT_OP_BATCH:
+		p->batch = *(const struct leat_batch_params *)bound->params;
+		*batched = true;
+		return LEAT_OK;
+	case LEAT_OP_HINT:
+		p->prefetch = ((const struct leat_prefetch_params *)bound->params)->batches;
+		return LEAT_OK;
+	default:
+		return add_stage(p, bound, err);
+	}
+}
+
+static enum leat_status
+arrange(struct leat_pipeline *p, struct leat_err *err)
+{
+	bool batched = false;
+
+	p->schema = p->source.schema;
+	p->batch = (struct leat_batch_params){.size = 1};
+	p->prefetch = -1;
+	for (int i = 0; i < p->ops; i++) {
+		enum leat_status status = add_op(p, &p->op[i], &batched, err);
+
+		if (status != LEAT_OK)
+			return status;
+	}
+	if (p->plan.size == 0)
+		return leat_fail(err, LEAT_DATA, "the source holds no samples");
+	return LEAT_OK;
+}
+
+/* ---- place ---- */
+
+/* Does this stage put field `i` (numbered as when it is done) into new memory? An op that works in
+ * place leaves it where it was. */
+static bool
+writes_anew(const struct leat_stage *stage, int i)
+{
+	const struct leat_op *op = stage->op[0]->op;
+
+	if (op->kind == LEAT_OP_FIELDS)
+		return true;
+	for (int k = 0; k < stage->fields; k++)
+		if (stage->field[k] == i)
+			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->in_place;
+	return false;
+}
+
+/* Backwards from the finished sample: a field goes straight to its slot from the last stage that writes it anew. */
+static void
+place_results(struct leat_pipeline *p)
+{
+	int final[LEAT_MAX_FIELDS]; /* by field, as numbered after the stage looked at: the final field, or -1 */
+	bool placed[LEAT_MAX_FIELDS] = {false};
+
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+		final[i] = i < p->schema.count ? i : -1;
+	for (int s = p->stages - 1; s >= 0; s--) {
+		struct leat_stage *stage = &p->stage[s];
+
+		for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
+			stage->slot[i] = -1;
+			if (i >= stage->count || final[i] < 0 || placed[final[i]] || !writes_anew(stage, i))
+				continue;
+			stage->slot[i] = final[i];
+			placed[final[i]] = true;
+		}
+		/* Ops on the set of fields renumber: what lies before them is written again or borrowed. */
+		if (stage->op[0]->op->kind == LEAT_OP_FIELDS)
+			for (int i = 0; i < LEAT_MAX_FIELDS; i++)
+				final[i] = -1;
+	}
+}
+
+/* ---- text and hash ---- */
+
+static void
+print_fields(const struct leat_bound *bound, const char *comma, struct leat_str *out)
+{
+	if (bound->fields.count == 0)
+		return;
+	leat_str_addf(out, "%sfield=[", comma);
+	for (size_t i = 0; i < bound->fields.count; i++) {
+		leat_str_add(out, i ? ", " : "");
+		leat_str_add_quoted(out, bound->fields.value[i]);
+	}
+	leat_str_add(out, "]");
+}
+
+static void
+print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
+{
+	size_t before;
+
+	leat_str_addf(out, " | %s", bound->op->name);
+	if (identity)
+		leat_str_addf(out, "@%d", bound->op->version);
+	leat_str_add(out, "(");
+	before = out->len;
+	if (bound->op->print)
+		bound->op->print(bound->params, out);
+	else
+		leat_opts_print(bound->op->opts, bound->params, !identity, out);
+	print_fields(bound, out->len > before ? ", " : "", out);
+	leat_str_add(out, ")");
+}
+
+static char *
+print_pipeline(const struct leat_pipeline *p, bool identity)
+{
+	struct leat_str out;
+
+	leat_str_init(&out, p->mem, MAX_CANONICAL);
+	leat_str_add(&out, p->source.kind->name);
+	if (identity)
+		leat_str_addf(&out, "@%d", p->source.kind->version);
+	leat_str_add(&out, "(");
+	leat_opts_print(p->source.kind->opts, p->source_params, !identity, &out);
+	leat_str_add(&out, ")");
+	for (int i = 0; i < p->ops; i++)
+		if (!identity || p->op[i].op->kind != LEAT_OP_HINT)
+			print_op(&p->op[i], identity, &out);
+	return leat_str_take(&out);
+}
+
+static enum leat_status
+name_pipeline(struct leat_pipeline *p, struct leat_err *err)
+{
+	uint8_t digest[LEAT_SHA256_BYTES];
+
+	p->canonical = print_pipeline(p, false);
+	p->identity = print_pipeline(p, true);
+	if (!p->canonical || !p->identity || leat_sha256(p->identity, strlen(p->identity), digest) != 0)
+		return leat_fail_mem(err, p->mem, MAX_CANONICAL, "the pipeline's text");
+	leat_hex(digest, sizeof digest, p->hash);
+	return leat_source_fingerprint(&p->source, p->data, err);
+}
+
+/* ---- open and close ---- */
+
+enum leat_status
+leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, unsigned threads, struct leat_mem *mem,
+                   const struct leat_log *log, struct leat_err *err)
+{
+	enum leat_status status;
+
+	memset(p, 0, sizeof *p);
+	p->mem = mem;
+	status = leat_spec_parse(&p->spec, spec, mem, err);
+	/* Ops first: a typing error should not wait for a large source to be indexed. */
+	if (status == LEAT_OK)
+		status = leat_source_find(p->spec.call[0].name) ? bind_ops(p, err)
+		                                                : fail_unknown(&p->spec, &p->spec.call[0], true, err);
+	if (status == LEAT_OK)
+		status = open_source(p, threads, log, err);
+	if (status == LEAT_OK) {
+		leat_plan_init(&p->plan, p->source.count, p->source.first, leat_files_count(p->source.files), seed, mem);
+		status = arrange(p, err);
+	}
+	if (status == LEAT_OK) {
+		place_results(p);
+		status = name_pipeline(p, err);
+	}
+	if (status != LEAT_OK)
+		leat_pipeline_close(p);
+	return status;
+}
+
+static void
+free_bound(struct leat_pipeline *p, struct leat_bound *bound)
+{
+	if (bound->params && bound->op->params_free)
+		bound->op->params_free(bound->params, p->mem);
+	if (bound->params && !bound->op->parse)
+		leat_opts_free(bound->op->opts, bound->params, p->mem);
+	leat_free(p->mem, bound->params);
+	leat_free(p->mem, bound->fields.value);
+}
+
+void
+leat_pipeline_close(struct leat_pipeline *p)
+{
+	if (!p->mem)
+		return;
+	leat_plan_free(&p->plan);
+	for (int i = 0; i < p->ops; i++)
+		free_bound(p, &p->op[i]);
+	if (p->source_open)
+		leat_source_close(&p->source);
+	if (p->source_params)
+		leat_opts_free(p->source.kind->opts, p->source_params, p->mem);
+	leat_free(p->mem, p->source_params);
+	leat_free(p->mem, p->canonical);
+	leat_free(p->mem, p->identity);
+	leat_spec_free(&p->spec);
+	memset(p, 0, sizeof *p);
+}

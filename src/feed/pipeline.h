@@ -1,0 +1,77 @@
+/* pipeline.h - a spec, checked against the tables and compiled: source, plan, chain of stages, batch
+ *
+ * Compiling opens the source (which may index it), binds every op to the fields it
+ * works on and decides which stage may write its result straight into the slot.
+ * Afterwards only the plan's caches change: workers share a pipeline without locks. */
+#ifndef LEAT_FEED_PIPELINE_H
+#define LEAT_FEED_PIPELINE_H
+
+#include "feed/plan.h"
+#include "feed/spec.h"
+#include "format/source.h"
+#include "op/batch.h"
+#include "op/op.h"
+
+enum { LEAT_MAX_OPS = 64, LEAT_MAX_POINTWISE = 8 };
+
+/* One op of the spec with its options. */
+struct leat_bound {
+	const struct leat_op *op;
+	void *params;
+	uint64_t stream;
+	const struct leat_call *call;
+	struct leat_strings fields; /* that `field=` names; none: the op's own choice */
+};
+
+/* What a worker does to a sample in one go: a sample op, or neighbouring pointwise ops in one pass. */
+struct leat_stage {
+	const struct leat_bound *op[LEAT_MAX_POINTWISE];
+	int ops;
+	int fields, field[LEAT_MAX_FIELDS];        /* it works on; as numbered when it begins */
+	enum leat_layout layout[LEAT_MAX_FIELDS];  /* of those, when it begins */
+	enum leat_dtype dtype[LEAT_MAX_FIELDS];    /* likewise */
+	int count;                                 /* fields of the sample when it is done */
+	int slot[LEAT_MAX_FIELDS];                 /* by field when it is done: the final field whose slot the
+	                                              result goes to straight away, or -1: scratch */
+};
+
+struct leat_pipeline {
+	struct leat_mem *mem;
+	struct leat_spec spec;
+	struct leat_source source;
+	void *source_params;
+	bool source_open;
+	struct leat_plan plan;
+
+	struct leat_bound op[LEAT_MAX_OPS]; /* all ops, in spec order */
+	int ops;
+	struct leat_stage stage[LEAT_MAX_OPS];
+	int stages;
+	struct leat_schema schema; /* of a finished sample */
+	bool decodes;              /* has a stage whose result's size is not known beforehand */
+
+	struct leat_batch_params batch;
+	int64_t prefetch; /* -1: chosen by the engine */
+
+	char *canonical;            /* with locations, for people */
+	char *identity;             /* without locations and hints, with versions: what the hash covers */
+	char hash[LEAT_SHA256_HEX]; /* of identity */
+	char data[LEAT_SHA256_HEX]; /* the source's fingerprint */
+};
+
+/* Zeroes and fills `p`; frees what it took when it fails. */
+enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, unsigned threads,
+                                    struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
+void leat_pipeline_close(struct leat_pipeline *p); /* takes a zeroed pipeline */
+
+/* What the chain needs to know of the sample it runs on. */
+struct leat_sample_id {
+	uint64_t seed, epoch, position;
+};
+
+/* Runs all stages on work->sample, which the source has filled. Worker threads. With `stage_ns` the
+ * time of each stage is added to it. */
+enum leat_status leat_chain_run(const struct leat_pipeline *p, struct leat_work *work, const struct leat_sample_id *id,
+                                uint64_t *stage_ns, struct leat_err *err);
+
+#endif

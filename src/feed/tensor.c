@@ -1,0 +1,148 @@
+/* tensor.c - look at a batch: its samples and fields, as pointers or as DLPack tensors
+ *
+ * Consumer threads; a batch that is held changes no more. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "feed/batch.h"
+#include "feed/dlpack.h"
+#include "feed/feed.h"
+
+int64_t
+leat_batch_count(const struct leat_batch *batch)
+{
+	return batch->count;
+}
+
+const uint8_t *
+leat_batch_valid(const struct leat_batch *batch)
+{
+	return batch->base + batch->form->valid_at;
+}
+
+uint64_t
+leat_batch_position(const struct leat_batch *batch, int64_t i)
+{
+	return i >= 0 && i < batch->count ? leat_batch_positions(batch)[i] : UINT64_MAX;
+}
+
+uint64_t
+leat_batch_epoch(const struct leat_batch *batch)
+{
+	return batch->epoch;
+}
+
+static int
+find_column(const struct leat_batch_form *form, const char *name, struct leat_err *err)
+{
+	const char *names[LEAT_MAX_FIELDS], *near;
+
+	for (int i = 0; i < form->columns; i++) {
+		if (strcmp(form->column[i].field.name, name) == 0)
+			return i;
+		names[i] = form->column[i].field.name;
+	}
+	near = leat_nearest(name, names, (size_t)form->columns);
+	leat_fail(err, LEAT_INVALID, near ? "a batch has no field '%s', did you mean '%s'?" : "a batch has no field '%s'", name,
+	          near);
+	return -1;
+}
+
+enum leat_status
+leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor, struct leat_err *err)
+{
+	const struct leat_column_form *column;
+	int i;
+
+	leat_err_clear(err);
+	i = find_column(batch->form, name, err);
+	if (i < 0)
+		return LEAT_INVALID;
+	column = &batch->form->column[i];
+	*tensor = (struct leat_tensor){.data = batch->base + column->values_at, .dtype = column->field.dtype, .ndim = 1};
+	if (column->offsets_at) {
+		tensor->offsets = leat_batch_offsets(batch, i);
+		tensor->shape[0] = tensor->offsets[batch->count];
+		if (column->shapes_at)
+			tensor->sample_shapes = (const int64_t *)(const void *)(batch->base + column->shapes_at);
+		tensor->bytes = (size_t)tensor->shape[0] * leat_dtype_size(tensor->dtype);
+	} else {
+		tensor->ndim = 1 + column->field.ndim;
+		tensor->shape[0] = batch->count;
+		memcpy(&tensor->shape[1], column->field.shape, (size_t)column->field.ndim * sizeof(int64_t));
+		tensor->bytes = (size_t)batch->count * column->row_bytes;
+	}
+	return LEAT_OK;
+}
+
+/* ---- DLPack ---- */
+
+struct exported {
+	struct DLManagedTensor managed; /* first: what the consumer gets */
+	struct leat_batch *batch;
+	int64_t shape[1 + LEAT_MAX_DIMS];
+};
+
+static void
+exported_delete(struct DLManagedTensor *self)
+{
+	struct exported *e = (struct exported *)self;
+
+	leat_release(e->batch);
+	free(e);
+}
+
+static void
+describe(struct leat_dl_tensor *t, enum leat_dtype dtype)
+{
+	static const uint8_t code[] = {
+	        [LEAT_U8] = LEAT_DL_UINT,   [LEAT_I32] = LEAT_DL_INT,     [LEAT_I64] = LEAT_DL_INT,  [LEAT_F16] = LEAT_DL_FLOAT,
+	        [LEAT_BF16] = LEAT_DL_BFLOAT, [LEAT_F32] = LEAT_DL_FLOAT, [LEAT_F64] = LEAT_DL_FLOAT,
+	};
+
+	t->dtype.code = code[dtype];
+	t->dtype.bits = (uint8_t)(8 * leat_dtype_size(dtype));
+	t->dtype.lanes = 1;
+	t->device.type = LEAT_DL_CPU;
+}
+
+enum leat_status
+leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part part, struct DLManagedTensor **out,
+                  struct leat_err *err)
+{
+	struct leat_tensor tensor;
+	enum leat_status status = leat_batch_field(batch, name, &tensor, err);
+	struct exported *e;
+
+	*out = NULL;
+	if (status != LEAT_OK)
+		return status;
+	if ((part == LEAT_PART_OFFSETS && !tensor.offsets) || (part == LEAT_PART_SHAPES && !tensor.sample_shapes))
+		return leat_fail(err, LEAT_INVALID, "field '%s' is dense: it has no %s", name,
+		                 part == LEAT_PART_OFFSETS ? "offsets" : "shapes");
+	e = calloc(1, sizeof *e);
+	if (!e)
+		return leat_fail(err, LEAT_NOMEM, "no memory for a tensor");
+	e->batch = batch;
+	e->managed.tensor.data = tensor.data;
+	e->managed.tensor.ndim = tensor.ndim;
+	memcpy(e->shape, tensor.shape, sizeof e->shape);
+	describe(&e->managed.tensor, part == LEAT_PART_DATA ? tensor.dtype : LEAT_I64);
+	if (part == LEAT_PART_OFFSETS) {
+		e->managed.tensor.data = (void *)tensor.offsets;
+		e->shape[0] = batch->count + 1;
+	} else if (part == LEAT_PART_SHAPES) {
+		int i = find_column(batch->form, name, NULL);
+
+		e->managed.tensor.data = (void *)tensor.sample_shapes;
+		e->managed.tensor.ndim = 2;
+		e->shape[0] = batch->count;
+		e->shape[1] = batch->form->column[i].field.ndim;
+	}
+	e->managed.tensor.shape = e->shape;
+	e->managed.deleter = exported_delete;
+	atomic_fetch_add(&batch->refs, 1);
+	*out = &e->managed;
+	return LEAT_OK;
+}

@@ -1,0 +1,464 @@
+/* work.c - the workers: take a run under the lock, do it without
+ *
+ * Planning happens here, by whichever worker has nothing else to do, one at a time:
+ * it is arithmetic over the next few positions. Runs whose bytes had to be waited for
+ * come first, because they are older. The worker that finishes a batch's last row
+ * completes it. */
+#include "base/clock.h"
+#include "feed/feed.h"
+
+#include <string.h>
+
+void
+leat_feed_wake(struct leat_feed *feed)
+{
+	if (feed->idle > 0)
+		pthread_cond_signal(&feed->work);
+}
+
+/* ---- plan: under the lock ---- */
+
+bool
+leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position)
+{
+	uint64_t left = feed->pipeline.plan.size - *position;
+
+	if (left == 0 || (feed->tail == LEAT_TAIL_DROP && left < (uint64_t)feed->global_rows)) {
+		*position = 0;
+		++*epoch;
+	}
+	return feed->options.epochs == 0 || *epoch < feed->options.epochs;
+}
+
+/* The rank's rows of the global batch at the plan's place. */
+static void
+begin_rows(struct leat_feed *feed, struct leat_batch *batch)
+{
+	uint64_t size = feed->pipeline.plan.size, begin = feed->plan_position;
+	uint64_t end = size - begin < (uint64_t)feed->global_rows ? size : begin + (uint64_t)feed->global_rows;
+	uint64_t mine = begin + (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows;
+	uint64_t epoch = feed->plan_epoch, next = end;
+
+	batch->epoch = feed->plan_epoch;
+	batch->first = mine;
+	batch->end = end;
+	batch->good_rows = mine >= end ? 0 : (int64_t)(end - mine);
+	if (batch->good_rows > feed->budget.form.rows)
+		batch->good_rows = feed->budget.form.rows;
+	batch->rows = feed->tail == LEAT_TAIL_PAD ? feed->budget.form.rows : batch->good_rows;
+	leat_plan_next_batch(feed, &epoch, &next);
+	batch->last = epoch != batch->epoch;
+	memset(leat_batch_states(batch), LEAT_ROW_PADDING, (size_t)batch->rows);
+	feed->plan_position = end;
+}
+
+/* Without prefetch a batch is begun when the consumer waits for it. */
+static bool
+may_begin_batch(const struct leat_feed *feed)
+{
+	int limit = feed->budget.depth > 0 ? feed->budget.depth : feed->wanted;
+
+	return feed->free_batches && feed->flight_count < limit;
+}
+
+static bool
+begin_batch(struct leat_feed *feed)
+{
+	struct leat_batch *batch = feed->free_batches;
+
+	if (!may_begin_batch(feed))
+		return false;
+	if (!leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position))
+		return false;
+	feed->free_batches = batch->next;
+	leat_batch_reset(batch, &feed->mem);
+	begin_rows(feed, batch);
+	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
+	feed->filling = batch;
+	return true;
+}
+
+/* Says where an item's bytes go: straight into the batch, or one after the other into the run's buffer. */
+static void
+aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row, size_t *used)
+{
+	const struct leat_extent *e = &item->extent;
+	size_t payload = e->damaged ? 0 : (size_t)(e->length - e->head - e->tail);
+
+	item->head = run->buffer + *used;
+	if (feed->budget.form.direct) {
+		int64_t *offsets = leat_batch_offsets(run->batch, 0);
+
+		item->payload = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
+		item->tail = item->head + e->head;
+		offsets[row + 1] = offsets[row] + (int64_t)payload;
+		*used += e->head + e->tail;
+	} else {
+		item->payload = item->head + e->head;
+		item->tail = item->payload + payload;
+		*used += e->damaged ? 0 : (size_t)e->length;
+	}
+}
+
+static void
+add_item(struct leat_feed *feed, struct leat_run *run, const struct leat_run_item *item, size_t *used)
+{
+	struct leat_batch *batch = run->batch;
+	struct leat_run_item *to = &run->item[run->items++];
+
+	*to = *item;
+	to->unread = false;
+	aim(feed, run, to, batch->planned, used);
+	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
+	batch->planned++;
+}
+
+/* The next few samples of the batch that is being filled, or NULL when there is nothing to plan. */
+static struct leat_run *
+plan_run(struct leat_feed *feed)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+	struct leat_run *run = feed->free_runs;
+	struct leat_batch *batch;
+	size_t used = 0, bytes = 0;
+
+	if (!run || (!feed->filling && !begin_batch(feed)))
+		return NULL;
+	batch = feed->filling;
+	feed->free_runs = run->next;
+	run->batch = batch;
+	run->first_row = batch->planned;
+	run->items = run->read = 0;
+	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows) {
+		struct leat_run_item item;
+
+		item.sample = leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
+		source->kind->locate(source, item.sample, &item.extent);
+		if (!item.extent.damaged)
+			bytes += (size_t)item.extent.length;
+		if (run->items > 0 && bytes > LEAT_RUN_BYTES)
+			break;
+		add_item(feed, run, &item, &used);
+	}
+	if (batch->planned == batch->good_rows)
+		feed->filling = NULL;
+	return run;
+}
+
+static struct leat_run *
+take_run(struct leat_feed *feed)
+{
+	struct leat_run *run = feed->ready_runs;
+
+	if (!run)
+		return plan_run(feed);
+	feed->ready_runs = run->next;
+	if (!feed->ready_runs)
+		feed->ready_tail = &feed->ready_runs;
+	return run;
+}
+
+/* One worker wakes the next, as long as there is something to do. */
+static void
+wake_for_more(struct leat_feed *feed)
+{
+	if (feed->ready_runs || (feed->free_runs && (feed->filling || may_begin_batch(feed))))
+		leat_feed_wake(feed);
+}
+
+/* ---- work: without the lock ---- */
+
+/* Where leat_work_out puts a result for good. */
+static void *
+place(struct leat_work *work, int field, size_t bytes)
+{
+	struct leat_worker *w = work->place_arg;
+	int column = w->feed->pipeline.stage[work->stage].slot[field];
+
+	return column < 0 ? NULL : leat_batch_place(w->batch, column, w->row, bytes);
+}
+
+static enum leat_status
+run_chain(struct leat_worker *w, const struct leat_sample_id *id, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &w->feed->pipeline;
+	uint64_t stage_ns[LEAT_TRACE_STAGES] = {0};
+	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
+	enum leat_status status = leat_chain_run(p, &w->work, id, timed ? stage_ns : NULL, err);
+
+	for (int s = 0; timed && s < p->stages; s++)
+		leat_count(&w->counters.stage_ns[s], stage_ns[s]);
+	return status;
+}
+
+/* From an item's bytes to its row of the batch. */
+static enum leat_status
+make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_source *source = &w->feed->pipeline.source;
+	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row};
+	enum leat_status status;
+
+	w->work.scratch = scratch;
+	status = source->kind->unpack(source, item->sample, &item->extent, item->head, item->payload, item->tail, &w->sample,
+	                              err);
+	if (status != LEAT_OK || w->batch->form->direct)
+		return status;
+	status = run_chain(w, &id, err);
+	if (status == LEAT_OK)
+		status = leat_batch_store(w->batch, w->row, &w->sample, err);
+	return status;
+}
+
+/* A sample that does not fit the worker's scratch is worked on again in the large one, one at a time. */
+static enum leat_status
+make_jumbo_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	enum leat_status status;
+
+	leat_err_clear(err);
+	pthread_mutex_lock(&feed->jumbo_lock);
+	leat_scratch_reset(&feed->jumbo);
+	status = make_sample(w, item, &feed->jumbo, err);
+	pthread_mutex_unlock(&feed->jumbo_lock);
+	return status;
+}
+
+static enum leat_status
+try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
+{
+	enum leat_status status = item->unread ? leat_item_read(w->feed, item, err) : LEAT_OK;
+
+	if (status != LEAT_OK)
+		return status;
+	leat_scratch_reset(&w->scratch);
+	status = make_sample(w, item, &w->scratch, err);
+	if (status == LEAT_LIMIT)
+		status = make_jumbo_sample(w, item, err);
+	return status;
+}
+
+/* ---- bad samples ---- */
+
+/* Of the data, so that on_error decides; everything else ends the feed. */
+static bool
+is_bad_sample(enum leat_status status)
+{
+	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED;
+}
+
+static const char *
+uri_of(const struct leat_feed *feed, const struct leat_extent *extent)
+{
+	return leat_files_at(feed->pipeline.source.files, extent->file)->uri;
+}
+
+/* The failure that stands first in the plan is the one that counts, whoever comes first in time. */
+static void
+fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	struct leat_batch *batch = w->batch;
+
+	leat_err_in(err, "%s at offset %llu (sample %llu)", uri_of(feed, &item->extent),
+	            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
+	pthread_mutex_lock(&feed->lock);
+	if (batch->err_row < 0 || w->row < batch->err_row) {
+		batch->err_row = w->row;
+		batch->err = *err;
+	}
+	pthread_mutex_unlock(&feed->lock);
+}
+
+/* Without memory for the entry the sample is still counted. */
+static void
+note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced, const struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	size_t len = strlen(err->text) + 1;
+	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len);
+
+	if (bad) {
+		bad->row = w->row;
+		bad->sample = item->sample;
+		bad->file = item->extent.file;
+		bad->offset = item->extent.offset;
+		bad->replaced = replaced;
+		memcpy(bad->reason, err->text, len);
+	}
+	pthread_mutex_lock(&feed->lock);
+	if (bad) {
+		bad->next = w->batch->bad;
+		w->batch->bad = bad;
+	} else {
+		w->batch->bad_unlisted++;
+	}
+	pthread_mutex_unlock(&feed->lock);
+}
+
+static enum leat_status
+try_candidate(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	enum leat_status status = LEAT_OK;
+
+	pthread_mutex_lock(&feed->jumbo_lock);
+	leat_scratch_reset(&feed->jumbo);
+	if (!item->extent.damaged) {
+		item->head = leat_scratch_alloc(&feed->jumbo, (size_t)item->extent.length);
+		if (!item->head)
+			status = leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
+		item->payload = item->head ? item->head + item->extent.head : NULL;
+		item->tail = item->head ? item->head + item->extent.length - item->extent.tail : NULL;
+		if (status == LEAT_OK)
+			status = leat_item_read(feed, item, err);
+	}
+	if (status == LEAT_OK)
+		status = make_sample(w, item, &feed->jumbo, err);
+	pthread_mutex_unlock(&feed->jumbo_lock);
+	return status;
+}
+
+/* Candidates depend on seed, epoch and position alone: every run chooses the same. */
+static enum leat_status
+replace(struct leat_worker *w, struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	const struct leat_source *source = &feed->pipeline.source;
+	enum leat_status status = LEAT_DATA;
+
+	for (unsigned j = 0; j < LEAT_REPLACE_TRIES && is_bad_sample(status); j++) {
+		struct leat_run_item item = {0};
+		struct leat_rng rng;
+
+		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row, leat_stream("replace", j));
+		item.sample = leat_rng_below(&rng, source->count);
+		pthread_mutex_lock(&feed->lock); /* locate is called by one thread at a time */
+		source->kind->locate(source, item.sample, &item.extent);
+		pthread_mutex_unlock(&feed->lock);
+		leat_err_clear(err);
+		status = try_candidate(w, &item, err);
+	}
+	if (is_bad_sample(status))
+		leat_err_in(err, "bad, and %d replacements tried for it are bad too; the last", LEAT_REPLACE_TRIES);
+	return status;
+}
+
+static enum leat_row_state
+settle_bad(struct leat_worker *w, const struct leat_run_item *item, enum leat_status status, struct leat_err *err)
+{
+	enum leat_on_error on_error = w->feed->options.on_error;
+
+	if (!is_bad_sample(status) || on_error == LEAT_ON_ERROR_FAIL) {
+		fail_row(w, item, err);
+		return LEAT_ROW_BAD;
+	}
+	note_bad(w, item, on_error == LEAT_ON_ERROR_REPLACE, err);
+	if (on_error == LEAT_ON_ERROR_SKIP)
+		return LEAT_ROW_BAD;
+	if (replace(w, err) == LEAT_OK)
+		return LEAT_ROW_GOOD;
+	fail_row(w, item, err);
+	return LEAT_ROW_BAD;
+}
+
+/* ---- the loop ---- */
+
+static void
+do_items(struct leat_worker *w, struct leat_run *run)
+{
+	w->batch = run->batch;
+	for (int i = 0; i < run->items && !atomic_load_explicit(&w->feed->stop, memory_order_relaxed); i++) {
+		struct leat_err err;
+		enum leat_row_state state = LEAT_ROW_GOOD;
+		enum leat_status status;
+
+		leat_err_clear(&err);
+		w->row = run->first_row + i;
+		status = try_item(w, &run->item[i], &err);
+		if (status != LEAT_OK)
+			state = settle_bad(w, &run->item[i], status, &err);
+		leat_batch_states(run->batch)[w->row] = (uint8_t)state;
+	}
+}
+
+/* Under the lock, which it gives up while it completes a batch. */
+static void
+finish_run(struct leat_feed *feed, struct leat_run *run)
+{
+	struct leat_batch *batch = run->batch;
+
+	batch->done += run->items;
+	run->next = feed->free_runs;
+	feed->free_runs = run;
+	if (batch->done < batch->good_rows)
+		return;
+	pthread_mutex_unlock(&feed->lock);
+	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD);
+	pthread_mutex_lock(&feed->lock);
+	batch->complete = true;
+	pthread_cond_signal(&feed->ready);
+}
+
+/* Reads and works a run off; false: the I/O threads have it now. */
+static bool
+do_run(struct leat_worker *w, struct leat_run *run)
+{
+	struct leat_feed *feed = w->feed;
+	uint64_t begin = leat_now(), middle;
+
+	if (leat_run_read(feed, run, LEAT_READ_NOWAIT) == LEAT_AGAIN) {
+		leat_count(&w->counters.read_ns, leat_now() - begin);
+		if (leat_run_send(feed, run))
+			return false;
+		leat_run_read(feed, run, 0);
+	}
+	for (int i = 0; i < run->items; i++)
+		leat_count(&w->counters.bytes_read, run->item[i].extent.damaged ? 0 : run->item[i].extent.length);
+	middle = leat_now();
+	leat_count(&w->counters.read_ns, middle - begin);
+	do_items(w, run);
+	leat_count(feed->pipeline.stages ? &w->counters.op_ns : &w->counters.read_ns, leat_now() - middle);
+	return true;
+}
+
+static void
+idle(struct leat_worker *w)
+{
+	struct leat_feed *feed = w->feed;
+	uint64_t begin = leat_now();
+
+	feed->idle++;
+	pthread_cond_wait(&feed->work, &feed->lock);
+	feed->idle--;
+	leat_count(&w->counters.idle_ns, leat_now() - begin);
+}
+
+void
+leat_worker_body(void *arg, unsigned i)
+{
+	struct leat_feed *feed = arg;
+	struct leat_worker *w = &feed->worker[i];
+
+	w->work.sample = &w->sample;
+	w->work.place = place;
+	w->work.place_arg = w;
+	pthread_mutex_lock(&feed->lock);
+	while (!atomic_load(&feed->stop)) {
+		struct leat_run *run = take_run(feed);
+		bool done;
+
+		if (!run) {
+			idle(w);
+			continue;
+		}
+		wake_for_more(feed);
+		pthread_mutex_unlock(&feed->lock);
+		done = do_run(w, run);
+		pthread_mutex_lock(&feed->lock);
+		if (done)
+			finish_run(feed, run);
+	}
+	pthread_mutex_unlock(&feed->lock);
+}
