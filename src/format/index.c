@@ -264,6 +264,12 @@ leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct l
 	return append(index, offset | (damaged ? LEAT_INDEX_DAMAGED : 0), err);
 }
 
+void
+leat_index_drop(struct leat_index *index)
+{
+	index->count--;
+}
+
 enum leat_status
 leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 {

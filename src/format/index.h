@@ -80,6 +80,7 @@ enum leat_status leat_index_load(struct leat_index *index, const struct leat_ind
 /* Making one: init, add each sample in order, end with the size of the data. */
 void leat_index_init(struct leat_index *index, struct leat_mem *mem);
 enum leat_status leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err);
+void leat_index_drop(struct leat_index *index); /* takes the last one back */
 enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err);
 
 /* Writes a finished index to its place. */

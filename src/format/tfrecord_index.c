@@ -1,0 +1,388 @@
+/* tfrecord_index.c - walking over a TFRecord file to find its records
+ *
+ * Only headers are read where records are large; where they are small, whole blocks,
+ * because many small reads cost more. Where no valid header stands, the walk looks
+ * byte by byte for the next record whose header and data are both right, and what
+ * lies between becomes one damaged region. If the record before the bad header does
+ * not match its own checksum either, it is the culprit (a writer died in the middle of
+ * it, and another one appended), and the search begins inside it.
+ *
+ * The search is linear; data that has to be summed to tell a record from a lookalike
+ * is limited to a few times the file, beyond which the rest counts as damaged.
+ *
+ * Threads: each file is walked by one, several files at once. */
+#include "format/tfrecord.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+
+enum {
+	WINDOW = 256 * 1024,  /* read at once where records are small */
+	PEEK = 4096,          /* and where they are large */
+	LARGE_RECORD = 32768, /* from here on, a record is */
+	SUM_FACTOR = 4,       /* times the file: what a search may sum up */
+};
+
+#define NO_RECORD UINT64_MAX
+
+static const struct leat_index_kind index_kind = { .name = "tfrecord", .min_length = LEAT_TFRECORD_FRAME };
+
+struct walk {
+	struct leat_files *files;
+	size_t file;
+	const char *uri;
+	uint64_t size; /* of the file */
+	unsigned char *window;
+	uint64_t window_at;
+	size_t window_len;
+	size_t block;       /* to read next */
+	uint64_t to_sum;  /* bytes that searches may still sum up */
+	uint64_t summed;  /* the record that the last search found, or NO_RECORD */
+	uint64_t suspect; /* the last record, when its data was not summed, or NO_RECORD */
+};
+
+const char *
+leat_tfrecord_header_fault(const unsigned char *head, uint64_t left, uint64_t *length)
+{
+	*length = 0;
+	if (left < LEAT_TFRECORD_HEAD)
+		return "the file ends inside a record's header";
+	if (leat_load32(head + 8) != leat_tfrecord_crc(head, 8))
+		return "record header's checksum does not match";
+	*length = leat_load64(head);
+	if (left < LEAT_TFRECORD_FRAME || *length > left - LEAT_TFRECORD_FRAME)
+		return "the file ends inside a record";
+	return NULL;
+}
+
+/* The bytes at `offset`, at least `need` of them (which the file has), and how many are there. Valid
+ * until the next look. */
+static enum leat_status
+look(struct walk *walk, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	struct iovec iov = { .iov_base = walk->window };
+	size_t got;
+
+	if (offset < walk->window_at || offset + need > walk->window_at + walk->window_len) {
+		iov.iov_len = walk->block < need ? need : walk->block;
+		if (iov.iov_len > walk->size - offset)
+			iov.iov_len = (size_t)(walk->size - offset);
+		walk->window_len = 0;
+		status = leat_files_read(walk->files, walk->file, offset, &iov, 1, 0, &got, err);
+		if (status == LEAT_OK) {
+			walk->window_at = offset;
+			walk->window_len = iov.iov_len;
+		}
+	}
+	*bytes = walk->window + (offset - walk->window_at);
+	*have = (size_t)(walk->window_at + walk->window_len - offset);
+	return status;
+}
+
+/* Does the data of the record at `offset` match its checksum? A record too long to be summed counts as not. */
+static enum leat_status
+data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	const unsigned char *bytes;
+	uint32_t crc = 0;
+	size_t have;
+
+	*right = false;
+	if (length > walk->to_sum) {
+		walk->to_sum = 0;
+		return LEAT_OK;
+	}
+	walk->to_sum -= length;
+	walk->block = WINDOW;
+	offset += LEAT_TFRECORD_HEAD;
+	while (length) {
+		status = look(walk, offset, 1, &bytes, &have, err);
+		if (status != LEAT_OK)
+			return status;
+		if (have > length)
+			have = (size_t)length;
+		crc = leat_crc32c(crc, bytes, have);
+		offset += have;
+		length -= have;
+	}
+	status = look(walk, offset, LEAT_TFRECORD_TAIL, &bytes, &have, err);
+	*right = status == LEAT_OK && leat_load32(bytes) == leat_crc32c_mask(crc);
+	return status;
+}
+
+/* The first place from `offset` on, among those whose header lies in bytes[0..have), that may begin a record. */
+static uint64_t
+find_header(const struct walk *walk, uint64_t offset, const unsigned char *bytes, size_t have, uint64_t *length)
+{
+	static const unsigned char zero[8];
+	uint32_t zero_crc = leat_tfrecord_crc(zero, sizeof(zero)); /* files that were preallocated are full of them */
+
+	for (size_t i = 0; i + LEAT_TFRECORD_HEAD <= have; i++) {
+		uint64_t left = walk->size - offset - i;
+
+		*length = leat_load64(bytes + i);
+		if (left < LEAT_TFRECORD_FRAME || *length > left - LEAT_TFRECORD_FRAME)
+			continue;
+		if (leat_load32(bytes + i + 8) == (*length ? leat_tfrecord_crc(bytes + i, 8) : zero_crc))
+			return offset + i;
+	}
+	return NO_RECORD;
+}
+
+/* The next record, right in header and data, from `offset` on; the end of the file when there is none. */
+static enum leat_status
+find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err *err)
+{
+	while (walk->to_sum && walk->size - offset >= LEAT_TFRECORD_FRAME) {
+		const unsigned char *bytes;
+		uint64_t length, candidate;
+		enum leat_status status;
+		size_t have;
+		bool right;
+
+		walk->block = WINDOW;
+		status = look(walk, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
+		if (status != LEAT_OK)
+			return status;
+		candidate = find_header(walk, offset, bytes, have, &length);
+		if (candidate == NO_RECORD) {
+			offset += have - (LEAT_TFRECORD_HEAD - 1);
+			continue;
+		}
+		status = data_is_right(walk, candidate, length, &right, err);
+		if (status != LEAT_OK)
+			return status;
+		if (right) {
+			*found = candidate;
+			return LEAT_OK;
+		}
+		offset = candidate + 1;
+	}
+	*found = walk->size;
+	return LEAT_OK;
+}
+
+/* If the last record's data is wrong too, takes the record back and gives its offset as the damage's begin. */
+static enum leat_status
+blame_last(struct walk *walk, struct leat_index *index, uint64_t *begin, struct leat_err *err)
+{
+	uint64_t last = walk->suspect, length;
+	enum leat_status status;
+	bool right;
+
+	if (last == NO_RECORD)
+		return LEAT_OK;
+	length = *begin - last - LEAT_TFRECORD_FRAME;
+	if (length > walk->to_sum)
+		return LEAT_OK;
+	status = data_is_right(walk, last, length, &right, err);
+	if (status == LEAT_OK && !right) {
+		leat_index_drop(index);
+		*begin = last;
+	}
+	return status;
+}
+
+/* Enters the damage at *offset in the index, and goes on to the next record. */
+static enum leat_status
+step_over_damage(struct walk *walk, struct leat_index *index, uint64_t *offset, struct leat_err *err)
+{
+	uint64_t begin = *offset;
+	enum leat_status status = blame_last(walk, index, &begin, err);
+
+	if (status == LEAT_OK)
+		status = leat_index_add(index, begin, true, err);
+	if (status == LEAT_OK)
+		status = find_record(walk, begin + 1, offset, err);
+	walk->summed = *offset;
+	return status;
+}
+
+/* Called where a file does not begin with a record. ZLIB's two bytes are also those of some record
+ * lengths, but with what follows in a compressed file, the length is beyond the file. */
+static enum leat_status
+refuse_compressed(const struct walk *walk, const unsigned char *bytes, struct leat_err *err)
+{
+	const char *how = NULL;
+
+	if (walk->size < LEAT_TFRECORD_HEAD)
+		return LEAT_OK;
+	if (bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8)
+		how = "GZIP";
+	else if (bytes[0] == 0x78 && (bytes[0] << 8 | bytes[1]) % 31 == 0 && leat_load64(bytes) > walk->size)
+		how = "ZLIB";
+	if (!how)
+		return LEAT_OK;
+	return leat_fail(err, LEAT_UNSUPPORTED,
+	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first", walk->uri, how);
+}
+
+static enum leat_status
+walk_records(struct walk *walk, struct leat_index *index, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	uint64_t offset = 0, length;
+
+	while (status == LEAT_OK && offset < walk->size) {
+		uint64_t left = walk->size - offset;
+		const unsigned char *head;
+		size_t have;
+
+		status = look(walk, offset, left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have, err);
+		if (status != LEAT_OK)
+			break;
+		if (!leat_tfrecord_header_fault(head, left, &length)) {
+			status = leat_index_add(index, offset, false, err);
+			walk->suspect = offset == walk->summed ? NO_RECORD : offset;
+			offset += LEAT_TFRECORD_FRAME + length;
+			walk->block = length < LARGE_RECORD ? WINDOW : PEEK;
+			continue;
+		}
+		if (offset == 0)
+			status = refuse_compressed(walk, head, err);
+		if (status == LEAT_OK)
+			status = step_over_damage(walk, index, &offset, err);
+	}
+	return status == LEAT_OK ? leat_index_end(index, walk->size, err) : status;
+}
+
+static enum leat_status
+make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
+           struct leat_index *index, struct leat_err *err)
+{
+	const struct leat_file *file = leat_files_at(files, i);
+	struct walk walk = {
+		.files = files,
+		.file = i,
+		.uri = file->uri,
+		.size = file->size,
+		.window = leat_alloc(mem, WINDOW),
+		.block = WINDOW,
+		.to_sum = SUM_FACTOR * file->size,
+		.summed = NO_RECORD,
+		.suspect = NO_RECORD,
+	};
+	enum leat_status status;
+
+	if (!walk.window)
+		return leat_fail_mem(err, mem, WINDOW, "reading record headers");
+	leat_index_init(index, mem);
+	status = walk_records(&walk, index, err);
+	if (status != LEAT_OK)
+		leat_index_free(index);
+	else if (file->size && !walk.to_sum)
+		leat_log(log, LEAT_LOG_WARN, "'%s': too much looks like a record and is none: the rest counts as damaged",
+		         file->uri);
+	leat_free(mem, walk.window);
+	return status;
+}
+
+/* A saved index is used from its file, so that the first run needs no more memory than the next. */
+static void
+swap_for_saved(struct leat_index *index, const struct leat_file *file, struct leat_mem *mem)
+{
+	struct leat_index saved;
+
+	if (leat_index_load(&saved, &index_kind, file, mem, NULL, NULL) == LEAT_OK) {
+		leat_index_free(index);
+		*index = saved;
+	}
+}
+
+enum leat_status
+leat_tfrecord_prepare(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
+                      struct leat_index *index, enum leat_index_state *state, struct leat_err *unsaved,
+                      struct leat_err *err)
+{
+	const struct leat_file *file = leat_files_at(files, i);
+	enum leat_status status = LEAT_AGAIN;
+
+	*state = LEAT_INDEX_FRESH;
+	if (file->size)
+		status = leat_index_load(index, &index_kind, file, mem, log, err);
+	if (status != LEAT_AGAIN)
+		return status;
+	status = make_index(files, i, mem, log, index, err);
+	if (status != LEAT_OK || !file->size)
+		return status;
+	if (leat_index_save(index, &index_kind, file, mem, unsaved) == LEAT_OK) {
+		*state = LEAT_INDEX_BUILT;
+		swap_for_saved(index, file, mem);
+	} else {
+		*state = LEAT_INDEX_UNSAVED;
+	}
+	return LEAT_OK;
+}
+
+/* ---- the indexes of many files, and what became of each ---- */
+
+struct index_job {
+	struct leat_files *files;
+	struct leat_mem *mem;
+	const struct leat_log *log;
+	struct leat_tfrecord_report *report;
+};
+
+static void
+sum_up(struct leat_tfrecord_report *report, const struct leat_index *index)
+{
+	report->samples = index->count - index->damaged;
+	report->damaged = index->damaged;
+	for (uint64_t i = 0; index->damaged && i < index->count; i++)
+		if (leat_index_is_damaged(index, i))
+			report->damaged_bytes += leat_index_length(index, i);
+}
+
+static enum leat_status
+index_file(void *arg, size_t i, struct leat_err *err)
+{
+	struct index_job *job = arg;
+	struct leat_tfrecord_report *report = &job->report[i];
+	struct leat_index index = { 0 };
+	struct leat_err why;
+
+	leat_err_clear(&why);
+	report->uri = leat_files_at(job->files, i)->uri;
+	report->bytes = leat_files_at(job->files, i)->size;
+	if (leat_tfrecord_prepare(job->files, i, job->mem, job->log, &index, &report->state, &why, &why) == LEAT_OK)
+		sum_up(report, &index);
+	else
+		report->state = LEAT_INDEX_FAILED;
+	leat_index_free(&index);
+	if (report->state != LEAT_INDEX_UNSAVED && report->state != LEAT_INDEX_FAILED)
+		return LEAT_OK;
+	report->reason = leat_strdup(job->mem, why.text);
+	return report->reason ? LEAT_OK : leat_fail_mem(err, job->mem, sizeof(why.text), "a report");
+}
+
+enum leat_status
+leat_tfrecord_index(const char *const *patterns, size_t count, unsigned threads, struct leat_mem *mem,
+                    const struct leat_log *log, void (*tell)(void *arg, const struct leat_tfrecord_report *report),
+                    void *arg, struct leat_err *err)
+{
+	struct index_job job = { .mem = mem, .log = log };
+	enum leat_status status = leat_files_open(&job.files, patterns, count, mem, err);
+	size_t files;
+
+	if (status != LEAT_OK)
+		return status;
+	files = leat_files_count(job.files);
+	job.report = leat_alloc_array(mem, files, sizeof(*job.report));
+	if (!job.report) {
+		status = leat_fail_mem(err, mem, files * sizeof(*job.report), "the reports");
+		goto out;
+	}
+	status = leat_parallel(mem, threads, files, index_file, &job, err);
+	for (size_t i = 0; i < files; i++) {
+		if (status == LEAT_OK)
+			tell(arg, &job.report[i]);
+		leat_free(mem, (char *)job.report[i].reason);
+	}
+out:
+	leat_free(mem, job.report);
+	leat_files_close(job.files);
+	return status;
+}

@@ -1,0 +1,40 @@
+/* tfrecord_write.c - writing TFRecord files */
+#include "format/tfrecord.h"
+
+enum leat_status
+leat_tfrecord_writer_open(struct leat_tfrecord_writer *writer, const char *path, struct leat_mem *mem,
+                          struct leat_err *err)
+{
+	writer->records = 0;
+	return leat_newfile_open(&writer->out, path, mem, err);
+}
+
+enum leat_status
+leat_tfrecord_writer_append(struct leat_tfrecord_writer *writer, const void *data, size_t len, struct leat_err *err)
+{
+	unsigned char head[LEAT_TFRECORD_HEAD], tail[LEAT_TFRECORD_TAIL];
+	enum leat_status status;
+
+	leat_store64(head, len);
+	leat_store32(head + 8, leat_tfrecord_crc(head, 8));
+	leat_store32(tail, leat_tfrecord_crc(data, len));
+	status = leat_newfile_write(&writer->out, head, sizeof(head), err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(&writer->out, data, len, err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(&writer->out, tail, sizeof(tail), err);
+	writer->records += status == LEAT_OK;
+	return status;
+}
+
+enum leat_status
+leat_tfrecord_writer_close(struct leat_tfrecord_writer *writer, struct leat_err *err)
+{
+	return leat_newfile_commit(&writer->out, err);
+}
+
+void
+leat_tfrecord_writer_abort(struct leat_tfrecord_writer *writer)
+{
+	leat_newfile_abort(&writer->out);
+}
