@@ -64,8 +64,8 @@ is_free(const struct leat_err *err)
 	return err != NULL && err->status == LEAT_OK;
 }
 
-enum leat_status
-leat_fail(struct leat_err *err, enum leat_status status, const char *fmt, ...)
+void
+leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -75,7 +75,6 @@ leat_fail(struct leat_err *err, enum leat_status status, const char *fmt, ...)
 		leat_vformat(err->text, sizeof(err->text), fmt, ap);
 		va_end(ap);
 	}
-	return status;
 }
 
 enum leat_status

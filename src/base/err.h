@@ -11,8 +11,15 @@
 /* Makes `err` hold no failure. Public functions do it at entry. Takes NULL. */
 void leat_err_clear(struct leat_err *err);
 
-/* Fills `err` (NULL: only the status counts) and returns `status`. */
-enum leat_status leat_fail(struct leat_err *err, enum leat_status status, const char *fmt, ...)
+/* Fills `err` (NULL: only the status counts) and is `status`. A macro, so that the compiler sees which
+ * status comes out and does not warn of what only success sets. */
+#define leat_fail(err, status, ...) (leat_err_set(err, status, __VA_ARGS__), leat_same_status(status))
+static inline enum leat_status
+leat_same_status(enum leat_status status)
+{
+	return status;
+}
+void leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
 /* The same for a failed system call: adds ": " and errno's text. ENOMEM is LEAT_NOMEM, all else LEAT_IO. */
