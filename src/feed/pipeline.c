@@ -58,7 +58,7 @@ open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *lo
 	p->source_params = leat_alloc(p->mem, kind->params_size);
 	if (!p->source_params)
 		return leat_fail_mem(err, p->mem, kind->params_size, "a source's options");
-	p->source.kind = kind; /* so that params are freed by the right table */
+	p->source_kind = kind;
 	status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
 	if (status != LEAT_OK)
 		return status;
@@ -516,7 +516,7 @@ leat_pipeline_close(struct leat_pipeline *p)
 	if (p->source_open)
 		leat_source_close(&p->source);
 	if (p->source_params)
-		leat_opts_free(p->source.kind->opts, p->source_params, p->mem);
+		leat_opts_free(p->source_kind->opts, p->source_params, p->mem);
 	leat_free(p->mem, p->source_params);
 	leat_free(p->mem, p->canonical);
 	leat_free(p->mem, p->identity);

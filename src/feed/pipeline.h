@@ -39,6 +39,7 @@ struct leat_pipeline {
 	struct leat_mem *mem;
 	struct leat_spec spec;
 	struct leat_source source;
+	const struct leat_source_kind *source_kind;
 	void *source_params;
 	bool source_open;
 	struct leat_plan plan;
