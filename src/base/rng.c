@@ -107,16 +107,20 @@ root_up(uint64_t n)
 	return root;
 }
 
+/* Columns are made even because a round on a side of odd length is an even permutation, whatever its key:
+ * with both sides odd, half of all permutations could never come. */
 void
 leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream)
 {
+	uint64_t root = root_up(n);
 	struct leat_rng rng;
 
 	perm->n = n;
-	perm->cols = root_up(n);
+	perm->cols = root + root % 2;
 	perm->rows = n == 0 ? 0 : (n - 1) / perm->cols + 1;
+	perm->rounds = n < LEAT_PERM_SMALL ? LEAT_PERM_SMALL_ROUNDS : LEAT_PERM_ROUNDS;
 	leat_rng_init(&rng, seed, epoch, UINT64_MAX, stream);
-	for (int k = 0; k < LEAT_PERM_ROUNDS; k++)
+	for (int k = 0; k < perm->rounds; k++)
 		perm->key[k] = leat_rng_u64(&rng);
 }
 
@@ -127,7 +131,7 @@ round_number(uint64_t key, uint64_t v, uint64_t m)
 	return scale(leat_mix64(v ^ key), m);
 }
 
-/* a, b < m <= 2^31, so that the sum cannot overflow. */
+/* a < m, b <= m: one subtraction is enough, and m is far from overflow. */
 static inline uint64_t
 add_mod(uint64_t a, uint64_t b, uint64_t m)
 {
@@ -146,7 +150,7 @@ leat_perm_at(const struct leat_perm *perm, uint64_t i)
 	do {
 		uint64_t l = i / cols, r = i % cols;
 
-		for (int k = 0; k < LEAT_PERM_ROUNDS; k += 2) {
+		for (int k = 0; k < perm->rounds; k += 2) {
 			l = add_mod(l, round_number(perm->key[k], r, rows), rows);
 			r = add_mod(r, round_number(perm->key[k + 1], l, cols), cols);
 		}
@@ -165,7 +169,7 @@ leat_perm_inverse(const struct leat_perm *perm, uint64_t i)
 	do {
 		uint64_t l = i / cols, r = i % cols;
 
-		for (int k = LEAT_PERM_ROUNDS - 2; k >= 0; k -= 2) {
+		for (int k = perm->rounds - 2; k >= 0; k -= 2) {
 			r = add_mod(r, cols - round_number(perm->key[k + 1], l, cols), cols);
 			l = add_mod(l, rows - round_number(perm->key[k], r, rows), rows);
 		}

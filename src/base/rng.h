@@ -31,13 +31,15 @@ leat_rng_coin(struct leat_rng *rng)
 	return (int)(leat_rng_u32(rng) & 1);
 }
 
-/* A pseudo-random permutation of [0, n) in O(1) memory: a Feistel network over the
- * rectangle rows x cols >= n, walking on until it is below n. docs/PLAN.md has the formula. */
-enum { LEAT_PERM_ROUNDS = 8 };
+/* A pseudo-random permutation of [0, n), n <= 2^62, in O(1) memory: a Feistel network over a
+ * rectangle of rows x cols >= n places, walking on until it is below n. docs/PLAN.md has the formula.
+ * A small rectangle mixes less in a round than a large one, so that it gets more of them. */
+enum { LEAT_PERM_SMALL = 1024, LEAT_PERM_SMALL_ROUNDS = 32, LEAT_PERM_ROUNDS = 8 };
 
 struct leat_perm {
-	uint64_t n, rows, cols;
-	uint64_t key[LEAT_PERM_ROUNDS];
+	uint64_t n, rows, cols; /* cols is even */
+	int rounds;
+	uint64_t key[LEAT_PERM_SMALL_ROUNDS]; /* one per round */
 };
 
 void leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream);
