@@ -40,19 +40,22 @@ static const uint32_t after[8][256] = {
 	TABLE(0x493c7d27, 0x9278fa4e, 0x211d826d, 0x423b04da, 0x847609b4, 0x0d006599, 0x1a00cb32, 0x34019664),
 };
 
+/* The state after four bytes and then `more` zero bytes. */
+static inline uint32_t
+four_bytes(uint32_t bytes, int more)
+{
+	return (after[more + 3][bytes & 0xff] ^ after[more + 2][bytes >> 8 & 0xff]) ^
+	       (after[more + 1][bytes >> 16 & 0xff] ^ after[more][bytes >> 24]);
+}
+
 uint32_t
 leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len)
 {
 	const unsigned char *p = bytes;
 	uint32_t state = ~crc;
 
-	for (; len >= 8; len -= 8, p += 8) {
-		uint64_t word = leat_load64(p) ^ state;
-
-		state = 0;
-		for (unsigned i = 0; i < 8; i++)
-			state ^= after[7 - i][word >> (8 * i) & 0xff];
-	}
+	for (; len >= 8; len -= 8, p += 8)
+		state = four_bytes(leat_load32(p) ^ state, 4) ^ four_bytes(leat_load32(p + 4), 0);
 	for (; len > 0; len--)
 		state = state >> 8 ^ after[0][(state ^ *p++) & 0xff];
 	return ~state;
@@ -74,7 +77,7 @@ leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len)
  * A carry-less product of two states followed by the instruction is a b x^33 mod P. Let e(n) be
  * x^(n-33) mod P; then times(a, e(n)) shifts a by n bits, and times(e(m), e(n)) = e(m + n). So the
  * e for any length comes from two short tables, while the parts are still being read. */
-enum { MAX_PART = 255, MIN_SPLIT = 144 }; /* words; bytes, below which joining costs more than it gains */
+enum { MAX_PART = 255, MIN_SPLIT = 96 }; /* words; bytes, below which joining costs more than it gains */
 
 static const uint32_t e_words[16] = {
 	/* e(64 i) */

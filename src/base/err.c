@@ -98,15 +98,15 @@ leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, c
 {
 	size_t used = mem == NULL ? 0 : atomic_load(&mem->used);
 	size_t limit = mem == NULL ? SIZE_MAX : mem->limit;
-	char want_text[32], limit_text[32], used_text[32];
+	size_t left = used < limit ? limit - used : 0;
+	char want_text[32], left_text[32], limit_text[32];
 
 	leat_format_size(want_text, sizeof(want_text), wanted);
-	if (limit == SIZE_MAX || (used <= limit && wanted <= limit - used))
+	if (limit == SIZE_MAX || wanted <= left)
 		return leat_fail(err, LEAT_NOMEM, "the system has no more memory: %s for %s could not be had",
 				 want_text, what);
-	return leat_fail(err, LEAT_LIMIT,
-			 "%s needs %s, but %s of the memory limit of %s are in use: raise memory=", what, want_text,
-			 leat_format_size(used_text, sizeof(used_text), used),
+	return leat_fail(err, LEAT_LIMIT, "%s needs %s, but %s are left of the memory limit of %s: raise memory=", what,
+			 want_text, leat_format_size(left_text, sizeof(left_text), left),
 			 leat_format_size(limit_text, sizeof(limit_text), limit));
 }
 

@@ -19,7 +19,7 @@ int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1:
 struct leat_field *leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dtype);
 void leat_schema_remove(struct leat_schema *schema, int i);
 bool leat_field_is_static(const struct leat_field *field);
-int64_t leat_field_elements(const struct leat_field *field); /* of one sample; -1 when not static */
+int64_t leat_field_elements(const struct leat_field *field); /* of one sample; -1 when not static or beyond int64 */
 /* "uint8[?, ?, 3]" into buf; returns buf. */
 char *leat_field_format(const struct leat_field *field, char *buf, size_t cap);
 
@@ -31,8 +31,8 @@ struct leat_datum {
 	int64_t shape[LEAT_MAX_DIMS]; /* all known here */
 };
 
-int64_t leat_datum_elements(const struct leat_datum *datum);
-size_t leat_datum_bytes(const struct leat_datum *datum);
+int64_t leat_datum_elements(const struct leat_datum *datum); /* -1 beyond int64 */
+size_t leat_datum_bytes(const struct leat_datum *datum);     /* SIZE_MAX when there cannot be as many */
 
 struct leat_sample {
 	int count;

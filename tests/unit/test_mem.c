@@ -1,0 +1,275 @@
+/* test_mem.c - counted, limited and failing memory */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static bool
+all_zero(const void *ptr, size_t size)
+{
+	const unsigned char *bytes = ptr;
+
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+static void
+blocks_are_zeroed_aligned_and_counted(void **state)
+{
+	struct leat_mem mem;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	for (size_t size = 0; size < 200; size += 7) {
+		unsigned char *block = leat_alloc(&mem, size);
+
+		assert_non_null(block);
+		assert_int_equal((uintptr_t)block % 16, 0);
+		assert_true(all_zero(block, size));
+		assert_true(mem.used >= size);
+		memset(block, 0xff, size);
+		leat_free(&mem, block);
+		assert_int_equal(mem.used, 0);
+	}
+	leat_free(&mem, NULL);
+	assert_true(mem.peak >= 196);
+}
+
+static void
+the_limit_is_hard_and_freed_memory_can_be_had_again(void **state)
+{
+	struct leat_mem mem;
+	void *first, *second;
+
+	(void)state;
+	leat_mem_init(&mem, 1000);
+	assert_null(leat_alloc(&mem, 1001));
+	first = leat_alloc(&mem, 600);
+	assert_non_null(first);
+	assert_null(leat_alloc(&mem, 600));
+	assert_null(leat_map(&mem, 600));
+	assert_null(leat_alloc(&mem, SIZE_MAX));
+	leat_free(&mem, first);
+	second = leat_alloc(&mem, 900);
+	assert_non_null(second);
+	leat_free(&mem, second);
+	assert_int_equal(mem.used, 0);
+	assert_true(mem.peak <= 1000);
+}
+
+static void
+sizes_that_overflow_are_refused(void **state)
+{
+	struct leat_mem mem;
+	void *block;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	assert_null(leat_alloc_array(&mem, SIZE_MAX / 2, 3));
+	assert_null(leat_alloc(&mem, SIZE_MAX));
+	assert_null(leat_alloc(&mem, SIZE_MAX - 8));
+	assert_null(leat_map(&mem, SIZE_MAX));
+	block = leat_alloc_array(&mem, 0, 0);
+	assert_non_null(block);
+	assert_null(leat_realloc(&mem, block, SIZE_MAX - 8));
+	leat_free(&mem, block);
+	block = leat_alloc_array(&mem, 10, 10);
+	assert_true(mem.used >= 100);
+	leat_free(&mem, block);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+realloc_keeps_what_was_there_and_zeroes_what_is_new(void **state)
+{
+	struct leat_mem mem;
+	unsigned char *block, *grown;
+	size_t before;
+
+	(void)state;
+	leat_mem_init(&mem, 4000);
+	block = leat_realloc(&mem, NULL, 100);
+	memset(block, 7, 100);
+	grown = leat_realloc(&mem, block, 2000);
+	assert_non_null(grown);
+	assert_int_equal(grown[0], 7);
+	assert_int_equal(grown[99], 7);
+	assert_true(all_zero(grown + 100, 1900));
+
+	before = mem.used;
+	assert_null(leat_realloc(&mem, grown, 5000)); /* beyond the limit: the old block stays */
+	assert_int_equal(grown[99], 7);
+	assert_int_equal(mem.used, before);
+
+	memset(grown, 9, 2000);
+	block = leat_realloc(&mem, grown, 50);
+	assert_non_null(block);
+	assert_int_equal(mem.used, before - 1950);
+	block = leat_realloc(&mem, block, 60); /* bytes given up do not come back */
+	assert_int_equal(block[49], 9);
+	assert_true(all_zero(block + 50, 10));
+	block = leat_realloc(&mem, block, 0);
+	assert_non_null(block);
+	leat_free(&mem, block);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+after_n_requests_every_one_fails(void **state)
+{
+	struct leat_mem mem;
+	void *first, *second, *grown;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	mem.fail_after = 3;
+	first = leat_alloc(&mem, 1);
+	second = leat_map(&mem, 1);
+	grown = leat_realloc(&mem, first, 10);
+	assert_true(first != NULL && second != NULL && grown != NULL);
+	assert_null(leat_alloc(&mem, 1));
+	assert_null(leat_realloc(&mem, grown, 20));
+	assert_null(leat_realloc(&mem, grown, 5));
+	assert_null(leat_map(&mem, 1));
+	assert_null(leat_strdup(&mem, "x"));
+	assert_null(leat_asprintf(&mem, "x"));
+	mem.fail_after = -1;
+	leat_free(&mem, grown);
+	leat_unmap(&mem, second, 1);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+strings_are_copied(void **state)
+{
+	struct leat_mem mem;
+	char *whole, *part, *made;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	whole = leat_strdup(&mem, "brook");
+	part = leat_strndup(&mem, "brook and river", 5);
+	made = leat_asprintf(&mem, "%s-%05d", "shard", 42);
+	assert_string_equal(whole, "brook");
+	assert_string_equal(part, "brook");
+	assert_string_equal(made, "shard-00042");
+	leat_free(&mem, part);
+	part = leat_strndup(&mem, "br", 100);
+	assert_string_equal(part, "br");
+	leat_free(&mem, whole);
+	leat_free(&mem, part);
+	leat_free(&mem, made);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+maps_are_page_aligned_zeroed_and_counted_whole(void **state)
+{
+	enum { SIZE = 3 * 1024 * 1024 + 1 };
+	struct leat_mem mem;
+	unsigned char *map;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	map = leat_map(&mem, SIZE);
+	assert_non_null(map);
+	assert_int_equal((uintptr_t)map % 4096, 0);
+	assert_true(mem.used >= SIZE);
+	assert_true(all_zero(map, SIZE));
+	memset(map, 1, SIZE);
+	leat_unmap(&mem, map, SIZE);
+	leat_unmap(&mem, NULL, SIZE);
+	assert_int_equal(mem.used, 0);
+	map = leat_map(&mem, 0);
+	assert_non_null(map);
+	leat_unmap(&mem, map, 0);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+scratch_is_aligned_bounded_and_reusable(void **state)
+{
+	struct leat_scratch scratch;
+	struct leat_mem mem;
+	unsigned char *a, *b;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	assert_int_equal(leat_scratch_open(&scratch, &mem, 1000), 0);
+	a = leat_scratch_alloc(&scratch, 1);
+	b = leat_scratch_alloc(&scratch, 100);
+	assert_int_equal((uintptr_t)a % 64, 0);
+	assert_ptr_equal(b, a + 64);
+	assert_null(leat_scratch_alloc(&scratch, 1000));
+	assert_null(leat_scratch_alloc(&scratch, SIZE_MAX));
+	assert_non_null(leat_scratch_alloc(&scratch, 1000 - 192));
+	assert_null(leat_scratch_alloc(&scratch, 1));
+	assert_int_equal(scratch.peak, 1000);
+	leat_scratch_reset(&scratch);
+	assert_ptr_equal(leat_scratch_alloc(&scratch, 1000), a);
+	assert_null(leat_scratch_alloc(&scratch, 0)); /* its end is not aligned: no room to point to */
+	assert_int_equal(scratch.peak, 1000);
+	leat_scratch_close(&scratch, &mem);
+	assert_int_equal(mem.used, 0);
+	leat_scratch_close(&scratch, &mem);
+
+	mem.limit = 100;
+	assert_int_equal(leat_scratch_open(&scratch, &mem, 1000), -1);
+	leat_scratch_close(&scratch, &mem);
+	assert_int_equal(mem.used, 0);
+}
+
+enum { ROUNDS = 20000, BLOCK = 1000, THREADS = 4 };
+
+static void *
+take_and_free(void *arg)
+{
+	struct leat_mem *mem = arg;
+
+	for (int i = 0; i < ROUNDS; i++)
+		leat_free(mem, leat_alloc(mem, BLOCK));
+	return NULL;
+}
+
+/* There is room for two and a half blocks and four threads that want one each. */
+static void
+threads_together_stay_within_the_limit(void **state)
+{
+	pthread_t thread[THREADS];
+	struct leat_mem mem;
+
+	(void)state;
+	leat_mem_init(&mem, BLOCK * 5 / 2);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_and_free, &mem), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(mem.used, 0);
+	assert_in_range(mem.peak, BLOCK, BLOCK * 5 / 2);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_are_zeroed_aligned_and_counted),
+		cmocka_unit_test(the_limit_is_hard_and_freed_memory_can_be_had_again),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
+		cmocka_unit_test(realloc_keeps_what_was_there_and_zeroes_what_is_new),
+		cmocka_unit_test(after_n_requests_every_one_fails),
+		cmocka_unit_test(strings_are_copied),
+		cmocka_unit_test(maps_are_page_aligned_zeroed_and_counted_whole),
+		cmocka_unit_test(scratch_is_aligned_bounded_and_reusable),
+		cmocka_unit_test(threads_together_stay_within_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

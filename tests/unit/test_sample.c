@@ -1,0 +1,179 @@
+/* test_sample.c - types, fields, schemas and data of samples */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "format/sample.h"
+
+static void
+every_dtype_has_a_name_and_a_size(void **state)
+{
+	static const struct {
+		enum leat_dtype dtype;
+		const char *name;
+		size_t size;
+	} known[] = {
+		{LEAT_U8, "uint8", 1},    {LEAT_I32, "int32", 4},     {LEAT_I64, "int64", 8},
+		{LEAT_F16, "float16", 2}, {LEAT_BF16, "bfloat16", 2}, {LEAT_F32, "float32", 4},
+		{LEAT_F64, "float64", 8},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		assert_int_equal(known[i].dtype, i);
+		assert_string_equal(leat_dtype_name(known[i].dtype), known[i].name);
+		assert_int_equal(leat_dtype_size(known[i].dtype), known[i].size);
+	}
+	assert_string_equal(leat_dtype_name((enum leat_dtype)99), "unknown");
+	assert_int_equal(leat_dtype_size((enum leat_dtype)99), 0);
+}
+
+static void
+fields_are_added_found_and_removed(void **state)
+{
+	static struct leat_schema schema;
+	struct leat_field *field;
+
+	(void)state;
+	memset(&schema, 0, sizeof(schema));
+	assert_int_equal(leat_schema_find(&schema, "image"), -1);
+	field = leat_schema_add(&schema, "image", LEAT_U8);
+	assert_non_null(field);
+	field->ndim = 3;
+	schema.layout[0] = LEAT_HWC;
+	assert_non_null(leat_schema_add(&schema, "label", LEAT_I64));
+	assert_non_null(leat_schema_add(&schema, "id", LEAT_I32));
+	assert_int_equal(leat_schema_find(&schema, "label"), 1);
+
+	leat_schema_remove(&schema, 0);
+	assert_int_equal(schema.count, 2);
+	assert_int_equal(leat_schema_find(&schema, "image"), -1);
+	assert_int_equal(leat_schema_find(&schema, "label"), 0);
+	assert_int_equal(schema.layout[0], LEAT_LAYOUT_NONE);
+	assert_int_equal(schema.field[1].dtype, LEAT_I32);
+	leat_schema_remove(&schema, -1);
+	leat_schema_remove(&schema, 2);
+	assert_int_equal(schema.count, 2);
+
+	/* A place that was in use before begins afresh. */
+	schema.layout[2] = LEAT_CHW;
+	field = leat_schema_add(&schema, "mask", LEAT_U8);
+	assert_int_equal(field->ndim, 0);
+	assert_int_equal(schema.layout[2], LEAT_LAYOUT_NONE);
+}
+
+static void
+names_that_do_not_fit_are_refused(void **state)
+{
+	static struct leat_schema schema;
+	char name[LEAT_MAX_NAME + 2];
+
+	(void)state;
+	memset(&schema, 0, sizeof(schema));
+	memset(name, 'n', sizeof(name));
+	name[LEAT_MAX_NAME + 1] = '\0';
+	assert_null(leat_schema_add(&schema, name, LEAT_U8));
+	name[LEAT_MAX_NAME] = '\0';
+	assert_non_null(leat_schema_add(&schema, name, LEAT_U8));
+	assert_null(leat_schema_add(&schema, name, LEAT_U8));
+	assert_null(leat_schema_add(&schema, "", LEAT_U8));
+	for (int i = 1; i < LEAT_MAX_FIELDS; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		assert_non_null(leat_schema_add(&schema, name, LEAT_U8));
+	}
+	assert_null(leat_schema_add(&schema, "one_too_many", LEAT_U8));
+	assert_int_equal(schema.count, LEAT_MAX_FIELDS);
+}
+
+static void
+assert_field(int ndim, int64_t a, int64_t b, int64_t c, int64_t elements, const char *text)
+{
+	struct leat_field field = {.dtype = LEAT_U8, .ndim = ndim, .shape = {a, b, c}};
+	char buf[128];
+
+	assert_true(leat_field_elements(&field) == elements);
+	assert_string_equal(leat_field_format(&field, buf, sizeof(buf)), text);
+}
+
+static void
+fields_know_their_elements_and_are_written_for_people(void **state)
+{
+	(void)state;
+	assert_field(0, 9, 9, 9, 1, "uint8");
+	assert_field(1, 7, 9, 9, 7, "uint8[7]");
+	assert_field(1, -1, 9, 9, -1, "uint8[?]");
+	assert_field(3, 100, 200, 3, 60000, "uint8[100, 200, 3]");
+	assert_field(3, -1, -1, 3, -1, "uint8[?, ?, 3]");
+	assert_field(2, 0, 5, 9, 0, "uint8[0, 5]");
+	assert_field(2, 0, -1, 9, -1, "uint8[0, ?]");
+	assert_field(3, INT64_MAX, 2, 0, 0, "uint8[9223372036854775807, 2, 0]");
+	assert_field(2, INT64_MAX, 2, 0, -1, "uint8[9223372036854775807, 2]");
+}
+
+static void
+the_longest_field_fits_and_short_buffers_are_terminated(void **state)
+{
+	struct leat_field field = {.dtype = LEAT_BF16, .ndim = LEAT_MAX_DIMS};
+	char buf[128], tiny[6];
+
+	(void)state;
+	for (int i = 0; i < LEAT_MAX_DIMS; i++)
+		field.shape[i] = INT64_MAX;
+	assert_string_equal(leat_field_format(&field, buf, sizeof(buf)),
+			    "bfloat16[9223372036854775807, 9223372036854775807, 9223372036854775807, "
+			    "9223372036854775807]");
+	assert_string_equal(leat_field_format(&field, tiny, sizeof(tiny)), "bfloa");
+}
+
+static void
+a_field_is_static_when_every_dimension_is_known(void **state)
+{
+	struct leat_field field = {.ndim = 2, .shape = {3, 0, -1}};
+
+	(void)state;
+	assert_true(leat_field_is_static(&field));
+	field.ndim = 3;
+	assert_false(leat_field_is_static(&field));
+	field.ndim = 0;
+	assert_true(leat_field_is_static(&field));
+}
+
+static void
+data_know_their_size(void **state)
+{
+	struct leat_datum datum = {.dtype = LEAT_F32, .ndim = 2, .shape = {3, 5}};
+
+	(void)state;
+	assert_int_equal(leat_datum_elements(&datum), 15);
+	assert_int_equal(leat_datum_bytes(&datum), 60);
+	datum.ndim = 0;
+	assert_int_equal(leat_datum_elements(&datum), 1);
+	assert_int_equal(leat_datum_bytes(&datum), 4);
+	datum.ndim = 1;
+	datum.shape[0] = INT64_MAX;
+	assert_true(leat_datum_bytes(&datum) == SIZE_MAX); /* four times that is more than there can be */
+	datum.ndim = 2;
+	datum.shape[1] = 2;
+	assert_int_equal(leat_datum_elements(&datum), -1);
+	assert_true(leat_datum_bytes(&datum) == SIZE_MAX);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_dtype_has_a_name_and_a_size),
+		cmocka_unit_test(fields_are_added_found_and_removed),
+		cmocka_unit_test(names_that_do_not_fit_are_refused),
+		cmocka_unit_test(fields_know_their_elements_and_are_written_for_people),
+		cmocka_unit_test(the_longest_field_fits_and_short_buffers_are_terminated),
+		cmocka_unit_test(a_field_is_static_when_every_dimension_is_known),
+		cmocka_unit_test(data_know_their_size),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+/* test_str.c - growing texts, quoting, nearest names and sizes */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+struct fixture {
+	struct leat_mem mem;
+	struct leat_str str;
+};
+
+static int
+set_up(void **state)
+{
+	static struct fixture fixture;
+
+	leat_mem_init(&fixture.mem, SIZE_MAX);
+	leat_str_init(&fixture.str, &fixture.mem, 1000);
+	*state = &fixture;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	leat_str_free(&f->str);
+	return f->mem.used == 0 ? 0 : -1;
+}
+
+static void
+text_grows_by_every_kind_of_addition(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_string_equal(leat_str_text(&f->str), "");
+	leat_str_add(&f->str, "feed");
+	leat_str_addn(&f->str, "ing...", 3);
+	leat_str_addf(&f->str, " %d of %s", 3, "4");
+	assert_string_equal(leat_str_text(&f->str), "feeding 3 of 4");
+	assert_int_equal(f->str.len, 14);
+	assert_false(f->str.failed);
+	for (int i = 0; i < 900; i++)
+		leat_str_addn(&f->str, "x", 1);
+	assert_int_equal(strlen(f->str.text), 914);
+}
+
+static void
+bytes_may_hold_a_nul(void **state)
+{
+	struct fixture *f = *state;
+
+	leat_str_addn(&f->str, "a\0b", 3);
+	assert_int_equal(f->str.len, 3);
+	assert_memory_equal(f->str.text, "a\0b", 4);
+}
+
+static void
+the_maximum_holds_and_failure_stays(void **state)
+{
+	struct fixture *f = *state;
+
+	leat_str_init(&f->str, &f->mem, 5);
+	leat_str_add(&f->str, "12345");
+	assert_false(f->str.failed);
+	leat_str_add(&f->str, "");
+	assert_false(f->str.failed);
+	leat_str_add(&f->str, "6");
+	assert_true(f->str.failed);
+	leat_str_free(&f->str);
+	leat_str_add(&f->str, "123");
+	leat_str_addf(&f->str, "%d", 456);
+	assert_true(f->str.failed);
+	leat_str_add(&f->str, "x"); /* would fit, but something before it is missing */
+	assert_string_equal(leat_str_text(&f->str), "123");
+	assert_null(leat_str_take(&f->str));
+}
+
+static void
+no_memory_is_a_failure(void **state)
+{
+	struct fixture *f = *state;
+
+	f->mem.fail_after = 1;
+	leat_str_add(&f->str, "brook");
+	assert_false(f->str.failed);
+	leat_str_addf(&f->str, "%0500d", 1);
+	assert_true(f->str.failed);
+	assert_string_equal(leat_str_text(&f->str), "brook");
+	f->mem.fail_after = 0;
+	leat_str_free(&f->str);
+	assert_null(leat_str_take(&f->str));
+}
+
+static void
+taken_text_belongs_to_the_taker(void **state)
+{
+	struct fixture *f = *state;
+	char *text;
+
+	leat_str_add(&f->str, "brook");
+	text = leat_str_take(&f->str);
+	assert_string_equal(text, "brook");
+	leat_free(&f->mem, text);
+	text = leat_str_take(&f->str);
+	assert_string_equal(text, "");
+	leat_free(&f->mem, text);
+}
+
+static void
+quoted_text_is_what_a_spec_reads(void **state)
+{
+	struct fixture *f = *state;
+
+	leat_str_add_quoted(&f->str, "it's a\\b\n\t\x01\x7f \xc3\xa9\"");
+	assert_string_equal(leat_str_text(&f->str), "'it\\'s a\\\\b\\n\\t\\x01\\x7f \xc3\xa9\"'");
+}
+
+static void
+json_escapes_what_it_must(void **state)
+{
+	struct fixture *f = *state;
+
+	leat_str_add_json(&f->str, "\"a\\b/\" \b\f\n\r\t\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a");
+	assert_string_equal(leat_str_text(&f->str),
+			    "\"\\\"a\\\\b/\\\" \\b\\f\\n\\r\\t\\u0001\\u007f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"");
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+static void
+json_replaces_bytes_that_are_not_utf8(void **state)
+{
+	static const struct {
+		const char *text, *expected;
+	} cases[] = {
+		{"a\x80z", "\"a" REPLACED "z\""},                                     /* a lone continuation */
+		{"a\xc3", "\"a" REPLACED "\""},                                       /* ends too early */
+		{"a\xe2\x82", "\"a" REPLACED REPLACED "\""},                          /* ends too early */
+		{"\xc0\xaf", "\"" REPLACED REPLACED "\""},                            /* overlong '/' */
+		{"\xe0\x80\xaf", "\"" REPLACED REPLACED REPLACED "\""},               /* overlong '/' */
+		{"\xf0\x80\x80\xaf", "\"" REPLACED REPLACED REPLACED REPLACED "\""},  /* overlong '/' */
+		{"\xed\xa0\x80", "\"" REPLACED REPLACED REPLACED "\""},               /* a surrogate */
+		{"\xf4\x90\x80\x80", "\"" REPLACED REPLACED REPLACED REPLACED "\""},  /* above U+10FFFF */
+		{"\xff\xfe", "\"" REPLACED REPLACED "\""},                            /* never in UTF-8 */
+		{"\xf4\x8f\xbf\xbf\xed\x9f\xbf", "\"\xf4\x8f\xbf\xbf\xed\x9f\xbf\""}, /* the last that are */
+		{"\xe0\xa0\x80\xf0\x90\x80\x80\xc2\x80", "\"\xe0\xa0\x80\xf0\x90\x80\x80\xc2\x80\""}, /* the first */
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		leat_str_free(&f->str);
+		leat_str_add_json(&f->str, cases[i].text);
+		assert_string_equal(leat_str_text(&f->str), cases[i].expected);
+	}
+}
+
+static void
+the_nearest_name_is_found_when_it_is_near(void **state)
+{
+	static const char *const names[] = {"resize", "random_flip", "normalize", "batch", "take"};
+	static const struct {
+		const char *name, *nearest;
+	} cases[] = {
+		{"resise", "resize"},
+		{"rezise", "resize"},
+		{"RESIZE", "resize"},
+		{"resize", "resize"},
+		{"ersize", "resize"}, /* two letters swapped are one slip */
+		{"random_flop", "random_flip"},
+		{"randomflip", "random_flip"},
+		{"normalise", "normalize"},
+		{"bacth", "batch"},
+		{"batches", "batch"},
+		{"tale", "take"},
+		{"decode", NULL},
+		{"x", NULL},
+		{"", NULL},
+		{"a_name_that_is_much_longer_than_any_name_of_an_op_or_option_can_be", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *nearest = leat_nearest(cases[i].name, names, 5);
+
+		if (cases[i].nearest == NULL)
+			assert_null(nearest);
+		else
+			assert_string_equal(nearest, cases[i].nearest);
+	}
+	assert_null(leat_nearest("resize", names, 0));
+}
+
+static void
+the_nearest_of_several_is_chosen(void **state)
+{
+	static const char *const names[] = {"crop_box", "crops", "crop", "drop"};
+
+	(void)state;
+	assert_string_equal(leat_nearest("cropx", names, 4), "crops");
+	assert_string_equal(leat_nearest("crap", names, 4), "crop");
+	assert_string_equal(leat_nearest("crop", names, 4), "crop");
+}
+
+static void
+sizes_are_written_for_people(void **state)
+{
+	static const struct {
+		unsigned long long bytes;
+		const char *text;
+	} cases[] = {
+		{0, "0 B"},
+		{1023, "1023 B"},
+		{1024, "1 KiB"},
+		{1536, "1.5 KiB"},
+		{1024 * 1024 - 1, "1 MiB"},
+		{100 * 1024 * 1024, "100 MiB"},
+		{1610612736, "1.5 GiB"},
+		{1ull << 40, "1 TiB"},
+		{UINT64_MAX, "16 EiB"},
+	};
+	char buf[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(leat_format_size(buf, sizeof(buf), cases[i].bytes), cases[i].text);
+}
+
+static void
+format_into(char *buf, size_t cap, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	leat_vformat(buf, cap, fmt, ap);
+	va_end(ap);
+}
+
+static void
+formatted_text_is_cut_with_dots(void **state)
+{
+	char buf[8];
+
+	(void)state;
+	format_into(buf, sizeof(buf), "%d", 1234567);
+	assert_string_equal(buf, "1234567");
+	format_into(buf, sizeof(buf), "%d", 12345678);
+	assert_string_equal(buf, "1234...");
+	format_into(buf, 2, "%d", 12);
+	assert_string_equal(buf, "1");
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(text_grows_by_every_kind_of_addition, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bytes_may_hold_a_nul, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_maximum_holds_and_failure_stays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_memory_is_a_failure, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(taken_text_belongs_to_the_taker, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(quoted_text_is_what_a_spec_reads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(json_escapes_what_it_must, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(json_replaces_bytes_that_are_not_utf8, set_up, tear_down),
+		cmocka_unit_test(the_nearest_name_is_found_when_it_is_near),
+		cmocka_unit_test(the_nearest_of_several_is_chosen),
+		cmocka_unit_test(sizes_are_written_for_people),
+		cmocka_unit_test(formatted_text_is_cut_with_dots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
