@@ -22,16 +22,16 @@ struct params {
 };
 
 static const struct leat_opt options[] = {
-        LEAT_INT(struct params, count, "1", -INFINITY, INFINITY, ""),
-        LEAT_FLOAT(struct params, share, "1/255", 0, 1, ""),
-        LEAT_ANGLE(struct params, angle, "10deg", -4, 4, ""),
-        LEAT_SIZE(struct params, size, "4MiB", 0, INFINITY, ""),
-        LEAT_BOOL(struct params, on, "true", ""),
-        LEAT_STRING(struct params, name, "", ""),
-        LEAT_ENUM(struct params, method, "area", "nearest|bilinear|area", ""),
-        LEAT_FLOATS(struct params, mean, "[1, 2]", -INFINITY, INFINITY, ""),
-        LEAT_STRINGS(struct params, files, "[a, b]", "", LEAT_OPT_LOCATION),
-        LEAT_OPT_END,
+	LEAT_INT(struct params, count, "1", -INFINITY, INFINITY, ""),
+	LEAT_FLOAT(struct params, share, "1/255", 0, 1, ""),
+	LEAT_ANGLE(struct params, angle, "10deg", -4, 4, ""),
+	LEAT_SIZE(struct params, size, "4MiB", 0, INFINITY, ""),
+	LEAT_BOOL(struct params, on, "true", ""),
+	LEAT_STRING(struct params, name, "", ""),
+	LEAT_ENUM(struct params, method, "area", "nearest|bilinear|area", ""),
+	LEAT_FLOATS(struct params, mean, "[1, 2]", -INFINITY, INFINITY, ""),
+	LEAT_STRINGS(struct params, files, "[a, b]", "", LEAT_OPT_LOCATION),
+	LEAT_OPT_END,
 };
 
 static void

@@ -32,6 +32,7 @@ take(struct leat_parse *p, size_t size, void **memory)
 {
 	struct block *b = p->blocks;
 
+	*memory = NULL;
 	size = (size + 15) & ~(size_t)15;
 	if (!b || b->size - b->used < size) {
 		size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;

@@ -118,6 +118,9 @@ check_range(const struct setting *s, const struct leat_arg *value, double x)
 	if (x >= s->opt->min && x <= s->opt->max)
 		return LEAT_OK;
 	leat_opt_range(s->opt, range, sizeof(range));
+	if (!range[0])
+		snprintf(range, sizeof(range), x < s->opt->min ? "at least %g" : "at most %g",
+			 x < s->opt->min ? s->opt->min : s->opt->max);
 	return refuse_value(s, value, range);
 }
 

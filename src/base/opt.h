@@ -105,8 +105,8 @@ enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, 
 const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name);    /* NULL: none */
 const char *leat_opt_nearest(const struct leat_opt *opts, const char *name); /* NULL: none near enough */
 
-/* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1"; the choice `i`
- * of "one|two|three": not terminated, NULL behind the last. */
+/* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1", "" for
+ * none; the choice `i` of "one|two|three": not terminated, NULL behind the last. */
 const char *leat_opt_type_name(enum leat_opt_type type); /* "int" */
 bool leat_opt_is_number(const struct leat_opt *opt);     /* or a list of numbers: has a range */
 void leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap);

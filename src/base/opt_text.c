@@ -144,23 +144,29 @@ leat_opt_is_number(const struct leat_opt *opt)
 	       opt->type == LEAT_OPT_ANGLE || opt->type == LEAT_OPT_FLOATS;
 }
 
+/* Tables write 1e18 or 1e30 where there is no limit that a user could meet. */
+static bool
+is_limit(double bound)
+{
+	return fabs(bound) < 1e18;
+}
+
 void
 leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap)
 {
 	const char *unit = opt->type == LEAT_OPT_ANGLE ? "rad" : opt->type == LEAT_OPT_SIZE ? " bytes" : "";
-	bool low = opt->min > -9e18, high = opt->max < 9e18;
 	char min[32], max[32];
 
 	leat_format_number(min, sizeof(min), opt->min);
 	leat_format_number(max, sizeof(max), opt->max);
-	if (low && high)
+	if (is_limit(opt->min) && is_limit(opt->max))
 		snprintf(buf, cap, "between %s and %s%s", min, max, unit);
-	else if (low)
+	else if (is_limit(opt->min))
 		snprintf(buf, cap, "at least %s%s", min, unit);
-	else if (high)
+	else if (is_limit(opt->max))
 		snprintf(buf, cap, "at most %s%s", max, unit);
 	else
-		snprintf(buf, cap, "smaller");
+		buf[0] = '\0';
 }
 
 static void

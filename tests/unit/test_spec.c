@@ -224,137 +224,110 @@ mistakes_are_pointed_at(void **state)
 	(void)state;
 	refused("", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
 	refused(" # nothing\n", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
-	refused("a |",
-	        "expected the name of a source or op, but the spec ends\n"
-	        "a |\n"
-	        "   ^");
-	refused("a || b",
-	        "expected the name of a source or op, not '|'\n"
-	        "a || b\n"
-	        "   ^");
-	refused("a b",
-	        "expected '|' or '(', not 'b'\n"
-	        "a b\n"
-	        "  ^");
-	refused("a(1) resize(2)",
-	        "expected '|', not 'resize'\n"
-	        "a(1) resize(2)\n"
-	        "     ^^^^^^");
-	refused("a(1",
-	        "expected ',' or ')', but the spec ends\n"
-	        "a(1\n"
-	        "   ^");
-	refused("a(1 2)",
-	        "expected ',' or ')', not '2'\n"
-	        "a(1 2)\n"
-	        "    ^");
-	refused("a([1, 2)",
-	        "expected ',' or ']', not ')'\n"
-	        "a([1, 2)\n"
-	        "       ^");
-	refused("a(,)",
-	        "expected a value, not ','\n"
-	        "a(,)\n"
-	        "  ^");
-	refused("a(x=)",
-	        "expected a value, not ')'\n"
-	        "a(x=)\n"
-	        "    ^");
-	refused("a([x=1])",
-	        "expected ',' or ']', not '='\n"
-	        "a([x=1])\n"
-	        "    ^");
-	refused("a(-)",
-	        "expected a number, not '-'\n"
-	        "a(-)\n"
-	        "  ^");
-	refused("a(1/x)",
-	        "expected a number, not 'x'\n"
-	        "a(1/x)\n"
-	        "    ^");
-	refused("a(1/0)",
-	        "division by zero\n"
-	        "a(1/0)\n"
-	        "    ^");
-	refused("a(1e300/1e-300)",
-	        "the quotient is too large\n"
-	        "a(1e300/1e-300)\n"
-	        "        ^^^^^^");
-	refused("a(1e999)",
-	        "the number is too large\n"
-	        "a(1e999)\n"
-	        "  ^^^^^");
-	refused("a('b)",
-	        "the string has no closing ' on its line\n"
-	        "a('b)\n"
-	        "  ^");
-	refused("a(\"b\nc\")",
-	        "the string has no closing \" on its line\n"
-	        "a(\"b\n"
-	        "  ^");
-	refused("a('b\\",
-	        "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-	        "a('b\\\n"
-	        "    ^");
-	refused("a('\\x00')",
-	        "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-	        "a('\\x00')\n"
-	        "   ^^");
+	refused("a |", "expected the name of a source or op, but the spec ends\n"
+		       "a |\n"
+		       "   ^");
+	refused("a || b", "expected the name of a source or op, not '|'\n"
+			  "a || b\n"
+			  "   ^");
+	refused("a b", "expected '|' or '(', not 'b'\n"
+		       "a b\n"
+		       "  ^");
+	refused("a(1) resize(2)", "expected '|', not 'resize'\n"
+				  "a(1) resize(2)\n"
+				  "     ^^^^^^");
+	refused("a(1", "expected ',' or ')', but the spec ends\n"
+		       "a(1\n"
+		       "   ^");
+	refused("a(1 2)", "expected ',' or ')', not '2'\n"
+			  "a(1 2)\n"
+			  "    ^");
+	refused("a([1, 2)", "expected ',' or ']', not ')'\n"
+			    "a([1, 2)\n"
+			    "       ^");
+	refused("a(,)", "expected a value, not ','\n"
+			"a(,)\n"
+			"  ^");
+	refused("a(x=)", "expected a value, not ')'\n"
+			 "a(x=)\n"
+			 "    ^");
+	refused("a([x=1])", "expected ',' or ']', not '='\n"
+			    "a([x=1])\n"
+			    "    ^");
+	refused("a(-)", "expected a number, not '-'\n"
+			"a(-)\n"
+			"  ^");
+	refused("a(1/x)", "expected a number, not 'x'\n"
+			  "a(1/x)\n"
+			  "    ^");
+	refused("a(1/0)", "division by zero\n"
+			  "a(1/0)\n"
+			  "    ^");
+	refused("a(1e300/1e-300)", "the quotient is too large\n"
+				   "a(1e300/1e-300)\n"
+				   "        ^^^^^^");
+	refused("a(1e999)", "the number is too large\n"
+			    "a(1e999)\n"
+			    "  ^^^^^");
+	refused("a('b)", "the string has no closing ' on its line\n"
+			 "a('b)\n"
+			 "  ^");
+	refused("a(\"b\nc\")", "the string has no closing \" on its line\n"
+			       "a(\"b\n"
+			       "  ^");
+	refused("a('b\\", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
+			  "a('b\\\n"
+			  "    ^");
+	refused("a('\\x00')", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
+			      "a('\\x00')\n"
+			      "   ^^");
 	refused("a('\\x4", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-	                   "a('\\x4\n"
-	                   "   ^^");
-	refused("a($)",
-	        "expected a value, not '$'\n"
-	        "a($)\n"
-	        "  ^");
-	refused("a(é)",
-	        "expected a value, not 'é'\n"
-	        "a(é)\n"
-	        "  ^");
-	refused("a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])",
-	        "brackets are nested deeper than 16\n"
-	        "a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])\n"
-	        "                 ^");
+			   "a('\\x4\n"
+			   "   ^^");
+	refused("a($)", "expected a value, not '$'\n"
+			"a($)\n"
+			"  ^");
+	refused("a(é)", "expected a value, not 'é'\n"
+			"a(é)\n"
+			"  ^");
+	refused("a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])", "brackets are nested deeper than 16\n"
+							"a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])\n"
+							"                 ^");
 }
 
 static void
 only_printable_utf8_is_read(void **state)
 {
 	(void)state;
-	refused("a('x\x01y')",
-	        "control character 0x01; write it \\x01 in a string\n"
-	        "a('x?y')\n"
-	        "    ^");
-	refused("a('\x7f')",
-	        "control character 0x7f; write it \\x7f in a string\n"
-	        "a('?')\n"
-	        "   ^");
-	refused("a('\xff')",
-	        "byte 0xff is not UTF-8; write it \\xff in a string\n"
-	        "a('?')\n"
-	        "   ^");
+	refused("a('x\x01y')", "control character 0x01; write it \\x01 in a string\n"
+			       "a('x?y')\n"
+			       "    ^");
+	refused("a('\x7f')", "control character 0x7f; write it \\x7f in a string\n"
+			     "a('?')\n"
+			     "   ^");
+	refused("a('\xff')", "byte 0xff is not UTF-8; write it \\xff in a string\n"
+			     "a('?')\n"
+			     "   ^");
 	refused("a('\xc0\x80')", /* overlong */
-	        "byte 0xc0 is not UTF-8; write it \\xc0 in a string\n"
-	        "a('?\?')\n"
-	        "   ^");
+		"byte 0xc0 is not UTF-8; write it \\xc0 in a string\n"
+		"a('?\?')\n"
+		"   ^");
 	refused("a('\xe2\x82", /* cut short */
-	        "byte 0xe2 is not UTF-8; write it \\xe2 in a string\n"
-	        "a('??\n"
-	        "   ^");
+		"byte 0xe2 is not UTF-8; write it \\xe2 in a string\n"
+		"a('??\n"
+		"   ^");
 }
 
 static void
 only_the_line_concerned_is_shown(void **state)
 {
 	(void)state;
-	refused("folder('é')\n\t| decode(,)\r\n| batch(3)",
-	        "expected a value, not ','\n"
-	        " | decode(,)\n"
-	        "          ^");
-	refused("a(1,\n",
-	        "expected a value, but the spec ends\n"
-	        "a(1,\n"
-	        "    ^");
+	refused("folder('é')\n\t| decode(,)\r\n| batch(3)", "expected a value, not ','\n"
+							    " | decode(,)\n"
+							    "          ^");
+	refused("a(1,\n", "expected a value, but the spec ends\n"
+			  "a(1,\n"
+			  "    ^");
 }
 
 static void
@@ -442,22 +415,22 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(a_spec_is_calls_between_pipes, setup, teardown),
-	        cmocka_unit_test_setup_teardown(places_in_the_text_are_kept, setup, teardown),
-	        cmocka_unit_test_setup_teardown(white_space_and_comments_stand_anywhere_between, setup, teardown),
-	        cmocka_unit_test_setup_teardown(numbers_are_exact_integers_or_doubles, setup, teardown),
-	        cmocka_unit_test_setup_teardown(units_follow_numbers, setup, teardown),
-	        cmocka_unit_test_setup_teardown(strings_take_both_quotes_and_escapes, setup, teardown),
-	        cmocka_unit_test_setup_teardown(words_have_dimensions_and_arguments, setup, teardown),
-	        cmocka_unit_test_setup_teardown(lists_nest, setup, teardown),
-	        cmocka_unit_test_setup_teardown(long_lists_are_kept_whole, setup, teardown),
-	        cmocka_unit_test_setup_teardown(mistakes_are_pointed_at, setup, teardown),
-	        cmocka_unit_test_setup_teardown(only_printable_utf8_is_read, setup, teardown),
-	        cmocka_unit_test_setup_teardown(only_the_line_concerned_is_shown, setup, teardown),
-	        cmocka_unit_test_setup_teardown(long_lines_are_shown_around_the_mistake, setup, teardown),
-	        cmocka_unit_test_setup_teardown(the_length_of_a_spec_is_limited, setup, teardown),
-	        cmocka_unit_test_setup_teardown(every_failing_allocation_is_survived, setup, teardown),
-	        cmocka_unit_test_setup_teardown(a_memory_limit_is_named_as_such, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_spec_is_calls_between_pipes, setup, teardown),
+		cmocka_unit_test_setup_teardown(places_in_the_text_are_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(white_space_and_comments_stand_anywhere_between, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers_are_exact_integers_or_doubles, setup, teardown),
+		cmocka_unit_test_setup_teardown(units_follow_numbers, setup, teardown),
+		cmocka_unit_test_setup_teardown(strings_take_both_quotes_and_escapes, setup, teardown),
+		cmocka_unit_test_setup_teardown(words_have_dimensions_and_arguments, setup, teardown),
+		cmocka_unit_test_setup_teardown(lists_nest, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_lists_are_kept_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(mistakes_are_pointed_at, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_printable_utf8_is_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_the_line_concerned_is_shown, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_lines_are_shown_around_the_mistake, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_length_of_a_spec_is_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(every_failing_allocation_is_survived, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_memory_limit_is_named_as_such, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
