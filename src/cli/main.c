@@ -1,0 +1,185 @@
+/* main.c - the `leat` command: finds the command, reads its options, runs it, prints its error
+ *
+ * Exit status: 0 done, 1 it failed, 2 it was asked for wrongly. When the reader of
+ * our output goes away, SIGPIPE ends us without a word. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/command.h"
+#include "cli/print.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, MAX_COMMANDS = 64 };
+
+static int
+print_error(const char *command, const struct leat_err *err)
+{
+	fprintf(stderr, "leat%s%s: %s\n", *command ? " " : "", command, err->text);
+	return err->status == LEAT_INVALID || err->status == LEAT_SPEC ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static const struct leat_command *
+find(const char *name)
+{
+	for (size_t i = 0; leat_commands[i]; i++)
+		if (strcmp(leat_commands[i]->name, name) == 0)
+			return leat_commands[i];
+	return NULL;
+}
+
+static int
+unknown_command(const char *name)
+{
+	const char *names[MAX_COMMANDS], *near;
+	size_t n = 0;
+
+	for (; leat_commands[n] && n < MAX_COMMANDS; n++)
+		names[n] = leat_commands[n]->name;
+	near = leat_nearest(name, names, n);
+	if (near)
+		fprintf(stderr, "leat: unknown command '%s', did you mean '%s'?\n", name, near);
+	else
+		fprintf(stderr, "leat: unknown command '%s'; 'leat help' lists them\n", name);
+	return EXIT_USAGE;
+}
+
+static enum leat_status
+overview(struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_table table;
+
+	printf("%sleat%s carries data to a training step.\n\n", leat_bold(stdout), leat_plain(stdout));
+	printf("usage: leat COMMAND [options] ...\n\n");
+	leat_table_init(&table, mem, 2);
+	for (size_t i = 0; leat_commands[i]; i++) {
+		leat_str_add(leat_table_cell(&table), leat_commands[i]->name);
+		leat_str_add(leat_table_cell(&table), leat_commands[i]->summary);
+	}
+	leat_str_add(leat_table_cell(&table), "help [COMMAND]");
+	leat_str_add(leat_table_cell(&table), "this page, or all about one command");
+	return leat_table_print(&table, stdout, err);
+}
+
+static enum leat_status
+explain(const struct leat_command *c, struct leat_mem *mem, struct leat_err *err)
+{
+	enum leat_status status;
+
+	printf("usage: %sleat %s%s [options]%s%s\n\n%s.\n", leat_bold(stdout), c->name, leat_plain(stdout),
+	       *c->operands ? " " : "", c->operands, c->summary);
+	if (c->help)
+		printf("\n%s\n", c->help);
+	printf("\noptions\n");
+	status = leat_args_help(c->opts, stdout, mem, err);
+	if (c->example)
+		printf("\nexample\n");
+	for (const char *line = c->example; line && *line;) {
+		size_t len = strcspn(line, "\n");
+
+		printf("  %.*s\n", (int)len, line);
+		line += len + (line[len] == '\n');
+	}
+	return status;
+}
+
+static enum leat_status
+check_operands(const struct leat_command *c, const struct leat_run *run, struct leat_err *err)
+{
+	if (run->operands < c->min_operands)
+		return leat_fail(err, LEAT_INVALID, "%s is missing", c->operands);
+	if (run->operands > c->max_operands)
+		return leat_fail(err, LEAT_INVALID, "unexpected argument '%s'", run->operand[c->max_operands]);
+	return LEAT_OK;
+}
+
+static int
+run_command(const struct leat_command *c, int argc, char *const *argv, struct leat_mem *mem)
+{
+	const char **operand = leat_alloc_array(mem, (size_t)argc + 1, sizeof(*operand));
+	void *params = leat_alloc(mem, c->params_size);
+	struct leat_run run = {.params = params, .operand = operand, .mem = mem};
+	enum leat_status status;
+	struct leat_err err;
+	bool help = false, read = false;
+	int code;
+
+	leat_err_clear(&err);
+	if (!operand || !params) {
+		status = leat_fail_mem(&err, mem, c->params_size, "the options");
+		goto out;
+	}
+	status = leat_args_read(c->opts, params, argc, argv, operand, &run.operands, &help, mem, &err);
+	if (status == LEAT_OK && help) {
+		status = explain(c, mem, &err);
+		goto out;
+	}
+	if (status == LEAT_OK)
+		status = check_operands(c, &run, &err);
+	read = status == LEAT_OK;
+	if (read)
+		status = c->run(&run, &err);
+out:
+	if (params)
+		leat_opts_free(c->opts, params, mem);
+	leat_free(mem, params);
+	leat_free(mem, operand);
+	if (status == LEAT_OK)
+		return EXIT_DONE;
+	leat_fail(&err, status, "%s", leat_status_text(status)); /* if it has no sentence yet */
+	code = print_error(c->name, &err);
+	if (!read)
+		fprintf(stderr, "'leat %s --help' shows how it is used\n", c->name);
+	return code;
+}
+
+static int
+help_command(int argc, char *const *argv, struct leat_mem *mem)
+{
+	const struct leat_command *c = argc > 0 ? find(argv[0]) : NULL;
+	struct leat_err err;
+	enum leat_status status;
+
+	if (argc > 0 && !c)
+		return unknown_command(argv[0]);
+	leat_err_clear(&err);
+	status = c ? explain(c, mem, &err) : overview(mem, &err);
+	return status == LEAT_OK ? EXIT_DONE : print_error("", &err);
+}
+
+/* What is still buffered may fail to reach a full disk. */
+static int
+finish(int status)
+{
+	struct leat_err err;
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	leat_err_clear(&err);
+	leat_fail_errno(&err, errno, "standard output");
+	return print_error("", &err);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "help";
+	int rest = argc > 2 ? argc - 2 : 0;
+	struct leat_mem mem;
+	int status;
+
+	signal(SIGPIPE, SIG_DFL);
+	leat_mem_init(&mem, SIZE_MAX);
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		status = help_command(rest, argv + argc - rest, &mem);
+	} else if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+		printf("leat %s\n", leat_version());
+		status = EXIT_DONE;
+	} else if (find(name)) {
+		status = run_command(find(name), rest, argv + argc - rest, &mem);
+	} else {
+		status = unknown_command(name);
+	}
+	return finish(status);
+}

@@ -1,0 +1,192 @@
+/* print.c - tables aligned in columns, emphasis on terminals, and progress */
+#include "cli/print.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { INDENT = 2, GAP = 2, MAX_CELL = 1 << 16, REDRAW_NS = 200 * 1000 * 1000 };
+
+static bool
+is_terminal(FILE *out)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(out)) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static bool
+has_emphasis(FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	return is_terminal(out) && !(no_color && *no_color);
+}
+
+const char *
+leat_bold(FILE *out)
+{
+	return has_emphasis(out) ? "\033[1m" : "";
+}
+
+const char *
+leat_plain(FILE *out)
+{
+	return has_emphasis(out) ? "\033[0m" : "";
+}
+
+/* Columns of the terminal; 0: not one, no limit. */
+static size_t
+terminal_width(FILE *out)
+{
+	struct winsize size;
+
+	if (!is_terminal(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
+		return 0;
+	return size.ws_col;
+}
+
+/* ---- tables ---- */
+
+void
+leat_table_init(struct leat_table *table, struct leat_mem *mem, size_t columns)
+{
+	*table = (struct leat_table){.mem = mem, .columns = columns};
+	leat_str_init(&table->spare, mem, MAX_CELL);
+}
+
+struct leat_str *
+leat_table_cell(struct leat_table *table)
+{
+	struct leat_str *cell;
+
+	if (table->cells == table->cap) {
+		size_t cap = table->cap ? 2 * table->cap : 64;
+		struct leat_str *bigger = leat_realloc(table->mem, table->cell, cap * sizeof(*bigger));
+
+		if (!bigger) {
+			table->spare.failed = true;
+			return &table->spare;
+		}
+		table->cell = bigger;
+		table->cap = cap;
+	}
+	cell = &table->cell[table->cells++];
+	leat_str_init(cell, table->mem, MAX_CELL);
+	return cell;
+}
+
+/* Characters, each of them one column wide. */
+static size_t
+width_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* The last column: words go to a new line, indented like the first, before `limit` is passed. */
+static void
+print_wrapped(FILE *out, const char *text, size_t indent, size_t limit)
+{
+	size_t at = indent;
+
+	while (*text) {
+		size_t space = strspn(text, " "), len = space + strcspn(text + space, " ");
+		char word[256];
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, text);
+		if (limit && at > indent && at + width_of(word) > limit) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+			text += space;
+			len -= space;
+		}
+		fwrite(text, 1, len, out);
+		at += width_of(word);
+		text += len;
+	}
+}
+
+static void
+print_row(const struct leat_table *table, const struct leat_str *row, const size_t *width, FILE *out)
+{
+	size_t at = INDENT, limit = terminal_width(out);
+
+	fprintf(out, "%*s", INDENT, "");
+	for (size_t c = 0; c < table->columns; c++) {
+		const char *text = leat_str_text(&row[c]);
+		int pad = (int)(width[c] - width_of(text));
+		bool last = c + 1 == table->columns;
+
+		if (table->right[c])
+			fprintf(out, "%*s", pad, "");
+		if (last)
+			print_wrapped(out, text, at, limit > at + 20 ? limit : 0);
+		else
+			fprintf(out, "%s%*s", text, (table->right[c] ? 0 : pad) + GAP, "");
+		at += width[c] + GAP;
+	}
+	fputc('\n', out);
+}
+
+enum leat_status
+leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
+{
+	size_t width[LEAT_TABLE_COLUMNS] = {0};
+	bool failed = table->spare.failed;
+
+	for (size_t i = 0; i < table->cells; i++) {
+		size_t w = width_of(leat_str_text(&table->cell[i]));
+
+		failed |= table->cell[i].failed;
+		if (w > width[i % table->columns])
+			width[i % table->columns] = w;
+	}
+	for (size_t i = 0; !failed && i + table->columns <= table->cells; i += table->columns)
+		print_row(table, &table->cell[i], width, out);
+	for (size_t i = 0; i < table->cells; i++)
+		leat_str_free(&table->cell[i]);
+	leat_free(table->mem, table->cell);
+	return failed ? leat_fail_mem(err, table->mem, table->cells * sizeof(*table->cell), "a table") : LEAT_OK;
+}
+
+/* ---- progress ---- */
+
+void
+leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what)
+{
+	*progress = (struct leat_progress){.out = is_terminal(out) ? out : NULL, .what = what};
+}
+
+void
+leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total)
+{
+	uint64_t now;
+
+	if (!progress->out)
+		return;
+	now = leat_now();
+	if (now - progress->shown_ns < REDRAW_NS)
+		return;
+	progress->shown_ns = now;
+	progress->drawn = true;
+	fprintf(progress->out, "\r\033[K%s %llu of %llu (%.0f%%)", progress->what, done, total,
+		total ? 100.0 * (double)done / (double)total : 100.0);
+	fflush(progress->out);
+}
+
+void
+leat_progress_end(struct leat_progress *progress)
+{
+	if (!progress->drawn)
+		return;
+	fputs("\r\033[K", progress->out);
+	fflush(progress->out);
+}

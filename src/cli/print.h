@@ -1,0 +1,43 @@
+/* print.h - tables aligned in columns, emphasis on terminals, and progress */
+#ifndef LEAT_CLI_PRINT_H
+#define LEAT_CLI_PRINT_H
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Escapes around emphasized text: "" unless `out` is a terminal, or when NO_COLOR is set. */
+const char *leat_bold(FILE *out);
+const char *leat_plain(FILE *out);
+
+/* A table of text: cells are asked for one after the other, row by row, and filled with leat_str_add...;
+ * columns are as wide as their widest cell, the last one is not padded and wraps on terminals. */
+enum { LEAT_TABLE_COLUMNS = 8 };
+
+struct leat_table {
+	struct leat_mem *mem;
+	size_t columns, cells, cap;
+	bool right[LEAT_TABLE_COLUMNS]; /* aligned to the right: numbers */
+	struct leat_str *cell;
+	struct leat_str spare; /* what is written here, after memory ran out, is lost; leat_table_print fails */
+};
+
+void leat_table_init(struct leat_table *table, struct leat_mem *mem, size_t columns);
+struct leat_str *leat_table_cell(struct leat_table *table);
+/* Writes all rows, indented by two, and frees the table. */
+enum leat_status leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err);
+
+/* A counter that rewrites its line on a terminal, a few times a second; silent elsewhere. */
+struct leat_progress {
+	FILE *out;
+	const char *what;
+	uint64_t shown_ns;
+	bool drawn;
+};
+
+void leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what);
+void leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total);
+void leat_progress_end(struct leat_progress *progress); /* removes the line */
+
+#endif
