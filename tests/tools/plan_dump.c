@@ -1,0 +1,87 @@
+/* plan_dump.c - answers questions about plans, for tests/plan_oracle.py
+ *
+ * Reads lines of four fields with ';' between them and writes one line for each:
+ *
+ *	COUNTS; OPS; SEED; QUERIES
+ *	3,0,5; interleave(2) | shuffle(window=4); 42; @0 1:7 =43 0:2-5
+ *
+ * COUNTS are the samples of each file. A query is `E:P` (position P of epoch E), `E:A-B`
+ * (positions A to B - 1), `@E` (a whole epoch) or `=SEED` (other random numbers from here on);
+ * one plan answers all of a line, in their order. The answer is the samples, or `error: ` and why not. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plan_bench.h"
+
+enum { MAX_FILES = 1 << 16, MAX_LINE = 1 << 22 };
+
+/* "3,0,5" as 0 3 3 8. Returns how many files. */
+static size_t
+read_counts(const char *text, uint64_t first[MAX_FILES + 1])
+{
+	size_t files = 0;
+	char *end;
+
+	for (; *text && files < MAX_FILES; files++, text = *end == ',' ? end + 1 : end)
+		first[files + 1] = first[files] + strtoull(text, &end, 10);
+	return files;
+}
+
+static void
+answer(struct leat_plan *plan, const char *query)
+{
+	bool whole = query[0] == '@';
+	uint64_t epoch, from = 0, to;
+	char *end;
+
+	if (query[0] == '=') {
+		leat_plan_reseed(plan, strtoull(query + 1, NULL, 10));
+		return;
+	}
+	epoch = strtoull(whole ? query + 1 : query, &end, 10);
+	if (*end == ':')
+		from = strtoull(end + 1, &end, 10);
+	to = whole ? plan->size : from + 1;
+	if (*end == '-')
+		to = strtoull(end + 1, &end, 10);
+	if (*end != '\0' || to > plan->size) {
+		printf(" error: bad query %s", query);
+		return;
+	}
+	for (uint64_t p = from; p < to; p++)
+		printf(" %" PRIu64, leat_plan_at(plan, epoch, p));
+}
+
+int
+main(void)
+{
+	static uint64_t first[MAX_FILES + 1];
+	static char line[MAX_LINE];
+	static struct plan_bench b;
+
+	while (fgets(line, sizeof(line), stdin)) {
+		char *rest = line, *counts = strsep(&rest, ";"), *ops = strsep(&rest, ";"), *seed = strsep(&rest, ";"),
+		     *query;
+		struct leat_err err = {0};
+		size_t files;
+
+		if (!rest) {
+			fprintf(stderr, "plan_dump: a line has four fields: COUNTS; OPS; SEED; QUERIES\n");
+			return 2;
+		}
+		files = read_counts(counts, first);
+		leat_mem_init(&b.mem, SIZE_MAX);
+		if (bench_open(&b, first, files, ops, strtoull(seed, NULL, 10), &err) != LEAT_OK)
+			printf("error: %.*s", (int)strcspn(err.text, "\n"), err.text);
+		else
+			while ((query = strsep(&rest, " \n")) != NULL)
+				if (*query)
+					answer(&b.plan, query);
+		bench_close(&b);
+		if (b.mem.used != 0)
+			printf(" error: %zu bytes were not freed", b.mem.used);
+		printf("\n");
+	}
+	return 0;
+}
