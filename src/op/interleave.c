@@ -157,18 +157,16 @@ find_segments(struct state *s, struct deal *d, const struct leat_plan_in *in, st
 	enum leat_status status = LEAT_OK;
 
 	while (d->waiting > 0 && status == LEAT_OK) {
-		uint64_t round = d->heap[0].round, alike = 0;
+		uint64_t round = d->heap[0].round, samples;
 
 		d->rest = 0;
 		while (d->waiting > 0 && d->heap[0].round == round)
 			visit_next(d, s->block, in);
+		samples = d->full * s->block + d->rest;
+		status = add_segment(s, round, begin, samples, in->mem, err);
+		/* All rounds up to the next visit are alike: where a file ended, that is the very next round. */
 		if (d->waiting > 0)
-			alike = d->heap[0].round - round - 1; /* rounds that follow before something changes again */
-		status = add_segment(s, round, begin, d->full * s->block + d->rest, in->mem, err);
-		begin += d->full * s->block + d->rest;
-		if (status == LEAT_OK && d->rest > 0)
-			status = add_segment(s, round + 1, begin, alike * d->full * s->block, in->mem, err);
-		begin += alike * d->full * s->block;
+			begin += samples * (d->heap[0].round - round);
 	}
 	return status;
 }
