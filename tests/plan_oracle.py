@@ -17,6 +17,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter, namedtuple
@@ -314,10 +315,22 @@ def check_random_specs(plans, specs, rng):
     print("%d random specs: equal (%d of them leave nothing)" % (specs, empty))
 
 
+def read_text(*path):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def check_documented(plans):
+    examples = re.findall(r"^    (\S.*;.*;.*;.*) -> (.*)$", read_text("..", "docs", "PLAN.md"), re.M)
+    assert examples, "docs/PLAN.md has no examples"
+    for (line, expected), answer in zip(examples, plans.ask([line for line, _ in examples])):
+        if answer != expected:
+            sys.exit("docs/PLAN.md says\n  %s -> %s\ngot\n  %s" % (line, expected, answer))
+    print("%d examples of docs/PLAN.md: equal" % len(examples))
+
+
 def check_interleave_golden(plans):
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", "interleave_tf.json")
-    with open(path, encoding="utf-8") as f:
-        golden = json.load(f)
+    golden = json.loads(read_text("golden", "interleave_tf.json"))
     lines = []
     for case in golden["cases"]:
         ops = [Op("interleave", {"cycle": case["cycle"], "block": case["block"]}, 0)]
@@ -433,6 +446,7 @@ def main():
     args = parser.parse_args()
     plans = Plans(args.plan_dump)
     rng = random.Random(args.seed)
+    check_documented(plans)
     check_interleave_golden(plans)
     check_random_specs(plans, args.specs, rng)
     check_large(plans, rng)
