@@ -1,0 +1,514 @@
+/* example.c - the wanted features of a tf.train.Example become fields
+ *
+ *	example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4], name=bytes(key='image/name'))
+ *
+ * Each argument is a field: its name, its type, in brackets how many values it has ([] for
+ * a number that differs; bytes[n] is a string of n bytes), in parentheses `default`, for
+ * records that lack the feature, and `key`, the feature's name where it is not the field's.
+ * Byte strings stay where they are in the record; numbers are written to their place.
+ *
+ * Workers share the params and write nothing to them but the order hint, which is atomic. */
+#include "format/example.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "op/op.h"
+
+enum { MAX_VALUES = 1 << 28 }; /* of one feature of fixed shape */
+
+struct wanted {
+	const char *name;
+	enum leat_feature_kind kind;
+	int ndim;
+	int64_t shape[LEAT_MAX_DIMS]; /* -1: any; fits ndim */
+	int64_t values;               /* that the list must have; -1: any number */
+	bool has_default;
+	const char *bytes; /* the default of a byte string */
+	void *numbers;     /* of numbers: int64_t or float; one alone is for all values of a fixed shape */
+	size_t count;      /* of them */
+};
+
+struct example {
+	size_t count;
+	struct wanted *wanted;
+	struct leat_feature_key *key;
+	struct leat_example_order *order;
+	int input, first; /* set by infer_all: the field that is read, and the first of those that are made */
+};
+
+/* What parsing one argument needs everywhere. */
+struct parsing {
+	const char *text;
+	struct leat_mem *mem;
+	struct leat_err *err;
+};
+
+static enum leat_dtype
+dtype_of(enum leat_feature_kind kind)
+{
+	return kind == LEAT_FEATURE_BYTES ? LEAT_U8 : kind == LEAT_FEATURE_FLOAT ? LEAT_F32 : LEAT_I64;
+}
+
+/* ---- the arguments ---- */
+
+static enum leat_status
+parse_kind(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
+{
+	static const char *const names[] = { "bytes", "float", "int64" };
+	const char *near;
+
+	for (int i = 0; arg->type == LEAT_ARG_WORD && i < 3; i++) {
+		if (strcmp(arg->text, names[i]) == 0) {
+			wanted->kind = (enum leat_feature_kind)(LEAT_FEATURE_BYTES + i);
+			return LEAT_OK;
+		}
+	}
+	near = arg->type == LEAT_ARG_WORD ? leat_nearest(arg->text, names, 3) : NULL;
+	if (near)
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "unknown type '%.40s' of feature '%s', did you mean '%s'?",
+		                    arg->text, wanted->name, near);
+	return leat_fail_at(p->err, p->text, arg->at, arg->len, "the type of feature '%s' must be bytes, int64 or float",
+	                    wanted->name);
+}
+
+static enum leat_status
+parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
+{
+	bool bytes = wanted->kind == LEAT_FEATURE_BYTES;
+	int64_t product = 1;
+
+	wanted->values = 1;
+	if (!arg->has_dims && bytes) {
+		wanted->ndim = 1;
+		wanted->shape[0] = -1;
+	}
+	if (!arg->has_dims)
+		return LEAT_OK;
+	if (bytes ? arg->dims != 1 : arg->dims > LEAT_MAX_DIMS)
+		return leat_fail_at(p->err, p->text, arg->at, arg->len,
+		                    bytes ? "write bytes for a string of any length, or bytes[n] for one of n bytes"
+		                          : "a feature has at most 4 dimensions");
+	wanted->ndim = arg->dims ? (int)arg->dims : 1;
+	wanted->shape[0] = -1;
+	for (size_t i = 0; i < arg->dims; i++) {
+		const struct leat_arg *dim = &arg->dim[i];
+
+		if (dim->type != LEAT_ARG_NUMBER || !dim->integer || dim->unit || dim->whole < 1 ||
+		    dim->whole > MAX_VALUES / product)
+			return leat_fail_at(p->err, p->text, dim->at, dim->len,
+			                    "a dimension must be a whole number from 1 on, with %d values in all at most",
+			                    MAX_VALUES);
+		wanted->shape[i] = dim->whole;
+		product *= dim->whole;
+	}
+	if (!bytes)
+		wanted->values = arg->dims ? product : -1;
+	return LEAT_OK;
+}
+
+static enum leat_status
+parse_number(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted, size_t i)
+{
+	bool whole = wanted->kind == LEAT_FEATURE_INT64;
+
+	if (arg->type != LEAT_ARG_NUMBER || arg->unit || (whole ? !arg->integer : fabs(arg->number) > (double)FLT_MAX))
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be %s", wanted->name,
+		                    whole ? "a whole number below 2^63" : "a number that a float can hold");
+	if (whole)
+		((int64_t *)wanted->numbers)[i] = arg->whole;
+	else
+		((float *)wanted->numbers)[i] = (float)arg->number;
+	return LEAT_OK;
+}
+
+static enum leat_status
+parse_bytes_default(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
+{
+	if (arg->type != LEAT_ARG_STRING)
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be a string in quotes",
+		                    wanted->name);
+	if (wanted->shape[0] >= 0 && strlen(arg->text) != (size_t)wanted->shape[0])
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' has %zu bytes, not %lld",
+		                    wanted->name, strlen(arg->text), (long long)wanted->shape[0]);
+	wanted->bytes = arg->text;
+	return LEAT_OK;
+}
+
+static enum leat_status
+parse_default(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
+{
+	bool list = arg->type == LEAT_ARG_LIST;
+	const struct leat_arg *item = list ? arg->item : arg;
+	enum leat_status status = LEAT_OK;
+
+	wanted->has_default = true;
+	if (wanted->kind == LEAT_FEATURE_BYTES)
+		return parse_bytes_default(p, arg, wanted);
+	if (wanted->values < 0 ? !list : list && (!wanted->ndim || arg->items != (size_t)wanted->values)) {
+		if (wanted->values < 0)
+			return leat_fail_at(p->err, p->text, arg->at, arg->len,
+			                    "the default of feature '%s' must be a list, such as []", wanted->name);
+		return leat_fail_at(p->err, p->text, arg->at, arg->len,
+		                    "the default of feature '%s' must be %s", wanted->name,
+		                    wanted->ndim ? "one number for all values, or a list with one for each" : "a number");
+	}
+	wanted->count = list ? arg->items : 1;
+	wanted->numbers = leat_alloc_array(p->mem, wanted->count, sizeof(int64_t));
+	if (!wanted->numbers)
+		return leat_fail_mem(p->err, p->mem, wanted->count * sizeof(int64_t), "a default");
+	for (size_t i = 0; i < wanted->count && status == LEAT_OK; i++)
+		status = parse_number(p, &item[i], wanted, i);
+	return status;
+}
+
+static enum leat_status
+parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted, struct leat_feature_key *key)
+{
+	static const char *const names[] = { "default", "key" };
+	enum leat_status status = LEAT_OK;
+	bool has_key = false;
+
+	for (size_t i = 0; i < arg->items && status == LEAT_OK; i++) {
+		const struct leat_arg *item = &arg->item[i];
+		const char *near = item->name ? leat_nearest(item->name, names, 2) : NULL;
+		bool is_default = item->name && strcmp(item->name, "default") == 0;
+		bool is_key = item->name && strcmp(item->name, "key") == 0;
+
+		if (!is_default && !is_key)
+			return leat_fail_at(p->err, p->text, item->name ? item->name_at : item->at,
+			                    item->name ? strlen(item->name) : item->len,
+			                    "a feature takes default=... and key=...%s%s%s", near ? "; did you mean '" : "",
+			                    near ? near : "", near ? "'?" : "");
+		if (is_default ? wanted->has_default : has_key)
+			return leat_fail_at(p->err, p->text, item->name_at, strlen(item->name), "'%s' is given twice",
+			                    item->name);
+		if (is_default) {
+			status = parse_default(p, item, wanted);
+			continue;
+		}
+		if (item->type != LEAT_ARG_STRING && item->type != LEAT_ARG_WORD)
+			return leat_fail_at(p->err, p->text, item->at, item->len, "a key must be a string");
+		has_key = true;
+		*key = (struct leat_feature_key){ item->text, strlen(item->text) };
+	}
+	return status;
+}
+
+static enum leat_status
+parse_feature(const struct parsing *p, const struct leat_arg *arg, struct example *example, size_t i)
+{
+	struct wanted *wanted = &example->wanted[i];
+	enum leat_status status;
+
+	if (!arg->name)
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "a feature needs a name: write NAME=%.*s",
+		                    (int)(arg->len < 40 ? arg->len : 40), p->text + arg->at);
+	if (strlen(arg->name) > LEAT_MAX_NAME)
+		return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name),
+		                    "a field's name has at most %d characters: choose another, and give this one as key=...",
+		                    LEAT_MAX_NAME);
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(example->wanted[k].name, arg->name) == 0)
+			return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name), "field '%s' is given twice",
+			                    arg->name);
+	wanted->name = arg->name;
+	example->key[i] = (struct leat_feature_key){ arg->name, strlen(arg->name) };
+	status = parse_kind(p, arg, wanted);
+	if (status == LEAT_OK)
+		status = parse_shape(p, arg, wanted);
+	if (status == LEAT_OK)
+		status = parse_details(p, arg, wanted, &example->key[i]);
+	return status;
+}
+
+static void
+params_free(void *params, struct leat_mem *mem)
+{
+	struct example *example = params;
+
+	for (size_t i = 0; example->wanted && i < example->count; i++)
+		leat_free(mem, example->wanted[i].numbers);
+	leat_free(mem, example->wanted);
+	leat_free(mem, example->key);
+	leat_free(mem, example->order);
+	*example = (struct example){ 0 };
+}
+
+static enum leat_status
+parse(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem, struct leat_err *err)
+{
+	const struct parsing p = { text, mem, err };
+	struct example *example = params;
+	enum leat_status status = LEAT_OK;
+
+	*example = (struct example){ .count = call->args };
+	if (!call->args)
+		return leat_fail_at(err, text, call->at, call->len,
+		                    "'example' needs at least one feature, as in example(image=bytes, label=int64)");
+	if (call->args > LEAT_MAX_FIELDS)
+		return leat_fail_at(err, text, call->at, call->len, "'example' takes %d features at most", LEAT_MAX_FIELDS);
+	example->wanted = leat_alloc_array(mem, call->args, sizeof(*example->wanted));
+	example->key = leat_alloc_array(mem, call->args, sizeof(*example->key));
+	example->order = leat_alloc(mem, sizeof(*example->order));
+	if (!example->wanted || !example->key || !example->order)
+		status = leat_fail_mem(err, mem, call->args * sizeof(*example->wanted), "the features of 'example'");
+	for (size_t i = 0; i < call->args && status == LEAT_OK; i++)
+		status = parse_feature(&p, &call->arg[i], example, i);
+	if (status != LEAT_OK)
+		params_free(example, mem);
+	return status;
+}
+
+/* ---- the arguments as text ---- */
+
+static void
+print_number(const struct wanted *wanted, size_t i, struct leat_str *out)
+{
+	char buf[32];
+
+	if (wanted->kind == LEAT_FEATURE_INT64)
+		leat_str_addf(out, "%lld", (long long)((const int64_t *)wanted->numbers)[i]);
+	else
+		leat_str_add(out, leat_format_float(buf, sizeof(buf), ((const float *)wanted->numbers)[i]));
+}
+
+static void
+print_default(const struct wanted *wanted, struct leat_str *out)
+{
+	bool list = wanted->kind != LEAT_FEATURE_BYTES && (wanted->values < 0 || wanted->count != 1);
+
+	leat_str_add(out, list ? "default=[" : "default=");
+	if (wanted->kind == LEAT_FEATURE_BYTES)
+		leat_str_add_quoted(out, wanted->bytes);
+	for (size_t i = 0; i < wanted->count; i++) {
+		leat_str_add(out, i ? ", " : "");
+		print_number(wanted, i, out);
+	}
+	leat_str_add(out, list ? "]" : "");
+}
+
+static void
+print_feature(const struct wanted *wanted, const char *key, struct leat_str *out)
+{
+	bool has_key = strcmp(key, wanted->name) != 0;
+	bool plain_bytes = wanted->kind == LEAT_FEATURE_BYTES && wanted->shape[0] < 0;
+
+	leat_str_addf(out, "%s=%s", wanted->name, leat_feature_kind_name(wanted->kind));
+	if (wanted->ndim && !plain_bytes) {
+		leat_str_add(out, "[");
+		for (int i = 0; i < wanted->ndim && wanted->shape[i] >= 0; i++)
+			leat_str_addf(out, "%s%lld", i ? ", " : "", (long long)wanted->shape[i]);
+		leat_str_add(out, "]");
+	}
+	if (!wanted->has_default && !has_key)
+		return;
+	leat_str_add(out, "(");
+	if (wanted->has_default)
+		print_default(wanted, out);
+	if (has_key) {
+		leat_str_add(out, wanted->has_default ? ", key=" : "key=");
+		leat_str_add_quoted(out, key);
+	}
+	leat_str_add(out, ")");
+}
+
+static void
+print(const void *params, struct leat_str *out)
+{
+	const struct example *example = params;
+
+	for (size_t i = 0; i < example->count; i++) {
+		leat_str_add(out, i ? ", " : "");
+		print_feature(&example->wanted[i], example->key[i].text, out);
+	}
+}
+
+/* ---- the fields ---- */
+
+static enum leat_status
+infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+{
+	struct example *example = params;
+	int input = leat_schema_find(schema, "record");
+
+	if (input < 0 || !leat_accepts_bytes(&schema->field[input], schema->layout[input]))
+		return leat_fail(err, LEAT_SPEC,
+		                 "'example' needs a field 'record' of bytes, as tfrecord gives it, and there is none");
+	leat_schema_remove(schema, input);
+	example->input = input;
+	example->first = schema->count;
+	for (size_t i = 0; i < example->count; i++) {
+		const struct wanted *wanted = &example->wanted[i];
+		struct leat_field *field = leat_schema_add(schema, wanted->name, dtype_of(wanted->kind));
+
+		if (!field)
+			return leat_fail(err, LEAT_SPEC, "'example' cannot add the field '%s': %s", wanted->name,
+			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many" : "there is one already");
+		field->ndim = wanted->ndim;
+		memcpy(field->shape, wanted->shape, sizeof(field->shape));
+	}
+	return LEAT_OK;
+}
+
+/* Why a wanted feature cannot be had, in the words of what is there. */
+static enum leat_status
+fail_missing(const struct leat_datum *record, const char *key, struct leat_err *err)
+{
+	struct leat_example_names names;
+	const char *list[sizeof(names.name) / sizeof(names.name[0])], *near;
+	char text[700] = "no features";
+	size_t used = 0;
+
+	leat_example_list(record->data, (size_t)record->shape[0], &names);
+	for (size_t i = 0; i < names.count; i++) {
+		list[i] = names.name[i];
+		if (used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'", i ? ", " : "", names.name[i]);
+	}
+	if (names.more && used < sizeof(text))
+		snprintf(text + used, sizeof(text) - used, " and %zu more", names.more);
+	near = leat_nearest(key, list, names.count);
+	if (near)
+		return leat_fail(err, LEAT_DATA, "the record has no feature '%s', did you mean '%s'? It has %s", key, near, text);
+	return leat_fail(err, LEAT_DATA, "the record has no feature '%s', and no default is given; it has %s", key, text);
+}
+
+static enum leat_status
+fail_values(const struct wanted *wanted, const char *key, const struct leat_feature *feature, size_t count,
+            struct leat_err *err)
+{
+	char want[64] = "one";
+
+	if (wanted->values != 1)
+		snprintf(want, sizeof(want), "%lld", (long long)wanted->values);
+	return leat_fail(err, LEAT_DATA, "feature '%s' has %zu %s value%s, expected %s of %s", key, count,
+	                 leat_feature_kind_name(feature->kind), count == 1 ? "" : "s",
+	                 wanted->values < 0 ? "any number" : want, leat_feature_kind_name(wanted->kind));
+}
+
+/* Numbers are always written anew, because later ops may change them in place. */
+static enum leat_status
+put_default(const struct wanted *wanted, struct leat_work *work, int field, struct leat_err *err)
+{
+	int64_t len = wanted->kind == LEAT_FEATURE_BYTES ? (int64_t)strlen(wanted->bytes) : (int64_t)wanted->count;
+	const int64_t *shape = wanted->ndim == 1 && wanted->shape[0] < 0 ? &len : wanted->shape;
+	enum leat_status status = leat_work_out(work, field, dtype_of(wanted->kind), wanted->ndim, shape, err);
+	struct leat_datum *out = &work->sample->field[field];
+	size_t size, bytes;
+
+	if (status != LEAT_OK)
+		return status;
+	size = leat_dtype_size(out->dtype);
+	bytes = leat_datum_bytes(out);
+	if (wanted->kind == LEAT_FEATURE_BYTES)
+		memcpy(out->data, wanted->bytes, bytes);
+	else if (wanted->count != 1)
+		memcpy(out->data, wanted->numbers, bytes);
+	else
+		for (size_t at = 0; at < bytes; at += size)
+			memcpy((char *)out->data + at, wanted->numbers, size);
+	return LEAT_OK;
+}
+
+static enum leat_status
+put_bytes(const struct wanted *wanted, const char *key, const struct leat_feature *feature, struct leat_datum *out,
+          struct leat_err *err)
+{
+	const unsigned char *bytes;
+	size_t len;
+	enum leat_status status = leat_feature_bytes(feature, &bytes, &len, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (wanted->shape[0] >= 0 && len != (size_t)wanted->shape[0])
+		return leat_fail(err, LEAT_DATA, "feature '%s' has %zu bytes, expected %lld", key, len,
+		                 (long long)wanted->shape[0]);
+	*out = (struct leat_datum){
+		.data = (void *)bytes, /* in the fetched record, which is the worker's own */
+		.dtype = LEAT_U8,
+		.ndim = 1,
+		.shape = { (int64_t)len },
+	};
+	return LEAT_OK;
+}
+
+static enum leat_status
+put_numbers(const struct wanted *wanted, const struct leat_feature *feature, size_t count, struct leat_work *work,
+            int field, struct leat_err *err)
+{
+	int64_t any = (int64_t)count;
+	enum leat_status status = leat_work_out(work, field, dtype_of(wanted->kind), wanted->ndim,
+	                                        wanted->values < 0 ? &any : wanted->shape, err);
+	void *out = work->sample->field[field].data;
+
+	if (status != LEAT_OK)
+		return status;
+	if (wanted->kind == LEAT_FEATURE_FLOAT)
+		return leat_feature_floats(feature, out, count, err);
+	return leat_feature_int64s(feature, out, count, err);
+}
+
+static enum leat_status
+put_feature(const struct example *example, size_t i, const struct leat_feature *feature, struct leat_work *work,
+            struct leat_err *err)
+{
+	const struct wanted *wanted = &example->wanted[i];
+	const char *key = example->key[i].text;
+	int field = example->first + (int)i;
+	enum leat_status status;
+	size_t count;
+
+	status = leat_feature_count(feature, &count, err);
+	if (status == LEAT_OK &&
+	    (feature->kind != wanted->kind || (wanted->values >= 0 && count != (size_t)wanted->values)))
+		return fail_values(wanted, key, feature, count, err);
+	if (status == LEAT_OK && wanted->kind == LEAT_FEATURE_BYTES)
+		return put_bytes(wanted, key, feature, &work->sample->field[field], err);
+	if (status == LEAT_OK)
+		status = put_numbers(wanted, feature, count, work, field, err);
+	return status;
+}
+
+/* Worker thread. */
+static enum leat_status
+run_all(const void *params, struct leat_work *work, struct leat_err *err)
+{
+	const struct example *example = params;
+	struct leat_sample *sample = work->sample;
+	const struct leat_datum record = sample->field[example->input];
+	struct leat_feature found[LEAT_MAX_FIELDS];
+	enum leat_status status = leat_example_find(record.data, (size_t)record.shape[0], example->key, example->count,
+	                                            example->order, found, err);
+
+	memmove(&sample->field[example->input], &sample->field[example->input + 1],
+	        (size_t)(example->first - example->input) * sizeof(sample->field[0]));
+	sample->count = example->first + (int)example->count;
+	for (size_t i = 0; i < example->count && status == LEAT_OK; i++) {
+		if (found[i].kind != LEAT_FEATURE_NONE)
+			status = put_feature(example, i, &found[i], work, err);
+		else if (example->wanted[i].has_default)
+			status = put_default(&example->wanted[i], work, example->first + (int)i, err);
+		else
+			status = fail_missing(&record, example->key[i].text, err);
+	}
+	return status;
+}
+
+const struct leat_op leat_op_example = {
+	.name = "example",
+	.doc = "Take features of a tf.train.Example as fields. Each argument is NAME=TYPE: bytes, int64 or float; "
+	       "TYPE[n] or TYPE[h, w] has a fixed shape, TYPE[] any number of values; TYPE(default=..., key='...') "
+	       "gives what a missing feature stands for, and its name in the record.",
+	.example = "example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4])",
+	.kind = LEAT_OP_FIELDS,
+	.version = 1,
+	.params_size = sizeof(struct example),
+	.parse = parse,
+	.print = print,
+	.params_free = params_free,
+	.infer_all = infer_all,
+	.run_all = run_all,
+};
