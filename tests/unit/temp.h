@@ -1,0 +1,84 @@
+/* temp.h - a folder of its own for a test, and whole files in it */
+#ifndef TEST_TEMP_H
+#define TEST_TEMP_H
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct temp {
+	char folder[64];
+	char path[512]; /* of the last file named */
+};
+
+static inline void
+temp_make(struct temp *temp)
+{
+	strcpy(temp->folder, "/tmp/leat-test-XXXXXX");
+	assert_non_null(mkdtemp(temp->folder));
+}
+
+static inline int
+temp_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static inline void
+temp_remove(struct temp *temp)
+{
+	nftw(temp->folder, temp_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* "FOLDER/NAME", valid until the next call. */
+static inline const char *
+temp_path(struct temp *temp, const char *name)
+{
+	int len = snprintf(temp->path, sizeof(temp->path), "%s/%s", temp->folder, name);
+
+	assert_true(len > 0 && (size_t)len < sizeof(temp->path));
+	return temp->path;
+}
+
+static inline const char *
+temp_write(struct temp *temp, const char *name, const void *bytes, size_t len)
+{
+	const char *path = temp_path(temp, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
+	close(fd);
+	return path;
+}
+
+/* The whole file, to be freed. */
+static inline unsigned char *
+temp_read(const char *path, size_t *len)
+{
+	int fd = open(path, O_RDONLY);
+	unsigned char *bytes;
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	bytes = malloc((size_t)st.st_size + 1);
+	assert_non_null(bytes);
+	assert_int_equal(read(fd, bytes, (size_t)st.st_size), st.st_size);
+	close(fd);
+	*len = (size_t)st.st_size;
+	return bytes;
+}
+
+static inline bool
+temp_exists(struct temp *temp, const char *name)
+{
+	return access(temp_path(temp, name), F_OK) == 0;
+}
+
+#endif

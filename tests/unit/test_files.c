@@ -1,0 +1,612 @@
+/* test_files.c - patterns become sorted files, which are read by range from any thread */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <limits.h>
+#include <locale.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include "store/newfile.h"
+#include "store/store.h"
+#include "temp.h"
+
+#define TEST(name) cmocka_unit_test(name)
+
+static struct leat_mem mem;
+
+static struct leat_files *
+open_files(struct leat_err *err, size_t count, const char *const *patterns)
+{
+	struct leat_files *files = NULL;
+	enum leat_status status;
+
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(err);
+	status = leat_files_open(&files, patterns, count, &mem, err);
+	assert_int_equal(status, err->status);
+	assert_true((status == LEAT_OK) == (files != NULL));
+	return files;
+}
+
+static struct leat_files *
+open_in(struct temp *temp, const char *pattern)
+{
+	const char *path = temp_path(temp, pattern);
+	struct leat_files *files;
+	struct leat_err err;
+
+	files = open_files(&err, 1, &path);
+	if (!files)
+		fail_msg("%s", err.text);
+	return files;
+}
+
+static void
+close_files(struct leat_files *files)
+{
+	leat_files_close(files);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+check_names(const struct leat_files *files, const char *const *names, size_t count)
+{
+	assert_int_equal(leat_files_count(files), count);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(leat_files_at(files, i)->name, names[i]);
+}
+
+static void
+check_refused(const char *pattern, enum leat_status status, const char *part)
+{
+	struct leat_err err;
+
+	assert_null(open_files(&err, 1, &pattern));
+	assert_int_equal(err.status, status);
+	if (!strstr(err.text, part))
+		fail_msg("'%s' does not say '%s'", err.text, part);
+	assert_int_equal(mem.used, 0);
+}
+
+/* ---- names ---- */
+
+static void
+files_are_sorted_by_their_bytes(void **state)
+{
+	static const char *const names[] = { "B", "Z9", "a10", "a2", "b", "\xc3\xa9" };
+	struct temp temp;
+	struct leat_files *files;
+
+	(void)state;
+	setlocale(LC_ALL, "C.UTF-8");
+	temp_make(&temp);
+	for (size_t i = 6; i--;)
+		temp_write(&temp, names[i], names[i], i);
+	files = open_in(&temp, "*");
+	check_names(files, names, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(leat_files_at(files, i)->size, i);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+patterns_keep_the_order_they_are_given_in(void **state)
+{
+	static const char *const names[] = { "b1", "b2", "a", "b1" };
+	struct temp temp;
+	struct leat_files *files;
+	char b[128], a[128], again[128];
+	const char *patterns[] = { b, a, again };
+	struct leat_err err;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "a", "", 0);
+	temp_write(&temp, "b1", "", 0);
+	temp_write(&temp, "b2", "", 0);
+	snprintf(b, sizeof(b), "%s/b?", temp.folder);
+	snprintf(a, sizeof(a), "%s/[ac]", temp.folder);
+	snprintf(again, sizeof(again), "%s/b1", temp.folder);
+	files = open_files(&err, 3, patterns);
+	check_names(files, names, 4);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+a_path_that_exists_is_taken_literally(void **state)
+{
+	static const char *const odd[] = { "[1]*?.rec", "back\\slash", "100%", "s3:", "a b" };
+	struct temp temp;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "1x.rec", "", 0);
+	for (size_t i = 0; i < 5; i++) {
+		struct leat_files *files;
+
+		temp_write(&temp, odd[i], "x", 1);
+		files = open_in(&temp, odd[i]);
+		check_names(files, &odd[i], 1);
+		close_files(files);
+	}
+	temp_remove(&temp);
+}
+
+static void
+hidden_files_never_match(void **state)
+{
+	static const char *const names[] = { "x.tfrecord" };
+	struct temp temp;
+	struct leat_files *files;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "x.tfrecord", "", 0);
+	temp_write(&temp, ".x.tfrecord.leatidx", "", 0);
+	files = open_in(&temp, "*");
+	check_names(files, names, 1);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+names_are_relative_to_the_folder_all_share(void **state)
+{
+	static const char *const nested[] = { "train-1/x", "train-2/x" };
+	static const char *const deep[] = { "train-1/x", "y" };
+	static const char *const single[] = { "x" };
+	struct temp temp;
+	struct leat_files *files;
+	char one[128], two[128];
+	const char *patterns[] = { one, two };
+	struct leat_err err;
+
+	(void)state;
+	temp_make(&temp);
+	assert_int_equal(mkdir(temp_path(&temp, "train-1"), 0777), 0);
+	assert_int_equal(mkdir(temp_path(&temp, "train-2"), 0777), 0);
+	temp_write(&temp, "train-1/x", "", 0);
+	temp_write(&temp, "train-2/x", "", 0);
+	temp_write(&temp, "y", "", 0);
+	files = open_in(&temp, "train-*/x");
+	check_names(files, nested, 2);
+	close_files(files);
+	files = open_in(&temp, "train-1/x");
+	check_names(files, single, 1);
+	close_files(files);
+	snprintf(one, sizeof(one), "%s/train-1/*", temp.folder);
+	snprintf(two, sizeof(two), "%s/y", temp.folder);
+	files = open_files(&err, 2, patterns);
+	check_names(files, deep, 2);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+file_uris_are_paths(void **state)
+{
+	static const char *const forms[] = { "file://%s/a%%20b.rec", "file:%s/a%%20b.rec", "file://localhost%s/a b.rec",
+		                             "file://%s/*%%20b.rec" };
+	struct temp temp;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "a b.rec", "12345", 5);
+	for (size_t i = 0; i < 4; i++) {
+		char uri[128];
+		const char *pattern = uri;
+		struct leat_files *files;
+		struct leat_err err;
+
+		snprintf(uri, sizeof(uri), forms[i], temp.folder);
+		files = open_files(&err, 1, &pattern);
+		assert_non_null(files);
+		assert_string_equal(leat_files_at(files, 0)->uri, temp_path(&temp, "a b.rec"));
+		assert_int_equal(leat_files_at(files, 0)->size, 5);
+		close_files(files);
+	}
+	temp_remove(&temp);
+}
+
+static void
+what_cannot_be_listed_is_refused_with_the_reason(void **state)
+{
+	struct temp temp;
+	struct leat_err err;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "x", "", 0);
+	assert_int_equal(mkfifo(temp_path(&temp, "pipe"), 0666), 0);
+	check_refused(temp_path(&temp, "none*"), LEAT_IO, "no file matches");
+	check_refused(temp_path(&temp, "none/*"), LEAT_IO, "no file matches");
+	check_refused(temp_path(&temp, "x/*"), LEAT_IO, "no file matches");
+	check_refused(temp_path(&temp, "none"), LEAT_IO, "No such file");
+	check_refused(temp_path(&temp, "pipe"), LEAT_INVALID, "no regular file");
+	check_refused(temp.folder, LEAT_INVALID, "is a folder");
+	check_refused("", LEAT_INVALID, "empty");
+	check_refused("s3://bucket/x", LEAT_UNSUPPORTED, "not from s3:");
+	check_refused("https://host/x", LEAT_UNSUPPORTED, "not from https:");
+	check_refused("file://host/x", LEAT_INVALID, "another host");
+	check_refused("file:///a%0", LEAT_INVALID, "no valid file: URI");
+	check_refused("file:///a%00b", LEAT_INVALID, "no valid file: URI");
+	check_refused("file:", LEAT_INVALID, "no valid file: URI");
+	assert_null(open_files(&err, 0, NULL));
+	assert_int_equal(err.status, LEAT_INVALID);
+	temp_remove(&temp);
+}
+
+/* ---- reads ---- */
+
+static void
+fill(unsigned char *bytes, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (unsigned char)((i * 7 + seed * 31 + (i >> 8)) & 0xff);
+}
+
+static void
+reads_scatter_in_order(void **state)
+{
+	enum { SIZE = 10000, PIECE = 3, PIECES = 3000 }; /* more than the kernel takes at once */
+	static unsigned char data[SIZE], into[SIZE];
+	static struct iovec iov[PIECES], before[PIECES];
+	struct leat_files *files;
+	struct temp temp;
+	struct leat_err err;
+	size_t got;
+
+	(void)state;
+	assert_true(PIECES > IOV_MAX);
+	temp_make(&temp);
+	fill(data, SIZE, 1);
+	temp_write(&temp, "x", data, SIZE);
+	files = open_in(&temp, "x");
+	for (size_t i = 0; i < PIECES; i++)
+		iov[i] = (struct iovec){ into + PIECE * i, i < 100 || i % 5 ? PIECE : 0 };
+	memcpy(before, iov, sizeof(iov));
+	for (int flags = 0; flags <= LEAT_READ_NOWAIT; flags++) {
+		size_t at = 11;
+
+		memset(into, 0, SIZE);
+		assert_int_equal(leat_files_read(files, 0, 11, iov, PIECES, flags, &got, &err), LEAT_OK);
+		assert_memory_equal(iov, before, sizeof(iov));
+		for (size_t i = 0; i < PIECES; at += iov[i++].iov_len)
+			assert_memory_equal(iov[i].iov_base, data + at, iov[i].iov_len);
+		assert_int_equal(got, at - 11);
+	}
+	/* Any number of empty pieces in front, and nothing at all. */
+	for (size_t i = 0; i < PIECES; i++)
+		iov[i].iov_len = i + 1 == PIECES;
+	assert_int_equal(leat_files_read(files, 0, 42, iov, PIECES, 0, &got, &err), LEAT_OK);
+	assert_int_equal(*(unsigned char *)iov[PIECES - 1].iov_base, data[42]);
+	assert_int_equal(leat_files_read(files, 0, SIZE, NULL, 0, 0, &got, &err), LEAT_OK);
+	assert_int_equal(got, 0);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+a_file_that_shrank_is_damaged_data(void **state)
+{
+	unsigned char data[100] = { 0 };
+	struct iovec iov = { data, 50 };
+	struct leat_files *files;
+	struct temp temp;
+	struct leat_err err;
+	size_t got;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "x", data, 100);
+	files = open_in(&temp, "x");
+	assert_int_equal(truncate(temp_path(&temp, "x"), 70), 0);
+	leat_err_clear(&err);
+	assert_int_equal(leat_files_read(files, 0, 40, &iov, 1, LEAT_READ_NOWAIT, &got, &err), LEAT_AGAIN);
+	assert_int_equal(err.status, LEAT_OK);
+	assert_int_equal(leat_files_read(files, 0, 40, &iov, 1, 0, &got, &err), LEAT_DATA);
+	assert_int_equal(got, 30);
+	assert_non_null(strstr(err.text, temp_path(&temp, "x")));
+	assert_non_null(strstr(err.text, "offset 90"));
+	leat_err_clear(&err);
+	assert_int_equal(leat_files_read(files, 0, UINT64_MAX - 10, &iov, 1, 0, &got, &err), LEAT_INVALID);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+static void
+a_file_that_vanished_is_an_io_error_with_its_name(void **state)
+{
+	struct leat_files *files;
+	struct temp temp;
+	struct leat_err err;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	size_t got;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "x", "x", 1);
+	files = open_in(&temp, "x");
+	unlink(temp_path(&temp, "x"));
+	leat_err_clear(&err);
+	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, 0, &got, &err), LEAT_IO);
+	assert_non_null(strstr(err.text, temp_path(&temp, "x")));
+	close_files(files);
+	temp_remove(&temp);
+}
+
+/* What is not in the page cache is not waited for, and what was got is right. */
+static void
+nowait_gives_what_is_there(void **state)
+{
+	enum { SIZE = 1 << 20 };
+	static unsigned char data[SIZE], into[SIZE];
+	struct iovec iov = { into, SIZE };
+	enum leat_status status;
+	struct leat_files *files;
+	struct temp temp;
+	size_t got;
+	int fd;
+
+	(void)state;
+	temp_make(&temp);
+	fill(data, SIZE, 2);
+	fd = open(temp_write(&temp, "x", data, SIZE), O_RDONLY);
+	fsync(fd);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	files = open_in(&temp, "x");
+	status = leat_files_read(files, 0, 0, &iov, 1, LEAT_READ_NOWAIT, &got, NULL);
+	assert_true(status == LEAT_AGAIN ? got < SIZE : status == LEAT_OK && got == SIZE);
+	assert_memory_equal(into, data, got);
+	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, 0, &got, NULL), LEAT_OK);
+	assert_memory_equal(into, data, SIZE);
+	memset(into, 0, SIZE);
+	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, LEAT_READ_NOWAIT, &got, NULL), LEAT_OK);
+	assert_memory_equal(into, data, SIZE);
+	close(fd);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+/* /proc cannot read without waiting, and says so. */
+static void
+a_file_system_without_nowait_is_left_to_reads_that_wait(void **state)
+{
+	const char *path = "/proc/self/status";
+	char start[5];
+	struct iovec iov = { start, sizeof(start) };
+	struct leat_files *files;
+	struct leat_err err;
+	size_t got;
+
+	(void)state;
+	files = open_files(&err, 1, &path);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, LEAT_READ_NOWAIT, &got, &err), LEAT_AGAIN);
+		assert_int_equal(got, 0);
+		assert_int_equal(err.status, LEAT_OK);
+	}
+	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, 0, &got, &err), LEAT_OK);
+	assert_memory_equal(start, "Name:", 5);
+	close_files(files);
+}
+
+/* ---- descriptors ---- */
+
+static size_t
+count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count - 3; /* ".", ".." and the folder itself */
+}
+
+enum { MANY = 700, READERS = 4, READS = 4000 };
+
+struct reader {
+	struct leat_files *files;
+	unsigned seed;
+	size_t wrong;
+	pthread_t thread;
+};
+
+static void *
+read_at_random(void *arg)
+{
+	struct reader *reader = arg;
+	uint32_t x = reader->seed;
+
+	for (int i = 0; i < READS; i++) {
+		uint32_t value = 0;
+		struct iovec iov = { &value, sizeof(value) };
+		size_t file, got;
+
+		x = x * 1664525 + 1013904223;
+		file = i % 3 ? (x >> 16) % MANY : (x >> 16) % 8; /* some are wanted all the time */
+		if (leat_files_read(reader->files, file, 0, &iov, 1, i % 2 ? LEAT_READ_NOWAIT : 0, &got, NULL) == LEAT_OK)
+			reader->wrong += value != file;
+		else
+			reader->wrong += i % 2 == 0;
+	}
+	return NULL;
+}
+
+static void
+read_many_files(struct temp *temp, size_t max_descriptors)
+{
+	struct reader reader[READERS];
+	struct leat_files *files = open_in(temp, "f*");
+	size_t before = count_descriptors();
+
+	assert_int_equal(leat_files_count(files), MANY);
+	for (unsigned i = 0; i < READERS; i++) {
+		reader[i] = (struct reader){ .files = files, .seed = i };
+		assert_int_equal(pthread_create(&reader[i].thread, NULL, read_at_random, &reader[i]), 0);
+	}
+	for (unsigned i = 0; i < READERS; i++) {
+		pthread_join(reader[i].thread, NULL);
+		assert_int_equal(reader[i].wrong, 0);
+	}
+	assert_true(count_descriptors() - before <= max_descriptors);
+	close_files(files);
+	assert_int_equal(count_descriptors(), before);
+}
+
+static void
+many_files_are_read_with_few_descriptors(void **state)
+{
+	struct rlimit limit, low;
+	struct temp temp;
+
+	(void)state;
+	temp_make(&temp);
+	for (uint32_t i = 0; i < MANY; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "f%04u", i);
+		temp_write(&temp, name, &i, sizeof(i));
+	}
+	read_many_files(&temp, 256);
+	/* And with almost none: opened files make room for one another. */
+	getrlimit(RLIMIT_NOFILE, &limit);
+	low = (struct rlimit){ .rlim_cur = 16 + count_descriptors(), .rlim_max = limit.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &low);
+	read_many_files(&temp, 16);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	temp_remove(&temp);
+}
+
+static void
+every_failing_allocation_is_survived(void **state)
+{
+	struct temp temp;
+	const char *patterns[2];
+	char all[128];
+	long n = 0;
+
+	(void)state;
+	temp_make(&temp);
+	temp_write(&temp, "a", "", 0);
+	temp_write(&temp, "b", "", 0);
+	snprintf(all, sizeof(all), "%s/*", temp.folder);
+	patterns[0] = all;
+	patterns[1] = temp_path(&temp, "a");
+	for (;; n++) {
+		struct leat_files *files = NULL;
+		struct leat_err err;
+		enum leat_status status;
+
+		leat_mem_init(&mem, SIZE_MAX);
+		atomic_store(&mem.fail_after, n);
+		leat_err_clear(&err);
+		status = leat_files_open(&files, patterns, 2, &mem, &err);
+		if (status == LEAT_OK) {
+			close_files(files);
+			break;
+		}
+		assert_int_equal(status, LEAT_NOMEM);
+		assert_int_equal(err.status, LEAT_NOMEM);
+		assert_int_equal(mem.used, 0);
+	}
+	assert_true(n > 5);
+	temp_remove(&temp);
+}
+
+/* ---- new files ---- */
+
+static void
+a_new_file_appears_whole_when_it_is_committed(void **state)
+{
+	enum { BIG = 700000 };
+	static unsigned char big[BIG];
+	struct leat_newfile out;
+	struct temp temp;
+	struct leat_err err;
+	unsigned char *bytes;
+	size_t len;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	temp_make(&temp);
+	fill(big, BIG, 3);
+	temp_write(&temp, "x", "old", 3);
+	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "x"), &mem, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_write(&out, big, 10, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_write(&out, big + 10, BIG - 20, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_write(&out, big + BIG - 10, 10, &err), LEAT_OK);
+	bytes = temp_read(temp_path(&temp, "x"), &len);
+	assert_int_equal(len, 3);
+	free(bytes);
+	assert_int_equal(leat_newfile_commit(&out, &err), LEAT_OK);
+	bytes = temp_read(temp_path(&temp, "x"), &len);
+	assert_int_equal(len, BIG);
+	assert_memory_equal(bytes, big, BIG);
+	free(bytes);
+	assert_int_equal(mem.used, 0);
+	unlink(temp_path(&temp, "x"));
+	assert_int_equal(rmdir(temp.folder), 0); /* nothing else was left behind */
+}
+
+static void
+a_new_file_that_is_given_up_leaves_nothing(void **state)
+{
+	struct leat_newfile out;
+	struct temp temp;
+	struct leat_err err;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	temp_make(&temp);
+	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "x"), &mem, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_write(&out, "abc", 3, &err), LEAT_OK);
+	leat_newfile_abort(&out);
+	leat_newfile_abort(&out);
+	assert_int_equal(mkdir(temp_path(&temp, "d"), 0777), 0);
+	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "d"), &mem, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_commit(&out, &err), LEAT_IO); /* a folder is in its place */
+	leat_err_clear(&err);
+	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "none/x"), &mem, &err), LEAT_IO);
+	assert_non_null(strstr(err.text, "none/x"));
+	assert_int_equal(mem.used, 0);
+	assert_int_equal(rmdir(temp_path(&temp, "d")), 0);
+	assert_int_equal(rmdir(temp.folder), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(files_are_sorted_by_their_bytes),
+		TEST(patterns_keep_the_order_they_are_given_in),
+		TEST(a_path_that_exists_is_taken_literally),
+		TEST(hidden_files_never_match),
+		TEST(names_are_relative_to_the_folder_all_share),
+		TEST(file_uris_are_paths),
+		TEST(what_cannot_be_listed_is_refused_with_the_reason),
+		TEST(reads_scatter_in_order),
+		TEST(a_file_that_shrank_is_damaged_data),
+		TEST(a_file_that_vanished_is_an_io_error_with_its_name),
+		TEST(nowait_gives_what_is_there),
+		TEST(a_file_system_without_nowait_is_left_to_reads_that_wait),
+		TEST(many_files_are_read_with_few_descriptors),
+		TEST(every_failing_allocation_is_survived),
+		TEST(a_new_file_appears_whole_when_it_is_committed),
+		TEST(a_new_file_that_is_given_up_leaves_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
