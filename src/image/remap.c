@@ -89,30 +89,29 @@ rotation_about_centre(float radians, int64_t height, int64_t width)
 	};
 }
 
-/* Half away from zero; x >= 0. */
+/* Half away from zero. Numbers too large for an int64_t cannot come up: |x| is at most the sum of the sides. */
 static int64_t
 nearest_place(float x)
 {
-	int64_t below = (int64_t)x;
+	int64_t towards_zero = (int64_t)x;
+	float rest = x - (float)towards_zero;
 
-	return below + (x - (float)below >= 0.5f);
+	return towards_zero + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
 static inline void
 rotate(const struct leat_datum *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel)
 {
 	const int64_t height = in->shape[0], width = in->shape[1];
-	const float right = (float)(width - 1), bottom = (float)(height - 1);
 	const unsigned char *data = in->data;
 
 	for (int64_t i = 0; i < height; i++) {
 		for (int64_t j = 0; j < width; j++, out += pixel) {
-			float x = r->xx * (float)j + r->xy * (float)i + r->x0;
-			float y = r->yx * (float)j + r->yy * (float)i + r->y0;
+			int64_t x = nearest_place(r->xx * (float)j + r->xy * (float)i + r->x0);
+			int64_t y = nearest_place(r->yx * (float)j + r->yy * (float)i + r->y0);
 
-			if (x >= 0 && x <= right && y >= 0 && y <= bottom)
-				memcpy(out, data + (size_t)(nearest_place(y) * width + nearest_place(x)) * pixel,
-				       pixel);
+			if (x >= 0 && x < width && y >= 0 && y < height)
+				memcpy(out, data + (size_t)(y * width + x) * pixel, pixel);
 			else
 				memcpy(out, fill, pixel);
 		}

@@ -6,14 +6,16 @@
  * that was meant, apart from the rounding of x - mean. */
 #include "op/op.h"
 
+#include <math.h>
+
 struct normalize {
 	struct leat_floats mean, std;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOATS(struct normalize, mean, LEAT_REQUIRED, -1e30, 1e30,
+	LEAT_FLOATS(struct normalize, mean, LEAT_REQUIRED, -INFINITY, INFINITY,
 		    "one number per channel, or one for all, on the scale of the input"),
-	LEAT_FLOATS(struct normalize, std, LEAT_REQUIRED, 1e-30, 1e30, "the same, above 0"),
+	LEAT_FLOATS(struct normalize, std, LEAT_REQUIRED, 1e-30, INFINITY, "the same, above 0"),
 	LEAT_OPT_END,
 };
 

@@ -4,12 +4,14 @@
  * scale of 0 to 255 a change of `max` would be lost. */
 #include "op/op.h"
 
+#include <math.h>
+
 struct random_brightness {
 	float max;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct random_brightness, max, LEAT_REQUIRED, 0, 1e30,
+	LEAT_FLOAT(struct random_brightness, max, LEAT_REQUIRED, 0, INFINITY,
 		   "the number added is uniform in [-max, max); pixels are usually in [0, 1]"),
 	LEAT_OPT_END,
 };

@@ -6,13 +6,16 @@
 #include "image/image.h"
 #include "op/op.h"
 
+#include <math.h>
+
 struct random_contrast {
 	float lower, upper;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, 1e30, "the factor is uniform in [lower, upper)"),
-	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, 1e30, "not below lower"),
+	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, INFINITY,
+		   "the factor is uniform in [lower, upper)"),
+	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, INFINITY, "not below lower"),
 	LEAT_OPT_END,
 };
 

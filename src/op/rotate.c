@@ -4,14 +4,17 @@
 #include "image/image.h"
 #include "op/op.h"
 
+#include <math.h>
+
 struct rotate {
 	float angle; /* radians */
 	float fill;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_ANGLE(struct rotate, angle, LEAT_REQUIRED, -1e6, 1e6, "counter-clockwise, with its unit: 30deg, 0.5rad"),
-	LEAT_FLOAT(struct rotate, fill, "0", -1e30, 1e30,
+	LEAT_ANGLE(struct rotate, angle, LEAT_REQUIRED, -INFINITY, INFINITY,
+		   "counter-clockwise, with its unit: 30deg, 0.5rad"),
+	LEAT_FLOAT(struct rotate, fill, "0", -INFINITY, INFINITY,
 		   "what stands where there was no pixel; cut to 0..255 for uint8"),
 	LEAT_OPT_END,
 };

@@ -3,14 +3,16 @@
  * scale(1/255) is tf.image.convert_image_dtype from uint8 to float32. */
 #include "op/op.h"
 
+#include <math.h>
+
 struct scale {
 	float factor, offset;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct scale, factor, LEAT_REQUIRED, -1e30, 1e30,
+	LEAT_FLOAT(struct scale, factor, LEAT_REQUIRED, -INFINITY, INFINITY,
 		   "what each element is multiplied by; 1/255 can be written"),
-	LEAT_FLOAT(struct scale, offset, "0", -1e30, 1e30, "what is added then"),
+	LEAT_FLOAT(struct scale, offset, "0", -INFINITY, INFINITY, "what is added then"),
 	LEAT_OPT_END,
 };
 

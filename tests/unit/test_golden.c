@@ -1,0 +1,132 @@
+/* test_golden.c - specs give what TensorFlow gave (tests/golden/make_tf.py)
+ *
+ * Cases marked exact agree in every bit, the others within 1e-5 of the value, or 1e-6 near zero. */
+#include "bench.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#define FOLDER "tests/golden/tf/"
+
+/* What numpy.save writes, version 1: magic, length of the header, the header's text, the data. */
+static void
+parse_npy(const unsigned char *bytes, size_t size, struct leat_datum *datum)
+{
+	static const struct {
+		const char *descr;
+		enum leat_dtype dtype;
+	} types[] = {{"'|u1'", LEAT_U8}, {"'<f4'", LEAT_F32}, {"'<u2'", LEAT_F16}};
+	size_t head = 10u + bytes[8] + 256u * bytes[9];
+	char text[256];
+	const char *at;
+	size_t i = 0;
+
+	assert_true(size >= head && head - 10 < sizeof(text) && !memcmp(bytes, "\x93NUMPY\1", 7));
+	memcpy(text, bytes + 10, head - 10);
+	text[head - 10] = '\0';
+	while (strstr(text, types[i].descr) == NULL)
+		assert_true(++i < sizeof(types) / sizeof(*types));
+	*datum = (struct leat_datum){.dtype = types[i].dtype};
+	for (at = strstr(text, "'shape': (") + 10; *at >= '0' && *at <= '9'; at += strspn(at, ", "))
+		datum->shape[datum->ndim++] = strtol(at, (char **)&at, 10);
+	assert_int_equal(size - head, leat_datum_bytes(datum));
+	datum->data = (void *)(bytes + head); /* 64-byte aligned in the file */
+}
+
+static unsigned char *
+read_golden(const char *name, size_t *size)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), FOLDER "%s", name);
+	return bench_read(path, size);
+}
+
+static void
+put_input(struct bench *bench, const char *name)
+{
+	size_t size;
+	unsigned char *bytes = read_golden(name, &size);
+	struct leat_datum datum;
+
+	if (strstr(name, ".npy") == NULL) {
+		bench_put_bytes(bench, bytes, size);
+	} else {
+		parse_npy(bytes, size, &datum);
+		bench_put(bench, datum.data, datum.dtype, datum.ndim, datum.shape,
+			  datum.ndim == 3 ? LEAT_HWC : LEAT_LAYOUT_NONE);
+	}
+	free(bytes);
+}
+
+static bool
+is_near(const struct leat_datum *got, const struct leat_datum *want)
+{
+	const float *a = got->data, *b = want->data;
+
+	for (int64_t i = 0; i < leat_datum_elements(want); i++)
+		if (!(fabsf(a[i] - b[i]) <= fmaxf(1e-6f, 1e-5f * fabsf(b[i]))))
+			return false;
+	return true;
+}
+
+static bool
+agrees(const struct leat_datum *got, const struct leat_datum *want, bool exact)
+{
+	if (leat_dtype_size(got->dtype) != leat_dtype_size(want->dtype) || got->ndim != want->ndim ||
+	    memcmp(got->shape, want->shape, (size_t)want->ndim * sizeof(*want->shape)) != 0)
+		return false;
+	if (exact)
+		return memcmp(got->data, want->data, leat_datum_bytes(want)) == 0;
+	return got->dtype == LEAT_F32 && is_near(got, want);
+}
+
+static int
+run_case(struct bench *bench, const json_t *entry)
+{
+	const char *name = json_string_value(json_object_get(entry, "name"));
+	const char *spec = json_string_value(json_object_get(entry, "spec"));
+	struct leat_datum want;
+	size_t size;
+	unsigned char *bytes = read_golden(json_string_value(json_object_get(entry, "out")), &size);
+	int failed = 0;
+
+	parse_npy(bytes, size, &want);
+	put_input(bench, json_string_value(json_object_get(entry, "in")));
+	if (bench_run(bench, spec) != LEAT_OK) {
+		print_error("%s: %s: %s\n", name, spec, bench->err.text);
+		failed = 1;
+	} else if (!agrees(&bench->sample.field[0], &want, json_is_true(json_object_get(entry, "exact")))) {
+		print_error("%s: %s differs from TensorFlow\n", name, spec);
+		failed = 1;
+	}
+	free(bytes);
+	return failed;
+}
+
+static void
+every_case_agrees_with_tensorflow(void **state)
+{
+	json_error_t error;
+	json_t *golden = json_load_file(FOLDER "cases.json", 0, &error), *entry;
+	struct bench bench;
+	size_t i;
+	int failed = 0;
+
+	(void)state;
+	assert_non_null(golden);
+	assert_true(json_array_size(json_object_get(golden, "cases")) > 100);
+	bench_open(&bench);
+	json_array_foreach(json_object_get(golden, "cases"), i, entry) failed += run_case(&bench, entry);
+	bench_close(&bench);
+	json_decref(golden);
+	assert_int_equal(failed, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_agrees_with_tensorflow)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
