@@ -199,10 +199,11 @@ col2im(const struct conv *l, float *in_grad)
 			taps_inside(l, x, &from, &to);
 			for (int ky = 0; ky < 3; ky++, row += 3 * l->in_c) {
 				int in_y = y * l->stride + ky - 1, in_x = x * l->stride + from - 1;
-				float *to_in = in_grad + (in_y * l->in_w + in_x) * l->in_c;
+				float *to_in;
 
 				if (in_y < 0 || in_y >= l->in_h)
 					continue;
+				to_in = in_grad + (in_y * l->in_w + in_x) * l->in_c;
 				for (int i = 0; i < (to - from) * l->in_c; i++)
 					to_in[i] += row[from * l->in_c + i];
 			}
@@ -540,10 +541,10 @@ find_field(const struct leat_feed *feed, const char *name)
 }
 
 static int
-known(int64_t dim)
+known(int64_t dim, int max)
 {
-	if (dim < 1 || dim > 4096)
-		errx(1, "all images must have one size: add resize(100, 100) to the spec");
+	if (dim < 1 || dim > max)
+		errx(1, "all images must have one size, 1024x1024x4 at most: add resize(100, 100) to the spec");
 	return (int)dim;
 }
 
@@ -556,9 +557,9 @@ image_size(const struct leat_feed *feed, int *h, int *w, int *c)
 		errx(1, "the field image must be float32 [height, width, channels]: add scale(1/255) to the spec");
 	if (label->dtype != LEAT_I64 || (label->ndim != 0 && !(label->ndim == 1 && label->shape[0] == 1)))
 		errx(1, "the field label must be one int64");
-	*h = known(image->shape[0]);
-	*w = known(image->shape[1]);
-	*c = known(image->shape[2]);
+	*h = known(image->shape[0], 1024);
+	*w = known(image->shape[1], 1024);
+	*c = known(image->shape[2], 4);
 }
 
 static void
