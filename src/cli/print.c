@@ -11,8 +11,8 @@
 
 enum { INDENT = 2, GAP = 2, MAX_CELL = 1 << 16, REDRAW_NS = 200 * 1000 * 1000 };
 
-static bool
-is_terminal(FILE *out)
+bool
+leat_is_terminal(FILE *out)
 {
 	const char *term = getenv("TERM");
 
@@ -24,7 +24,7 @@ has_emphasis(FILE *out)
 {
 	const char *no_color = getenv("NO_COLOR");
 
-	return is_terminal(out) && !(no_color && *no_color);
+	return leat_is_terminal(out) && !(no_color && *no_color);
 }
 
 const char *
@@ -45,7 +45,7 @@ terminal_width(FILE *out)
 {
 	struct winsize size;
 
-	if (!is_terminal(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
+	if (!leat_is_terminal(out) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0)
 		return 0;
 	return size.ws_col;
 }
@@ -162,7 +162,7 @@ leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
 void
 leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what)
 {
-	*progress = (struct leat_progress){.out = is_terminal(out) ? out : NULL, .what = what};
+	*progress = (struct leat_progress){.out = leat_is_terminal(out) ? out : NULL, .what = what};
 }
 
 void

@@ -7,6 +7,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* Someone looks at it, and it can move its cursor. */
+bool leat_is_terminal(FILE *out);
+
 /* Escapes around emphasized text: "" unless `out` is a terminal, or when NO_COLOR is set. */
 const char *leat_bold(FILE *out);
 const char *leat_plain(FILE *out);

@@ -234,14 +234,13 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 static enum leat_status
 fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct leat_err *err)
 {
-	char have[32], need[32];
+	char have[32];
 
 	leat_format_size(have, sizeof have, memory);
-	leat_format_size(need, sizeof need, minimum);
 	return leat_fail(err, LEAT_LIMIT,
-	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %zu KiB (%s); "
+	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %zuKiB; "
 	                 "fewer threads or a smaller batch need less",
-	                 have, b->threads, b->threads == 1 ? "" : "s", (minimum + 1023) / 1024, need);
+	                 have, b->threads, b->threads == 1 ? "" : "s", (minimum + 1023) / 1024);
 }
 
 enum leat_status

@@ -1,0 +1,437 @@
+/* feed.c - `leat feed`: run a spec, measure it, check it
+ *
+ * The consumer is a loop that takes batches, and may pretend to be a device that is
+ * busy for so long with each. What it prints is what any training loop would see. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/digest.h"
+#include "cli/print.h"
+#include "cli/text.h"
+#include "store/newfile.h"
+
+struct params {
+	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad;
+	float step_ms;
+	int on_error;
+	const char *save, *resume, *list;
+	bool checksum, json, quiet;
+};
+
+static const struct leat_opt options[] = {
+        LEAT_INT(struct params, epochs, "1", 0, 1e15, "epochs to run; 0: until stopped"),
+        LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
+        LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: the CPUs this process may use"),
+        LEAT_SIZE(struct params, memory, "0", 0, 1e18, "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
+        LEAT_INT(struct params, rank, "-1", -1, 1e7, "which part of each batch; -1: from the launcher's environment, else 0"),
+        LEAT_INT(struct params, world, "0", 0, 1e7, "how many ranks share each batch; 0: from the environment, else 1"),
+        LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after so many; 0: all"),
+        LEAT_FLOAT(struct params, step_ms, "0", 0, 1e6, "a device that is busy so long with each batch"),
+        LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
+        LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples of an epoch before the feed fails; -1: no limit"),
+        LEAT_STRING(struct params, save, "", "write a checkpoint here at the end, also when stopped by ^C"),
+        LEAT_STRING(struct params, resume, "", "go on from this checkpoint"),
+        LEAT_BOOL(struct params, checksum, "false", "print a checksum over all samples, their places and order"),
+        LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash here"),
+        LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
+        LEAT_BOOL(struct params, quiet, "false", "no progress line and no messages"),
+        LEAT_OPT_END,
+};
+
+/* One run of the command. */
+struct session {
+	const struct params *p;
+	struct leat_mem *mem;
+	struct leat_feed *feed;
+	struct leat_digest digest;
+	bool digesting, progress, interrupted;
+	uint64_t begin_ns, end_ns, shown_ns, batches;
+	pthread_t watcher;
+	bool watching;
+};
+
+static void
+print_log(void *arg, enum leat_log_level level, const char *text)
+{
+	(void)arg;
+	if (level >= LEAT_LOG_WARN)
+		fprintf(stderr, "leat: %s\n", text);
+}
+
+static enum leat_status
+open_feed(struct session *s, const char *spec, struct leat_err *err)
+{
+	const struct params *p = s->p;
+	struct leat_options o;
+
+	leat_options_init(&o);
+	o.seed = (uint64_t)p->seed;
+	o.epochs = (uint64_t)p->epochs;
+	o.threads = (unsigned)p->threads;
+	o.memory = (size_t)p->memory;
+	o.rank = (int)p->rank;
+	o.world = (int)p->world;
+	o.on_error = (enum leat_on_error)p->on_error;
+	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
+	o.log = p->quiet ? NULL : print_log;
+	return leat_open(spec, &o, &s->feed, err);
+}
+
+static enum leat_status
+resume(struct session *s, struct leat_err *err)
+{
+	char *json = NULL;
+	enum leat_status status = leat_read_text(s->p->resume, s->mem, &json, err);
+
+	if (status == LEAT_OK)
+		status = leat_restore(s->feed, json, err);
+	if (status != LEAT_OK)
+		leat_err_in(err, "--resume %s", s->p->resume);
+	leat_free(s->mem, json);
+	return status;
+}
+
+static enum leat_status
+save(struct session *s, struct leat_err *err)
+{
+	struct leat_newfile file = {0};
+	char *json = NULL;
+	enum leat_status status = leat_save(s->feed, &json, err);
+
+	if (status == LEAT_OK)
+		status = leat_newfile_open(&file, s->p->save, s->mem, err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(&file, json, strlen(json), err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(&file, "\n", 1, err);
+	if (status == LEAT_OK)
+		status = leat_newfile_commit(&file, err);
+	leat_newfile_abort(&file);
+	free(json);
+	return status;
+}
+
+/* ---- ^C ---- */
+
+static void *
+watch(void *arg)
+{
+	struct session *s = arg;
+	sigset_t set;
+	int signal;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigwait(&set, &signal);
+	leat_cancel(s->feed);
+	return NULL;
+}
+
+/* With --save, ^C means: stop and remember where. Signals are blocked before any thread exists, so that
+ * only the watcher takes them. */
+static void
+block_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(how, &set, NULL);
+}
+
+static void
+watch_signals(struct session *s)
+{
+	s->watching = pthread_create(&s->watcher, NULL, watch, s) == 0;
+	if (!s->watching)
+		block_signals(SIG_UNBLOCK);
+}
+
+static void
+unwatch_signals(struct session *s)
+{
+	if (!s->watching)
+		return;
+	pthread_kill(s->watcher, SIGTERM);
+	pthread_join(s->watcher, NULL);
+}
+
+/* ---- the loop ---- */
+
+static double
+share(uint64_t part, uint64_t rest)
+{
+	return part + rest ? (double)part / (double)(part + rest) : 0;
+}
+
+static void
+show_progress(struct session *s)
+{
+	struct leat_stats stats;
+	uint64_t now = leat_now();
+	double seconds = (double)(now - s->begin_ns) / 1e9;
+
+	if (!s->progress || now - s->shown_ns < 200000000)
+		return;
+	s->shown_ns = now;
+	leat_stats(s->feed, &stats);
+	fprintf(stderr, "\r\033[Kepoch %" PRIu64 "  %3.0f %%  %.0f samples/s  %.1f MB/s  waited %.0f %%  limit %s",
+	        leat_epoch(s->feed), 100 * (double)leat_position(s->feed) / (double)leat_samples(s->feed),
+	        (double)stats.samples / seconds, (double)stats.bytes / 1e6 / seconds,
+	        100 * share(stats.wait_ns, stats.run_ns), stats.limit);
+	fflush(stderr);
+}
+
+/* The device is busy from the moment it has the batch. */
+static void
+step(const struct session *s, uint64_t got_ns)
+{
+	uint64_t until = got_ns + (uint64_t)((double)s->p->step_ms * 1e6);
+	struct timespec t = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+
+	if (s->p->step_ms > 0)
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+			;
+}
+
+static enum leat_status
+consume(struct session *s, struct leat_err *err)
+{
+	struct leat_batch *batch;
+	enum leat_status status;
+
+	s->begin_ns = s->shown_ns = leat_now();
+	while (s->p->batches == 0 || s->batches < (uint64_t)s->p->batches) {
+		status = leat_next(s->feed, &batch, err);
+		if (status == LEAT_END)
+			continue;
+		if (status != LEAT_OK)
+			break;
+		s->batches++;
+		if (s->digesting)
+			status = leat_digest_add(&s->digest, s->feed, batch, err);
+		step(s, leat_now());
+		leat_release(batch);
+		if (status != LEAT_OK)
+			break;
+		show_progress(s);
+	}
+	s->end_ns = leat_now();
+	if (s->progress)
+		fprintf(stderr, "\r\033[K");
+	s->interrupted = s->watching && err->status == LEAT_CANCELLED;
+	if (err->status == LEAT_DONE || err->status == LEAT_END || s->interrupted)
+		leat_err_clear(err);
+	return err->status;
+}
+
+/* ---- the result ---- */
+
+struct result {
+	struct leat_stats stats;
+	double seconds, peak_rss_mb;
+	char checksum[LEAT_SHA256_HEX];
+};
+
+static void
+measure(const struct session *s, struct result *r)
+{
+	struct rusage usage;
+
+	leat_stats(s->feed, &r->stats);
+	r->seconds = (double)(s->end_ns - s->begin_ns) / 1e9;
+	getrusage(RUSAGE_SELF, &usage);
+	r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
+	leat_digest_hex(&s->digest, r->checksum);
+}
+
+static void
+json_bad(const struct session *s, struct leat_str *out)
+{
+	const struct leat_bad *bad;
+
+	leat_str_add(out, "\"bad\": [");
+	for (uint64_t i = 0; (bad = leat_bad_at(s->feed, i)) != NULL; i++) {
+		leat_str_addf(out, "%s\n  {\"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", \"sample\": %" PRIu64 ", \"uri\": ",
+		              i ? "," : "", bad->epoch, bad->position, bad->sample);
+		leat_str_add_json(out, bad->uri);
+		leat_str_addf(out, ", \"offset\": %" PRIu64 ", \"replaced\": %s, \"reason\": ", bad->offset,
+		              bad->replaced ? "true" : "false");
+		leat_str_add_json(out, bad->reason);
+		leat_str_add(out, "}");
+	}
+	leat_str_add(out, "]");
+}
+
+static enum leat_status
+print_json(const struct session *s, const struct result *r, struct leat_err *err)
+{
+	const struct leat_stats *st = &r->stats;
+	enum leat_status status = LEAT_OK;
+	struct leat_str out;
+
+	leat_str_init(&out, s->mem, (size_t)1 << 30);
+	leat_str_addf(&out, "{\"samples\": %" PRIu64 ", \"batches\": %" PRIu64 ", \"seconds\": %.6f,\n ", st->samples, st->batches,
+	              r->seconds);
+	leat_str_addf(&out, "\"samples_per_s\": %.1f, \"mb_per_s\": %.3f, \"wait_share\": %.5f,\n ",
+	              (double)st->samples / r->seconds, (double)st->bytes / 1e6 / r->seconds, share(st->wait_ns, st->run_ns));
+	leat_str_addf(&out, "\"first_batch_ms\": %.3f, \"peak_rss_mb\": %.1f, \"memory_mb\": %.1f, \"threads\": %u, ",
+	              (double)st->first_batch_ns / 1e6, r->peak_rss_mb, (double)st->memory_peak / 1048576, st->threads);
+	leat_str_addf(&out, "\"limit\": \"%s\",\n \"bad_count\": %" PRIu64 ", ", st->limit, st->bad);
+	json_bad(s, &out);
+	if (s->p->checksum)
+		leat_str_addf(&out, ",\n \"checksum\": \"%s\"", r->checksum);
+	leat_str_add(&out, "}");
+	if (out.failed)
+		status = leat_fail(err, LEAT_NOMEM, "no memory for the result");
+	else
+		puts(leat_str_text(&out));
+	leat_str_free(&out);
+	return status;
+}
+
+static void
+row(struct leat_table *table, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void
+row(struct leat_table *table, const char *name, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	leat_str_add(leat_table_cell(table), name);
+	leat_str_add(leat_table_cell(table), text);
+}
+
+static void
+print_bad(const struct session *s)
+{
+	enum { SHOWN = 10 };
+	const struct leat_bad *bad;
+	uint64_t i;
+
+	for (i = 0; i < SHOWN && (bad = leat_bad_at(s->feed, i)) != NULL; i++)
+		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64 "%s): %s at offset %" PRIu64 ": %s\n",
+		       bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped", bad->uri, bad->offset,
+		       bad->reason);
+	if (leat_bad_count(s->feed) > SHOWN)
+		printf("... and %" PRIu64 " more; --json lists all\n", leat_bad_count(s->feed) - SHOWN);
+}
+
+static enum leat_status
+print_table(const struct session *s, const struct result *r, struct leat_err *err)
+{
+	const struct leat_stats *st = &r->stats;
+	struct leat_table table;
+	enum leat_status status;
+
+	leat_table_init(&table, s->mem, 2);
+	row(&table, "samples", "%" PRIu64 " in %" PRIu64 " batches", st->samples, st->batches);
+	row(&table, "time", "%.3f s, first batch after %.1f ms", r->seconds, (double)st->first_batch_ns / 1e6);
+	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
+	    (double)st->bytes / 1e6 / r->seconds);
+	row(&table, "waited", "%.1f %% of the time; the limit is %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
+	row(&table, "memory", "%.1f MiB of the feed, %.1f MB resident at most", (double)st->memory_peak / 1048576,
+	    r->peak_rss_mb);
+	row(&table, "threads", "%u", st->threads);
+	if (st->bad > 0)
+		row(&table, "bad", "%" PRIu64 " samples", st->bad);
+	status = leat_table_print(&table, stdout, err);
+	print_bad(s);
+	return status;
+}
+
+static enum leat_status
+report(const struct session *s, struct leat_err *err)
+{
+	struct result r;
+	enum leat_status status;
+
+	measure(s, &r);
+	status = s->p->json ? print_json(s, &r, err) : print_table(s, &r, err);
+	if (s->p->checksum && !s->p->json)
+		printf("checksum %s\n", r.checksum);
+	if (s->interrupted && !s->p->quiet)
+		fprintf(stderr, "leat: stopped; go on with --resume %s\n", s->p->save);
+	return status;
+}
+
+static enum leat_status
+open_digest(struct session *s, struct leat_err *err)
+{
+	s->digesting = s->p->checksum || *s->p->list;
+	if (leat_digest_open(&s->digest) != 0)
+		return leat_fail(err, LEAT_NOMEM, "no memory for a checksum");
+	if (!*s->p->list)
+		return LEAT_OK;
+	s->digest.list = fopen(s->p->list, "w");
+	return s->digest.list ? LEAT_OK : leat_fail_errno(err, errno, "--list %s cannot be written", s->p->list);
+}
+
+static enum leat_status
+close_digest(struct session *s, struct leat_err *err)
+{
+	bool failed = s->digest.list && (ferror(s->digest.list) | (fclose(s->digest.list) != 0));
+
+	leat_digest_close(&s->digest);
+	return failed ? leat_fail(err, LEAT_IO, "--list %s was not written completely", s->p->list) : LEAT_OK;
+}
+
+static enum leat_status
+run_feed(const struct leat_run *run, struct leat_err *err)
+{
+	struct session s = {.p = run->params, .mem = run->mem};
+	enum leat_status status, closed;
+
+	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
+	if (*s.p->save)
+		block_signals(SIG_BLOCK);
+	status = open_digest(&s, err);
+	if (status == LEAT_OK)
+		status = open_feed(&s, run->operand[0], err);
+	if (status == LEAT_OK && *s.p->resume)
+		status = resume(&s, err);
+	if (status == LEAT_OK && *s.p->save)
+		watch_signals(&s);
+	if (status == LEAT_OK)
+		status = consume(&s, err);
+	unwatch_signals(&s);
+	if (status == LEAT_OK && *s.p->save)
+		status = save(&s, err);
+	if (status == LEAT_OK)
+		status = report(&s, err);
+	leat_close(s.feed);
+	closed = close_digest(&s, err);
+	return status == LEAT_OK ? closed : status;
+}
+
+const struct leat_command leat_command_feed = {
+        .name = "feed",
+        .summary = "Run a spec and measure what comes out",
+        .operands = "SPEC",
+        .min_operands = 1,
+        .max_operands = 1,
+        .help = "Takes batches as a training loop would, with --step-ms standing for the device, and\n"
+                "prints the rate, the share of time spent waiting and what limits it. The same seed\n"
+                "gives the same bytes for any number of threads, ranks and any memory: --checksum\n"
+                "shows it.",
+        .example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | resize(100, 100) "
+                   "| shuffle | batch(32)\" --epochs 2 --step-ms 20",
+        .opts = options,
+        .params_size = sizeof(struct params),
+        .run = run_feed,
+};

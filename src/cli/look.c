@@ -1,0 +1,226 @@
+/* look.c - `leat look`: see what comes out of a spec
+ *
+ * The first samples, after all ops: as a contact sheet, or as fields, shapes and values. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/sheet.h"
+
+struct params {
+	int64_t count, seed;
+	const char *output, *field;
+};
+
+static const struct leat_opt options[] = {
+        LEAT_INT(struct params, count, "16", 1, 10000, "samples to show"),
+        LEAT_STRING(struct params, output, "", "draw a contact sheet into this PNG file"),
+        LEAT_STRING(struct params, field, "", "of the sheet's images; without it the first field that is an image"),
+        LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers"),
+        LEAT_OPT_END,
+};
+
+/* ---- values as text ---- */
+
+enum { SHOWN_VALUES = 6, SHOWN_BYTES = 48 };
+
+static void
+print_value(const void *data, enum leat_dtype dtype, int64_t i)
+{
+	switch (dtype) {
+	case LEAT_U8:
+		printf(" %u", ((const uint8_t *)data)[i]);
+		break;
+	case LEAT_I32:
+		printf(" %" PRId32, ((const int32_t *)data)[i]);
+		break;
+	case LEAT_I64:
+		printf(" %" PRId64, ((const int64_t *)data)[i]);
+		break;
+	case LEAT_F32:
+		printf(" %.6g", (double)((const float *)data)[i]);
+		break;
+	case LEAT_F64:
+		printf(" %.6g", ((const double *)data)[i]);
+		break;
+	case LEAT_F16:
+	case LEAT_BF16:
+		printf(" 0x%04x", ((const uint16_t *)data)[i]);
+		break;
+	}
+}
+
+static bool
+is_text(const uint8_t *bytes, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (!isprint(bytes[i]))
+			return false;
+	return count > 0;
+}
+
+static void
+print_values(const void *data, enum leat_dtype dtype, int ndim, int64_t count)
+{
+	int64_t shown = count < SHOWN_VALUES ? count : SHOWN_VALUES;
+
+	if (dtype == LEAT_U8 && ndim == 1 && is_text(data, count < SHOWN_BYTES ? count : SHOWN_BYTES)) {
+		printf(" \"%.*s\"%s", (int)(count < SHOWN_BYTES ? count : SHOWN_BYTES), (const char *)data,
+		       count > SHOWN_BYTES ? "..." : "");
+		return;
+	}
+	for (int64_t i = 0; i < shown; i++)
+		print_value(data, dtype, i);
+	if (count > shown)
+		printf(" ...");
+}
+
+/* ---- one sample ---- */
+
+/* Where sample `i` of a field lies, its shape and how many values it has. */
+static const void *
+sample_of(const struct leat_field *field, const struct leat_tensor *tensor, int64_t i, int64_t shape[LEAT_MAX_DIMS],
+          int64_t *count)
+{
+	int64_t at, n = 1;
+
+	for (int d = 0; d < field->ndim; d++) {
+		shape[d] = tensor->sample_shapes ? tensor->sample_shapes[i * field->ndim + d]
+		           : tensor->offsets     ? tensor->offsets[i + 1] - tensor->offsets[i]
+		                                 : field->shape[d];
+		n *= shape[d];
+	}
+	at = tensor->offsets ? tensor->offsets[i] : i * n;
+	*count = n;
+	return (const char *)tensor->data + (size_t)at * leat_dtype_size(tensor->dtype);
+}
+
+static enum leat_status
+print_sample(const struct leat_feed *feed, const struct leat_batch *batch, int64_t i, struct leat_err *err)
+{
+	printf("sample at position %" PRIu64 "\n", leat_batch_position(batch, i));
+	for (int f = 0; f < leat_field_count(feed); f++) {
+		const struct leat_field *field = leat_field_at(feed, f);
+		int64_t shape[LEAT_MAX_DIMS], count;
+		struct leat_tensor tensor;
+		const void *data;
+		enum leat_status status = leat_batch_field(batch, field->name, &tensor, err);
+
+		if (status != LEAT_OK)
+			return status;
+		data = sample_of(field, &tensor, i, shape, &count);
+		printf("  %-12s %s", field->name, leat_dtype_name(field->dtype));
+		for (int d = 0; d < field->ndim; d++)
+			printf("%s%" PRId64 "%s", d ? ", " : "[", shape[d], d + 1 == field->ndim ? "]" : "");
+		print_values(data, field->dtype, field->ndim, count);
+		printf("\n");
+	}
+	return LEAT_OK;
+}
+
+/* ---- the sheet ---- */
+
+static const struct leat_field *
+find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
+{
+	for (int f = 0; f < leat_field_count(feed); f++) {
+		const struct leat_field *field = leat_field_at(feed, f);
+
+		if (*name ? strcmp(field->name, name) == 0 : leat_sheet_fits(field))
+			return field;
+	}
+	if (*name)
+		leat_fail(err, LEAT_INVALID, "the samples have no field '%s'", name);
+	else
+		leat_fail(err, LEAT_INVALID, "no field is an image of 1 or 3 channels that could be drawn: does the spec decode?");
+	return NULL;
+}
+
+/* Cells take the size of the first image, or of the field when it is fixed. */
+static enum leat_status
+draw(struct leat_sheet *sheet, const struct leat_field *field, const struct leat_batch *batch, int64_t i, int64_t at,
+     int64_t total, struct leat_mem *mem, struct leat_err *err)
+{
+	int64_t shape[LEAT_MAX_DIMS], count;
+	struct leat_tensor tensor;
+	const void *data;
+	enum leat_status status = leat_batch_field(batch, field->name, &tensor, err);
+
+	if (status != LEAT_OK)
+		return status;
+	data = sample_of(field, &tensor, i, shape, &count);
+	if (!sheet->rgb) {
+		bool planar = shape[2] != 1 && shape[2] != 3;
+
+		status = leat_sheet_open(sheet, total, planar ? shape[2] : shape[1], planar ? shape[1] : shape[0], mem, err);
+	}
+	if (status == LEAT_OK)
+		leat_sheet_draw(sheet, at, data, tensor.dtype, shape);
+	return status;
+}
+
+/* ---- the command ---- */
+
+static enum leat_status
+show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struct leat_err *err)
+{
+	const struct leat_field *image = *p->output ? find_image(feed, p->field, err) : NULL;
+	struct leat_sheet sheet = {.mem = mem};
+	int64_t shown = 0, total = p->count;
+	enum leat_status status = *p->output && !image ? LEAT_INVALID : LEAT_OK;
+	struct leat_batch *batch;
+
+	if ((uint64_t)total > leat_samples(feed))
+		total = (int64_t)leat_samples(feed);
+	while (status == LEAT_OK && shown < total && (status = leat_next(feed, &batch, err)) == LEAT_OK) {
+		for (int64_t i = 0; i < leat_batch_count(batch) && shown < total && status == LEAT_OK; i++, shown++)
+			status = image ? draw(&sheet, image, batch, i, shown, total, mem, err) : print_sample(feed, batch, i, err);
+		leat_release(batch);
+	}
+	if (status == LEAT_END || status == LEAT_DONE) {
+		leat_err_clear(err);
+		status = LEAT_OK;
+	}
+	if (status == LEAT_OK && image)
+		status = leat_sheet_write(&sheet, p->output, err);
+	if (status == LEAT_OK && image)
+		printf("%" PRId64 " images from field '%s' drawn into %s\n", shown, image->name, p->output);
+	leat_sheet_free(&sheet);
+	return status;
+}
+
+static enum leat_status
+run_look(const struct leat_run *run, struct leat_err *err)
+{
+	const struct params *p = run->params;
+	struct leat_options o;
+	struct leat_feed *feed;
+	enum leat_status status;
+
+	leat_options_init(&o);
+	o.seed = (uint64_t)p->seed;
+	o.epochs = 1;
+	o.rank = 0;
+	o.world = 1;
+	status = leat_open(run->operand[0], &o, &feed, err);
+	if (status == LEAT_OK)
+		status = show(feed, p, run->mem, err);
+	leat_close(feed);
+	return status;
+}
+
+const struct leat_command leat_command_look = {
+        .name = "look",
+        .summary = "Show the first samples that come out of a spec",
+        .operands = "SPEC",
+        .min_operands = 1,
+        .max_operands = 1,
+        .help = "Prints fields, shapes and first values of the first samples after all ops, or draws\n"
+                "their images as a contact sheet.",
+        .example = "leat look \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode\" -n 25 -o cells.png",
+        .opts = options,
+        .params_size = sizeof(struct params),
+        .run = run_look,
+};
