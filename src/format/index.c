@@ -295,8 +295,9 @@ write_to(const char *path, const struct leat_index_head *head, const struct leat
 	status = leat_newfile_write(&out, head, sizeof(*head), err);
 	if (status == LEAT_OK)
 		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
+	/* Not synced, which would take seconds for a thousand files: what a crash spoils is made again. */
 	if (status == LEAT_OK)
-		return leat_newfile_commit(&out, err);
+		return leat_newfile_commit(&out, false, err);
 	leat_newfile_abort(&out);
 	return status;
 }

@@ -30,7 +30,7 @@ leat_tfrecord_writer_append(struct leat_tfrecord_writer *writer, const void *dat
 enum leat_status
 leat_tfrecord_writer_close(struct leat_tfrecord_writer *writer, struct leat_err *err)
 {
-	return leat_newfile_commit(&writer->out, err);
+	return leat_newfile_commit(&writer->out, true, err);
 }
 
 void

@@ -1,6 +1,4 @@
-/* newfile.c - a file that appears whole or not at all
- *
- * The folder is synced after the rename too: what was committed is there after a crash. */
+/* newfile.c - a file that appears whole or not at all */
 #include "store/newfile.h"
 
 #include <errno.h>
@@ -119,14 +117,14 @@ sync_folder(const struct leat_newfile *file)
 }
 
 enum leat_status
-leat_newfile_commit(struct leat_newfile *file, struct leat_err *err)
+leat_newfile_commit(struct leat_newfile *file, bool sync, struct leat_err *err)
 {
 	enum leat_status status = leat_newfile_write(file, "", 0, err);
 	int fd = file->fd;
 
 	if (status == LEAT_OK)
 		status = flush(file, err);
-	if (status == LEAT_OK && fsync(fd) != 0)
+	if (status == LEAT_OK && sync && fsync(fd) != 0)
 		status = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
 	if (status == LEAT_OK) {
 		file->fd = -1;
@@ -136,7 +134,7 @@ leat_newfile_commit(struct leat_newfile *file, struct leat_err *err)
 			status = leat_fail_errno(err, errno, "cannot create '%s'", file->path);
 		if (status != LEAT_OK)
 			(void)unlink(file->temp);
-		else
+		else if (sync)
 			sync_folder(file);
 	}
 	leat_newfile_abort(file);

@@ -49,8 +49,10 @@ static inline const char *
 temp_write(struct temp *temp, const char *name, const void *bytes, size_t len)
 {
 	const char *path = temp_path(temp, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	int fd;
 
+	unlink(path); /* because some file systems flush a file that is written over */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, bytes, len), (ssize_t)len);
 	close(fd);

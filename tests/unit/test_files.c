@@ -550,7 +550,7 @@ a_new_file_appears_whole_when_it_is_committed(void **state)
 	bytes = temp_read(temp_path(&temp, "x"), &len);
 	assert_int_equal(len, 3);
 	free(bytes);
-	assert_int_equal(leat_newfile_commit(&out, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_commit(&out, true, &err), LEAT_OK);
 	bytes = temp_read(temp_path(&temp, "x"), &len);
 	assert_int_equal(len, BIG);
 	assert_memory_equal(bytes, big, BIG);
@@ -577,7 +577,7 @@ a_new_file_that_is_given_up_leaves_nothing(void **state)
 	leat_newfile_abort(&out);
 	assert_int_equal(mkdir(temp_path(&temp, "d"), 0777), 0);
 	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "d"), &mem, &err), LEAT_OK);
-	assert_int_equal(leat_newfile_commit(&out, &err), LEAT_IO); /* a folder is in its place */
+	assert_int_equal(leat_newfile_commit(&out, true, &err), LEAT_IO); /* a folder is in its place */
 	leat_err_clear(&err);
 	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "none/x"), &mem, &err), LEAT_IO);
 	assert_non_null(strstr(err.text, "none/x"));
