@@ -16,9 +16,9 @@
  * for height x width x channels bytes, pixels fills them, end frees what is left, after a failure too.
  *
  * Nothing of the size of an image is taken from the system's heap: what the JPEG and PNG libraries ask
- * for comes from `scratch`, so that the caller's bound holds for hostile files too. Besides the
- * converted copy that some PNGs need (16-bit, alpha or color to gray: at most 8 bytes a pixel) that
- * is a few rows, about 60 KB for inflate, and with progressive JPEGs 6 bytes a pixel (4:4:4) at most. */
+ * for comes from `scratch`, so that the caller's bound holds for hostile files too. That is some
+ * tens of KB and a few rows; with PNGs that are 16-bit, or have alpha or color, and become gray, up to 8 bytes
+ * a pixel; with progressive JPEGs up to 6 bytes a pixel, both sides rounded up to whole blocks (32 at most). */
 struct leat_codec;
 struct leat_decode {
 	int64_t height, width, channels; /* of the result; set by begin */

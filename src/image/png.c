@@ -6,8 +6,8 @@
  * libspng sees critical chunks alone. None of the others changes a pixel here, and so none can fill memory
  * (compressed text) or fail an image whose pixels are well (libspng is stricter than libpng).
  *
- * libspng's allocator functions get no argument, so the scratch that they take from is kept in a
- * variable of the thread, set only while a function of libspng runs.
+ * libspng's allocator functions get no argument, so whom they serve is kept in a variable of the
+ * thread, set only while a function of libspng runs.
  *
  * Any thread; a struct png belongs to one. */
 #include "image/codec.h"
@@ -22,6 +22,8 @@ static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x
 
 struct png {
 	spng_ctx *ctx;
+	struct leat_scratch *scratch;
+	bool full; /* the scratch was, at least once: libspng reports that as any error */
 	struct spng_ihdr header;
 	const uint8_t *bytes;
 	size_t size;
@@ -30,7 +32,7 @@ struct png {
 
 /* ---- memory ---- */
 
-static _Thread_local struct leat_scratch *room;
+static _Thread_local struct png *served;
 
 /* A block's size stands in front of it, for realloc. */
 enum { BLOCK_HEAD = 64 };
@@ -38,10 +40,14 @@ enum { BLOCK_HEAD = 64 };
 static void *
 room_malloc(size_t size)
 {
-	unsigned char *block = size <= SIZE_MAX - BLOCK_HEAD ? leat_scratch_alloc(room, size + BLOCK_HEAD) : NULL;
+	unsigned char *block = NULL;
 
-	if (!block)
+	if (size <= SIZE_MAX - BLOCK_HEAD)
+		block = leat_scratch_alloc(served->scratch, size + BLOCK_HEAD);
+	if (!block) {
+		served->full = true;
 		return NULL;
+	}
 	memcpy(block, &size, sizeof(size));
 	return block + BLOCK_HEAD;
 }
@@ -127,7 +133,7 @@ fail(const struct leat_decode *decode, int error, struct leat_err *err)
 {
 	const struct png *png = decode->state;
 
-	if (error == SPNG_EMEM)
+	if (png->full || error == SPNG_EMEM)
 		return leat_decode_full(decode, err);
 	if (error == SPNG_IO_EOF)
 		return leat_fail(err, LEAT_DATA, "the PNG image is cut off: its %zu bytes end before the image does",
@@ -278,13 +284,13 @@ png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int cha
 
 	if (!png)
 		return leat_decode_full(decode, err);
-	*png = (struct png){.bytes = bytes, .size = size, .segment_end = SIGNATURE};
+	*png = (struct png){.scratch = decode->scratch, .bytes = bytes, .size = size, .segment_end = SIGNATURE};
 	decode->state = png;
-	room = decode->scratch;
+	served = png;
 	status = read_header(decode, channels, err);
 	if (status != LEAT_OK)
 		png_end(decode);
-	room = NULL;
+	served = NULL;
 	return status;
 }
 
@@ -297,14 +303,14 @@ png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 	enum leat_status status = LEAT_OK;
 	int error;
 
-	room = decode->scratch;
+	served = png;
 	error = decode_image(decode, out);
 	if (!error)
 		error = spng_decode_chunks(png->ctx);
 	if (error)
 		status = fail(decode, error, err);
 	png_end(decode); /* its memory is about to be taken back */
-	room = NULL;
+	served = NULL;
 	decode->scratch->used = mark;
 	return status;
 }
