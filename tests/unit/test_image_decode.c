@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <jpeglib.h>
+#include <pthread.h>
 
 #include "image/image.h"
 
@@ -489,6 +490,71 @@ giving_up_after_the_header_leaks_nothing(void **state)
 	}
 }
 
+/* Decodes one file again and again in a scratch of its own. */
+struct decoder {
+	const unsigned char *bytes;
+	size_t size;
+	const uint8_t *want;
+	size_t want_size;
+	int wrong;
+};
+
+static void *
+decode_often(void *arg)
+{
+	struct decoder *decoder = arg;
+	struct leat_mem own_mem;
+	struct leat_scratch own;
+	uint8_t *got = malloc(decoder->want_size);
+
+	leat_mem_init(&own_mem, SIZE_MAX);
+	if (leat_scratch_open(&own, &own_mem, SCRATCH) != 0)
+		return NULL;
+	for (int i = 0; i < 200; i++) {
+		struct leat_decode image;
+
+		leat_scratch_reset(&own);
+		if (leat_decode_begin(&image, decoder->bytes, decoder->size, 3, MAX_PIXELS, &own, NULL) != LEAT_OK ||
+		    leat_decode_pixels(&image, got, NULL) != LEAT_OK ||
+		    memcmp(got, decoder->want, decoder->want_size) != 0)
+			decoder->wrong++;
+		leat_decode_end(&image);
+	}
+	leat_scratch_close(&own, &own_mem);
+	free(got);
+	return NULL;
+}
+
+static void
+threads_decode_at_once_without_meeting(void **state)
+{
+	static const char *const names[] = {"rgb.png", "rgb-interlaced.png", "progressive.jpg", "420.jpg"};
+	struct decoder decoders[4];
+	pthread_t threads[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct decoder *d = &decoders[i];
+		uint8_t *want;
+
+		*d = (struct decoder){0};
+		d->bytes = read_file(names[i], &d->size);
+		assert_int_equal(decode(d->bytes, d->size, 3), LEAT_OK);
+		want = malloc(pixels_size);
+		memcpy(want, pixels, pixels_size);
+		d->want = want;
+		d->want_size = pixels_size;
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, decode_often, &decoders[i]), 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(decoders[i].wrong, 0);
+		free((void *)decoders[i].bytes);
+		free((void *)decoders[i].want);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -511,6 +577,7 @@ main(void)
 		TEST(decoding_works_or_says_so_in_any_amount_of_memory),
 		TEST(a_jpeg_of_endless_scans_is_refused),
 		TEST(giving_up_after_the_header_leaks_nothing),
+		TEST(threads_decode_at_once_without_meeting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

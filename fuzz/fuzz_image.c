@@ -1,0 +1,49 @@
+/* fuzz_image.c - any bytes as an image, decoded to each number of channels
+ *
+ * Seeds: fuzz/corpus/image, made by fuzz/seed_image. The input and the pixels have blocks of their own, so that a
+ * sanitizer sees every step outside of them. The limits are low, so that no input takes long. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/image.h"
+
+enum { MAX_PIXELS = 1 << 14, SCRATCH = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+decode(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch)
+{
+	struct leat_decode image;
+	struct leat_err err;
+	uint8_t *pixels;
+
+	leat_err_clear(&err);
+	leat_scratch_reset(scratch);
+	if (leat_decode_begin(&image, data, size, channels, MAX_PIXELS, scratch, &err) != LEAT_OK)
+		return;
+	if (image.height < 1 || image.width < 1 || image.height * image.width > MAX_PIXELS)
+		abort();
+	if (channels ? image.channels != channels : image.channels != 1 && image.channels != 3)
+		abort();
+	pixels = malloc((size_t)(image.height * image.width * image.channels));
+	if (pixels != NULL && leat_decode_pixels(&image, pixels, &err) != LEAT_OK && err.text[0] == '\0')
+		abort();
+	leat_decode_end(&image);
+	free(pixels);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct leat_mem mem;
+	struct leat_scratch scratch;
+
+	leat_mem_init(&mem, SIZE_MAX);
+	if (leat_scratch_open(&scratch, &mem, SCRATCH) != 0)
+		return 0;
+	for (int channels = 0; channels <= 3; channels += channels ? 2 : 1)
+		decode(data, size, channels, &scratch);
+	leat_scratch_close(&scratch, &mem);
+	return 0;
+}
