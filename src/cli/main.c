@@ -16,6 +16,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, MAX_COMMANDS = 64 };
 static int
 print_error(const char *command, const struct leat_err *err)
 {
+	fflush(stdout); /* keeps the order where both go to one place; main looks at its result */
 	fprintf(stderr, "leat%s%s: %s\n", *command ? " " : "", command, err->text);
 	return err->status == LEAT_INVALID || err->status == LEAT_SPEC ? EXIT_USAGE : EXIT_FAILED;
 }

@@ -1,0 +1,120 @@
+/* index.c - `leat index`: find the records of TFRecord files ahead of the first open */
+#include <stdio.h>
+
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "format/tfrecord.h"
+
+struct index {
+	int64_t threads;
+	bool quiet;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct index, threads, "0", 0, 4096, "files read at a time; 0: as many as there are CPUs"),
+	LEAT_BOOL(struct index, quiet, "false", "only what is wrong, no list of files"),
+	LEAT_OPT_END,
+};
+
+struct listing {
+	struct leat_table table;
+	bool quiet;
+	uint64_t files, samples, bytes, built, damaged, failed;
+};
+
+static const char *
+state_text(enum leat_index_state state)
+{
+	switch (state) {
+	case LEAT_INDEX_FRESH:
+		return "was there";
+	case LEAT_INDEX_BUILT:
+		return "made";
+	case LEAT_INDEX_UNSAVED:
+		return "not saved";
+	case LEAT_INDEX_FAILED:
+		return "failed";
+	}
+	return "";
+}
+
+static void
+add_row(struct listing *l, const struct leat_tfrecord_report *r)
+{
+	struct leat_str *cell;
+	char size[32];
+
+	leat_str_addf(leat_table_cell(&l->table), "%llu", (unsigned long long)r->samples);
+	leat_str_add(leat_table_cell(&l->table), leat_format_size(size, sizeof(size), r->bytes));
+	leat_str_add(leat_table_cell(&l->table), state_text(r->state));
+	cell = leat_table_cell(&l->table);
+	leat_str_add(cell, r->uri);
+	if (r->damaged)
+		leat_str_addf(cell, ": %llu damaged part%s, %s", (unsigned long long)r->damaged,
+			      r->damaged == 1 ? "" : "s", leat_format_size(size, sizeof(size), r->damaged_bytes));
+	if (r->reason)
+		leat_str_addf(cell, ": %s", r->reason);
+}
+
+static void
+tell(void *arg, const struct leat_tfrecord_report *r)
+{
+	struct listing *l = arg;
+
+	l->files++;
+	l->samples += r->samples;
+	l->bytes += r->bytes;
+	l->built += r->state == LEAT_INDEX_BUILT;
+	l->damaged += r->damaged > 0;
+	l->failed += r->state == LEAT_INDEX_FAILED || r->state == LEAT_INDEX_UNSAVED;
+	if (!l->quiet || r->damaged || r->reason)
+		add_row(l, r);
+}
+
+static enum leat_status
+run_index(const struct leat_run *run, struct leat_err *err)
+{
+	const struct index *index = run->params;
+	unsigned threads = index->threads ? (unsigned)index->threads : leat_cpus("");
+	struct listing l = {.quiet = index->quiet};
+	enum leat_status status, printed;
+	char size[32];
+
+	leat_table_init(&l.table, run->mem, 4);
+	l.table.right[0] = l.table.right[1] = true;
+	if (!index->quiet)
+		for (size_t i = 0; i < l.table.columns; i++)
+			leat_str_add(leat_table_cell(&l.table),
+				     (const char *[]){"samples", "size", "index", "file"}[i]);
+	status = leat_tfrecord_index(run->operand, run->operands, threads, run->mem, NULL, tell, &l, err);
+	if (status != LEAT_OK)
+		l.table.cells = 0;
+	printed = leat_table_print(&l.table, stdout, status == LEAT_OK ? err : NULL);
+	if (status != LEAT_OK || printed != LEAT_OK)
+		return status != LEAT_OK ? status : printed;
+	printf("%llu samples in %llu file%s, %s; %llu index%s made\n", (unsigned long long)l.samples,
+	       (unsigned long long)l.files, l.files == 1 ? "" : "s", leat_format_size(size, sizeof(size), l.bytes),
+	       (unsigned long long)l.built, l.built == 1 ? "" : "es");
+	if (l.failed)
+		return leat_fail(err, LEAT_DATA, "%llu of %llu files have no index", (unsigned long long)l.failed,
+				 (unsigned long long)l.files);
+	if (l.damaged)
+		return leat_fail(err, LEAT_DATA, "%llu of %llu files are damaged", (unsigned long long)l.damaged,
+				 (unsigned long long)l.files);
+	return LEAT_OK;
+}
+
+const struct leat_command leat_command_index = {
+	.name = "index",
+	.summary = "Find the records of TFRecord files, so that feeds open at once",
+	.operands = "PATTERN...",
+	.min_operands = 1,
+	.max_operands = SIZE_MAX,
+	.help = "Writes .NAME.leatidx beside each file that has none, or an outdated one. A feed does\n"
+		"the same when it first opens the files. Patterns may hold *, ? and [..].",
+	.example = "leat index 'train-*.tfrecord'",
+	.opts = options,
+	.params_size = sizeof(struct index),
+	.run = run_index,
+};

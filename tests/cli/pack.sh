@@ -1,0 +1,67 @@
+# Folders and lists become records; the same seed gives the same bytes, whatever the number of threads.
+mkdir -p cells/sick/more cells/healthy
+for i in 1 2 3 4 5; do
+	printf 'healthy %s' $i >cells/healthy/$i.jpg
+	printf 'sick %s' $i >cells/sick/$i.PNG
+done
+printf 'deep' >cells/sick/more/0.jpeg
+printf 'not me' >cells/sick/notes.txt
+printf 'nor me' >cells/sick/.hidden.jpg
+
+# What is in the records, in their order: walks over the frames and the protobuf messages.
+cat >show.py <<'END'
+import struct, sys
+def varint(b, i):
+    n = shift = 0
+    while True:
+        n |= (b[i] & 127) << shift
+        i, shift = i + 1, shift + 7
+        if b[i - 1] < 128:
+            return n, i
+def fields(b):
+    i = 0
+    while i < len(b):
+        tag, i = varint(b, i)
+        n, i = varint(b, i)
+        if tag & 7 == 2:
+            yield tag >> 3, b[i:i + n]
+            i += n
+        else:
+            yield tag >> 3, n
+for path in sys.argv[1:]:
+    data, at = open(path, "rb").read(), 0
+    while at < len(data):
+        n, = struct.unpack_from("<Q", data, at)
+        features = next(fields(data[at + 12:at + 12 + n]))[1]
+        at += n + 16
+        row = {}
+        for _, entry in fields(features):
+            entry = dict(fields(entry))
+            (kind, values), = fields(entry[2])
+            value = next(fields(values))[1]
+            if kind == 3 and isinstance(value, bytes):
+                value = varint(value, 0)[0]
+            row[entry[1].decode()] = value if kind == 3 else value.decode()
+        print(path, *(row[k] for k in ("label", "class", "filename", "image")), sep="\t")
+END
+
+try leat pack cells -o whole --no-shuffle
+python3 show.py whole-*.tfrecord
+try leat pack cells/ --output=mixed --shards 3 --seed 7 -j 1
+python3 show.py mixed-*.tfrecord
+leat pack cells -omixed-again --shards=3 -s7 --threads 4 >/dev/null
+for i in 0 1 2; do cmp mixed-0000$i-of-00003.tfrecord mixed-again-0000$i-of-00003.tfrecord; done
+leat pack cells -o other --shards 3 --seed 8 >/dev/null
+cat mixed-*-of-* | cmp -s - other-00000-of-00003.tfrecord || echo "another seed, another order"
+
+try leat pack cells -o whole
+try leat pack cells -o whole --overwrite --shards 2 --no-shuffle >/dev/null
+ls whole-*
+leat pack cells -o small --shard-size 20 | head -n 1
+
+printf '\357\273\277Label,id,Path\r\n"say ""hi"", you",1,cells/sick/1.PNG\r\n\r\na,2,"cells/healthy/2.jpg"\r\n' >names.csv
+try leat pack names.csv -o names --no-shuffle
+python3 show.py names-*.tfrecord
+printf 'cells/sick/1.PNG,12\ncells/healthy/2.jpg,0\n' >numbers.csv
+try leat pack numbers.csv -o numbers --no-shuffle
+python3 show.py numbers-*.tfrecord

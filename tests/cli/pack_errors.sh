@@ -1,0 +1,36 @@
+# Every mistake names the file, or the row, and leaves no files behind.
+mkdir -p cells/a cells/b empty flat
+printf 'x' >cells/a/1.jpg
+printf 'y' >cells/b/2.jpg
+printf 'z' >flat/3.jpg
+try leat pack
+try leat pack cells
+try leat pack cells -o
+try leat pack cells flat -o out
+try leat pack cells -o out --shards many
+try leat pack cells -o out --shards 1000000
+try leat pack cells -o out --shards 3
+try leat pack cells -o out --shard-size 1kb
+try leat pack cells -o out --shard 3
+try leat pack missing -o out
+try leat pack empty -o out
+try leat pack flat -o out
+try leat pack cells -o missing/out
+mkdir cells/c
+try leat pack cells -o out
+: >cells/c/empty.png
+try leat pack cells -o out --shards 3
+rm -r cells/c
+ln -s nowhere cells/b/link.jpg
+try leat pack cells -o out
+printf 'cells/a/1.jpg,1\ncells/b/2.jpg\n' >short.csv
+try leat pack short.csv -o out
+printf 'cells/a/1.jpg,1\n\n"cells/b/\n2.jpg",2\n' >gone.csv
+try leat pack gone.csv -o out
+printf 'cells/a/1.jpg,\n' >label.csv
+try leat pack label.csv -o out
+printf 'path,label\n"cells/a/1.jpg,1\n' >quote.csv
+try leat pack quote.csv -o out
+printf 'path,label\n' >none.csv
+try leat pack none.csv -o out
+ls -A | grep out
