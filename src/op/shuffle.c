@@ -41,12 +41,12 @@ struct state {
 
 	/* window */
 	uint64_t slots; /* N, at most the size of the input */
-	uint64_t *
-		held; /* input that each slot holds after `outputs` outputs of pass `pass`; NULL: no slot is refilled */
-	uint64_t seed, pass; /* that `held` belongs to, */
-	uint64_t outputs;
-	uint64_t last_seed, last_pass, last; /* where the last call was */
-	unsigned steps;                      /* how often in a row it was a short way forward */
+	uint64_t *held; /* by slot: the input it holds after the first `outputs` of a pass; NULL: never refilled */
+	uint64_t seed, pass, outputs;        /* that `held` belongs to */
+	uint64_t last_seed, last_pass, last; /* where the last call was, */
+	unsigned steps;                      /* how often in a row it was a short way forward, */
+	uint64_t answer;                     /* and what it gave, */
+	bool answered;                       /* if there was one */
 
 	/* block */
 	uint64_t block, blocks, group; /* samples of a block, number of blocks, blocks of a group */
@@ -135,26 +135,27 @@ table_reach(struct state *s, const struct leat_plan_in *in, uint64_t pass, uint6
 	return true;
 }
 
-/* Remembers where the calls go. */
-static void
-note_step(struct state *s, uint64_t seed, const struct leat_at *at)
+/* Notes where the calls go. Says whether it is the same place again. */
+static bool
+note_call(struct state *s, uint64_t seed, const struct leat_at *at)
 {
-	bool near =
-		s->last_seed == seed && s->last_pass == at->pass && at->pos > s->last && at->pos - s->last <= s->slots;
+	bool same_pass = s->answered && s->last_seed == seed && s->last_pass == at->pass;
 
-	s->steps = near ? s->steps + 1 : 0;
+	if (same_pass && at->pos == s->last)
+		return true;
+	s->steps = same_pass && at->pos > s->last && at->pos - s->last <= s->slots ? s->steps + 1 : 0;
 	s->last_seed = seed;
 	s->last_pass = at->pass;
 	s->last = at->pos;
+	return false;
 }
 
-static void
-map_window(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
+static uint64_t
+window_at(const struct leat_plan_in *in, struct state *s, const struct leat_at *at)
 {
 	uint64_t drawn = in->size - s->slots; /* outputs that another input follows */
-	uint64_t p = at->pos, outputs = p, slot;
+	uint64_t p = at->pos, outputs = p, slot, sample;
 
-	note_step(s, in->seed, at);
 	if (p < drawn) {
 		slot = draw(in, s->slots, at->pass, p);
 	} else {
@@ -162,17 +163,26 @@ map_window(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
 		slot = leat_perm_at(&s->perm.perm, p - drawn);
 		outputs = drawn;
 	}
-	if (outputs == 0) {
-		at->pos = slot;
-	} else if (!table_reach(s, in, at->pass, outputs)) {
-		at->pos = held_by(in, s->slots, at->pass, outputs, slot);
-	} else {
-		at->pos = s->held[slot];
-		if (p < drawn) {
-			s->held[slot] = s->slots + p;
-			s->outputs = p + 1;
-		}
+	if (outputs == 0)
+		return slot;
+	if (!table_reach(s, in, at->pass, outputs))
+		return held_by(in, s->slots, at->pass, outputs, slot);
+	sample = s->held[slot];
+	if (p < drawn) {
+		s->held[slot] = s->slots + p;
+		s->outputs = p + 1;
 	}
+	return sample;
+}
+
+static void
+map_window(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
+{
+	if (!note_call(s, in->seed, at)) {
+		s->answer = window_at(in, s, at);
+		s->answered = true;
+	}
+	at->pos = s->answer;
 }
 
 static enum leat_status

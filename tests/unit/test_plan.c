@@ -299,6 +299,10 @@ a_window_gives_the_same_however_it_is_asked(void **state)
 	for (uint64_t p = 0; p < 20; p++)
 		assert_int_equal(leat_plan_at(plan, 1, p), order[1][p]);
 
+	/* the same again and again */
+	for (uint64_t p = 500; p < 2000; p++)
+		assert_int_equal(leat_plan_at(plan, 0, p - p % 3), order[0][p - p % 3]);
+
 	/* strides of ranks, and random places of two epochs in turns */
 	for (uint64_t p = 17; p < LONG; p += 7)
 		assert_int_equal(leat_plan_at(plan, 0, p), order[0][p]);
