@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "../tools/plan_bench.h"
@@ -315,6 +316,37 @@ a_window_gives_the_same_however_it_is_asked(void **state)
 	close_plan();
 }
 
+/* Seconds that this thread has worked. */
+static double
+cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Were any of these ways to ask taken for jumps, they would cost 10^9 draws and more. */
+static void
+after_one_jump_a_window_goes_on_without_jumps(void **state)
+{
+	static const uint64_t strides[] = {1, 4};
+	struct leat_plan *plan = open_plan(10000000, "shuffle(200000)", 1);
+	double begin = cpu_time();
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (uint64_t p = 5000000; p < 5000000 + 20000 * strides[i]; p += strides[i])
+			assert_int_equal(leat_plan_at(plan, i, p), leat_plan_at(plan, i, p));
+	}
+	for (uint64_t p = plan->size - 20000; p < plan->size; p++) /* while the slots are emptied */
+		leat_plan_at(plan, 0, p);
+	for (uint64_t p = 0; p < 20000; p++) /* the next epoch */
+		leat_plan_at(plan, 1, p);
+	assert_true(cpu_time() - begin < 5);
+	close_plan();
+}
+
 static void
 a_window_of_one_keeps_the_order_and_a_large_one_mixes_all(void **state)
 {
@@ -446,6 +478,7 @@ main(void)
 		cmocka_unit_test(block_shuffle_reads_whole_blocks_together),
 		cmocka_unit_test(sizes_that_meet_the_limit_are_permuted),
 		cmocka_unit_test(a_window_gives_the_same_however_it_is_asked),
+		cmocka_unit_test(after_one_jump_a_window_goes_on_without_jumps),
 		cmocka_unit_test(a_window_of_one_keeps_the_order_and_a_large_one_mixes_all),
 		cmocka_unit_test(after_reseed_a_plan_is_as_if_opened_with_that_seed),
 		cmocka_unit_test(each_shuffle_of_a_spec_draws_its_own_numbers),
