@@ -114,7 +114,7 @@ save(struct session *s, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = leat_newfile_write(&file, "\n", 1, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_commit(&file, err);
+		status = leat_newfile_commit(&file, true, err);
 	leat_newfile_abort(&file);
 	free(json);
 	return status;

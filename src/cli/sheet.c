@@ -138,7 +138,7 @@ leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_e
 	if (status == LEAT_OK)
 		status = leat_newfile_write(&file, png, size, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_commit(&file, err);
+		status = leat_newfile_commit(&file, false, err);
 	leat_newfile_abort(&file);
 	free(png);
 	return status;
