@@ -78,7 +78,7 @@ run_index(const struct leat_run *run, struct leat_err *err)
 	const struct index *index = run->params;
 	unsigned threads = index->threads ? (unsigned)index->threads : leat_cpus("");
 	struct listing l = {.quiet = index->quiet};
-	enum leat_status status, printed;
+	enum leat_status status;
 	char size[32];
 
 	leat_table_init(&l.table, run->mem, 4);
@@ -88,11 +88,13 @@ run_index(const struct leat_run *run, struct leat_err *err)
 			leat_str_add(leat_table_cell(&l.table),
 				     (const char *[]){"samples", "size", "index", "file"}[i]);
 	status = leat_tfrecord_index(run->operand, run->operands, threads, run->mem, NULL, tell, &l, err);
+	if (status != LEAT_OK) {
+		leat_table_free(&l.table);
+		return status;
+	}
+	status = leat_table_print(&l.table, stdout, err);
 	if (status != LEAT_OK)
-		l.table.cells = 0;
-	printed = leat_table_print(&l.table, stdout, status == LEAT_OK ? err : NULL);
-	if (status != LEAT_OK || printed != LEAT_OK)
-		return status != LEAT_OK ? status : printed;
+		return status;
 	printf("%llu samples in %llu file%s, %s; %llu index%s made\n", (unsigned long long)l.samples,
 	       (unsigned long long)l.files, l.files == 1 ? "" : "s", leat_format_size(size, sizeof(size), l.bytes),
 	       (unsigned long long)l.built, l.built == 1 ? "" : "es");

@@ -80,6 +80,16 @@ leat_table_cell(struct leat_table *table)
 	return cell;
 }
 
+void
+leat_table_free(struct leat_table *table)
+{
+	for (size_t i = 0; i < table->cells; i++)
+		leat_str_free(&table->cell[i]);
+	leat_free(table->mem, table->cell);
+	table->cell = NULL;
+	table->cells = 0;
+}
+
 /* Characters, each of them one column wide. */
 static size_t
 width_of(const char *text)
@@ -151,10 +161,8 @@ leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
 	}
 	for (size_t i = 0; !failed && i + table->columns <= table->cells; i += table->columns)
 		print_row(table, &table->cell[i], width, out);
-	for (size_t i = 0; i < table->cells; i++)
-		leat_str_free(&table->cell[i]);
-	leat_free(table->mem, table->cell);
-	return failed ? leat_fail_mem(err, table->mem, table->cells * sizeof(*table->cell), "a table") : LEAT_OK;
+	leat_table_free(table);
+	return failed ? leat_fail_mem(err, table->mem, table->cap * sizeof(*table->cell), "a table") : LEAT_OK;
 }
 
 /* ---- progress ---- */

@@ -30,6 +30,7 @@ void leat_table_init(struct leat_table *table, struct leat_mem *mem, size_t colu
 struct leat_str *leat_table_cell(struct leat_table *table);
 /* Writes all rows, indented by two, and frees the table. */
 enum leat_status leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err);
+void leat_table_free(struct leat_table *table); /* instead of printing it */
 
 /* A counter that rewrites its line on a terminal, a few times a second; silent elsewhere. */
 struct leat_progress {
