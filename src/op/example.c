@@ -376,17 +376,29 @@ fail_missing(const struct leat_datum *record, const char *key, struct leat_err *
 	return leat_fail(err, LEAT_DATA, "the record has no feature '%s', and no default is given; it has %s", key, text);
 }
 
+/* "4 float values", "any number of int64 values", "1 byte string" */
+static void
+format_values(char *buf, size_t cap, enum leat_feature_kind kind, int64_t count)
+{
+	char number[24] = "any number of";
+
+	if (count >= 0)
+		snprintf(number, sizeof(number), "%lld", (long long)count);
+	if (kind == LEAT_FEATURE_BYTES)
+		snprintf(buf, cap, "%s byte string%s", number, count == 1 ? "" : "s");
+	else
+		snprintf(buf, cap, "%s %s value%s", number, leat_feature_kind_name(kind), count == 1 ? "" : "s");
+}
+
 static enum leat_status
-fail_values(const struct wanted *wanted, const char *key, const struct leat_feature *feature, size_t count,
+fail_values(const struct wanted *wanted, const char *key, enum leat_feature_kind kind, size_t count,
             struct leat_err *err)
 {
-	char want[64] = "one";
+	char has[64], expected[64];
 
-	if (wanted->values != 1)
-		snprintf(want, sizeof(want), "%lld", (long long)wanted->values);
-	return leat_fail(err, LEAT_DATA, "feature '%s' has %zu %s value%s, expected %s of %s", key, count,
-	                 leat_feature_kind_name(feature->kind), count == 1 ? "" : "s",
-	                 wanted->values < 0 ? "any number" : want, leat_feature_kind_name(wanted->kind));
+	format_values(has, sizeof(has), kind, (int64_t)count);
+	format_values(expected, sizeof(expected), wanted->kind, wanted->values);
+	return leat_fail(err, LEAT_DATA, "feature '%s' has %s, expected %s", key, has, expected);
 }
 
 /* Numbers are always written anew, because later ops may change them in place. */
@@ -464,7 +476,7 @@ put_feature(const struct example *example, size_t i, const struct leat_feature *
 	status = leat_feature_count(feature, &count, err);
 	if (status == LEAT_OK &&
 	    (feature->kind != wanted->kind || (wanted->values >= 0 && count != (size_t)wanted->values)))
-		return fail_values(wanted, key, feature, count, err);
+		return fail_values(wanted, key, feature->kind, count, err);
 	if (status == LEAT_OK && wanted->kind == LEAT_FEATURE_BYTES)
 		return put_bytes(wanted, key, feature, &work->sample->field[field], err);
 	if (status == LEAT_OK)
