@@ -345,8 +345,8 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
 	    (double)st->bytes / 1e6 / r->seconds);
 	row(&table, "waited", "%.1f %% of the time; the limit is %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
-	row(&table, "memory", "%.1f MiB of the feed, %.1f MB resident at most", (double)st->memory_peak / 1048576,
-	    r->peak_rss_mb);
+	row(&table, "memory", "%.1f MiB resident at most; the feed has set %.1f MiB aside", r->peak_rss_mb,
+	    (double)st->memory_peak / 1048576);
 	row(&table, "threads", "%u", st->threads);
 	if (st->bad > 0)
 		row(&table, "bad", "%" PRIu64 " samples", st->bad);

@@ -128,8 +128,14 @@ find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
 	for (int f = 0; f < leat_field_count(feed); f++) {
 		const struct leat_field *field = leat_field_at(feed, f);
 
-		if (*name ? strcmp(field->name, name) == 0 : leat_sheet_fits(field))
+		if (*name && strcmp(field->name, name) != 0)
+			continue;
+		if (leat_sheet_fits(field))
 			return field;
+		if (*name) {
+			leat_fail(err, LEAT_INVALID, "field '%s' is no image of 1 or 3 channels that could be drawn", name);
+			return NULL;
+		}
 	}
 	if (*name)
 		leat_fail(err, LEAT_INVALID, "the samples have no field '%s'", name);

@@ -78,7 +78,8 @@ find_range(const float *data, size_t count)
 		low = data[i] < low ? data[i] : low;
 		high = data[i] > high ? data[i] : high;
 	}
-	if (low >= 0 && high <= 1)
+	/* Brightness and contrast push a little beyond. */
+	if (low >= -0.5f && high <= 1.5f)
 		return (struct range){0, 255};
 	if (low >= 0 && high <= 255)
 		return (struct range){0, 1};

@@ -19,8 +19,8 @@ enum leat_status leat_sheet_open(struct leat_sheet *sheet, int64_t count, int64_
                                  struct leat_mem *mem, struct leat_err *err);
 void leat_sheet_free(struct leat_sheet *sheet);
 
-/* Draws one image at place `at`. Floats are taken as [0, 1] when they lie in it, else stretched from
- * smallest to largest. What is larger than the cell is cut off. */
+/* Draws one image at place `at`. Floats are taken as [0, 1] when they lie about there, as [0, 255] when they
+ * lie there, else stretched from smallest to largest. What is larger than the cell is cut off. */
 void leat_sheet_draw(struct leat_sheet *sheet, int64_t at, const void *data, enum leat_dtype dtype,
                      const int64_t shape[3]);
 

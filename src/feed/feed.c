@@ -243,8 +243,8 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 	feed->bad_of_epoch += bad;
 	leat_count(&feed->bad_count, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
-		return leat_fail(err, LEAT_LIMIT, "%llu bad samples in epoch %llu are more than max_bad=%llu allows; the last: %s",
-		                 (unsigned long long)feed->bad_of_epoch, (unsigned long long)batch->epoch,
+		return leat_fail(err, LEAT_LIMIT, "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
+		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
 		                 (unsigned long long)feed->options.max_bad,
 		                 feed->bad_kept ? feed->bad[feed->bad_kept - 1].reason : "not listed");
 	return LEAT_OK;

@@ -1,0 +1,60 @@
+# leat feed: same bytes for any threads, memory and ranks; resumed anywhere; errors that can be acted on
+mkdir -p cells/healthy cells/sick
+for i in 1 2 3 4 5 6 7 8 9 10 11; do
+	printf 'healthy %d' $i >cells/healthy/$i.jpg
+	printf 'sick %d %d' $i $i >cells/sick/$i.jpg
+done
+leat pack cells -o cells --shards 3 >/dev/null
+spec="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | shuffle | batch(6)"
+
+echo "# the checksum is that of the data, however it is delivered"
+checksum() { leat feed "$@" --checksum | sed -n 's/^checksum //p'; }
+whole=$(checksum "$spec" --epochs 2)
+for options in "-j 1" "-j 7" "--memory 1MiB" "-j 2 --memory 4MiB"; do
+	[ "$(checksum "$spec" --epochs 2 $options)" = "$whole" ] && echo "same with $options"
+done
+rm -f .*.leatidx
+[ "$(checksum "$spec" --epochs 2)" = "$whole" ] && echo "same with a cold index"
+[ "$(checksum "$spec" --epochs 2 --seed 1)" != "$whole" ] && echo "another with another seed"
+
+echo "# the samples of three ranks are those of one"
+leat feed "$spec" --epochs 2 --list all.txt >/dev/null
+for rank in 0 1 2; do leat feed "$spec" --epochs 2 --rank $rank --world 3 --list rank$rank.txt >/dev/null; done
+sort -n -k1,1 -k2,2 rank?.txt | cmp - all.txt && wc -l <all.txt
+
+echo "# stopped after three batches, resumed by two ranks"
+leat feed "$spec" --epochs 2 --batches 3 --save place.json --list begin.txt >/dev/null
+for rank in 0 1; do leat feed "$spec" --epochs 2 --resume place.json --rank $rank --world 2 --list rest$rank.txt >/dev/null; done
+sort -n -k1,1 -k2,2 begin.txt rest?.txt | cmp - all.txt && echo "nothing lost, nothing twice"
+
+echo "# a checkpoint of something else"
+try leat feed "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | shuffle(5) | batch(6)" --resume place.json
+try leat feed "tfrecord('cells-00000*') | example(image=bytes, label=int64) | shuffle | batch(6)" --resume place.json
+echo '{"leat_checkpoint": 1' >torn.json
+try leat feed "$spec" --resume torn.json
+
+echo "# as data"
+leat feed "$spec" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(sorted(d)); print(d["samples"], d["batches"], d["bad"])'
+
+echo "# what is wrong"
+try leat feed "tfrecord('nothing-*') | batch(2)"
+try leat feed "tfrecord('cells-*.tfrecord') | shufle | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | batch(6) | shuffle"
+try leat feed "decode | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | resize(10, 10) | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | example(image=bytes) | decode | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | example(picture=bytes) | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | batch(10)" --world 4 --rank 0
+try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" --world 2 --rank 2
+try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" -j 1 --memory 10KiB
+try leat feed "tfrecord('cells-*.tfrecord') | batch(60, tail=drop)"
+try leat feed
+
+echo "# bad samples"
+cp cells-00001-of-00003.tfrecord good
+printf X | dd of=cells-00001-of-00003.tfrecord bs=1 seek=40 conv=notrunc 2>/dev/null
+order="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | batch(6)"
+try leat feed "$order"
+leat feed "$order" --on-error skip --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
+leat feed "$order" --on-error replace --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
+try leat feed "$order" --on-error skip --max-bad 0

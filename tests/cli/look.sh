@@ -1,0 +1,12 @@
+# leat look: fields, shapes and values, or a contact sheet
+make_cells=$(dirname "$(command -v leat)")/examples/make_cells
+"$make_cells" drawn --count 6 --seed 1 >/dev/null
+leat pack drawn -o cells >/dev/null
+spec="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64, name=bytes(key='filename')) | decode | resize(8, 8)"
+try leat look "$spec | cast(uint8)" -n 2
+try leat look "$spec | scale(1/255)" -o sheet.png
+head -c 8 sheet.png | od -c | head -n 1
+try leat look "$spec | scale(1/255) | layout(chw)" -n 4 -o sheet.png
+try leat look "tfrecord('cells-*.tfrecord')" -o sheet.png
+try leat look "$spec" --field label -o sheet.png
+try leat look "$spec" --field imag -o sheet.png
