@@ -1,0 +1,227 @@
+/* specs.c - see specs.h */
+#include "specs.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "feed/pipeline.h"
+
+void
+specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size)
+{
+	memset(specs, 0, sizeof *specs);
+	leat_rng_init(&specs->rng, seed, 0, 0, leat_stream("specs", 0));
+	specs->source = source;
+	specs->max_size = max_size;
+}
+
+unsigned
+specs_below(struct specs *specs, unsigned n)
+{
+	return (unsigned)leat_rng_below(&specs->rng, n);
+}
+
+/* ---- options ---- */
+
+static double
+number(struct specs *specs, const struct leat_opt *opt, double low, double high)
+{
+	low = fmax(low, opt->min);
+	high = fmin(high, opt->max);
+	return low + (high - low) * (double)leat_rng_uniform(&specs->rng, 0, 1);
+}
+
+/* One option as text; false: nothing sensible can be drawn. */
+static bool
+print_value(struct specs *specs, const struct leat_opt *opt, char *out, size_t cap)
+{
+	const char *choice;
+	size_t len;
+	int choices = 0;
+
+	switch (opt->type) {
+	case LEAT_OPT_INT:
+	case LEAT_OPT_SIZE:
+		snprintf(out, cap, "%.0f", floor(number(specs, opt, opt->min, opt->min + 1 + specs_below(specs, 60))));
+		return true;
+	case LEAT_OPT_FLOAT:
+		snprintf(out, cap, "%.9g", (double)(float)number(specs, opt, -2, 2));
+		return true;
+	case LEAT_OPT_ANGLE:
+		snprintf(out, cap, "%.9grad", (double)(float)number(specs, opt, -4, 4));
+		return true;
+	case LEAT_OPT_FLOATS:
+		snprintf(out, cap, "[%.9g]", (double)(float)number(specs, opt, -2, 2));
+		if (specs_below(specs, 2))
+			snprintf(out, cap, "[%.9g, %.9g, %.9g]", (double)(float)number(specs, opt, -2, 2),
+			         (double)(float)number(specs, opt, -2, 2), (double)(float)number(specs, opt, -2, 2));
+		return true;
+	case LEAT_OPT_BOOL:
+		snprintf(out, cap, "%s", specs_below(specs, 2) ? "true" : "false");
+		return true;
+	case LEAT_OPT_ENUM:
+		while (leat_opt_choice(opt->choices, choices, &len))
+			choices++;
+		choice = leat_opt_choice(opt->choices, (int)specs_below(specs, (unsigned)choices), &len);
+		snprintf(out, cap, "%.*s", (int)len, choice);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool
+print_options(struct specs *specs, const struct leat_opt *opts, char *out, size_t cap)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (; opts && opts->type != LEAT_OPT_NONE; opts++) {
+		char value[128];
+
+		if (opts->def && specs_below(specs, 2))
+			continue;
+		if (!print_value(specs, opts, value, sizeof value)) {
+			if (!opts->def)
+				return false;
+			continue;
+		}
+		len += (size_t)snprintf(out + len, cap - len, "%s%s=%s", len ? ", " : "", opts->name, value);
+	}
+	return true;
+}
+
+/* Names one or two of the fields that fit; without a name where there is no doubt, mostly. */
+static bool
+print_field(struct specs *specs, const struct leat_op *op, const struct leat_schema *schema, char *out, size_t cap)
+{
+	const char *fit[LEAT_MAX_FIELDS];
+	unsigned n = 0, k;
+
+	out[0] = '\0';
+	if (op->kind == LEAT_OP_DECODE) { /* bytes are bytes to an op, but only these are a file */
+		int image = leat_schema_find(schema, "image");
+
+		return image >= 0 && op->accepts(&schema->field[image], schema->layout[image]);
+	}
+	for (int i = 0; i < schema->count; i++)
+		if (op->accepts(&schema->field[i], schema->layout[i]))
+			fit[n++] = schema->field[i].name;
+	if (n == 0)
+		return false;
+	if (n == 1 && specs_below(specs, 3))
+		return true;
+	k = specs_below(specs, n);
+	if (n > 1 && specs_below(specs, 3) == 0)
+		snprintf(out, cap, "field=[%s, %s]", fit[k], fit[(k + 1) % n]);
+	else
+		snprintf(out, cap, "field=%s", fit[k]);
+	return true;
+}
+
+/* ---- ops ---- */
+
+static bool
+print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema *schema, char *out, size_t cap)
+{
+	char options[1024], field[256] = "";
+
+	if (op->kind == LEAT_OP_BATCH || op->kind == LEAT_OP_HINT)
+		return false;
+	if (op->parse) { /* what no table describes is described by its example, which the data fits */
+		snprintf(out, cap, "%s", op->example);
+		return true;
+	}
+	if (!print_options(specs, op->opts, options, sizeof options))
+		return false;
+	if (op->accepts && !print_field(specs, op, schema, field, sizeof field))
+		return false;
+	snprintf(out, cap, "%s(%s%s%s)", op->name, options, options[0] && field[0] ? ", " : "", field);
+	return true;
+}
+
+/* What the spec so far gives; false: it is not valid. */
+static bool
+look_at(const char *text, struct leat_schema *schema, uint64_t *size)
+{
+	struct leat_pipeline *p = calloc(1, sizeof *p);
+	struct leat_mem mem;
+	struct leat_err err;
+	enum leat_status status;
+
+	assert_non_null(p);
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	status = leat_pipeline_open(p, text, 1, 1, &mem, NULL, &err);
+	if (status == LEAT_OK) {
+		*schema = p->schema;
+		*size = p->plan.size;
+	} else if (status != LEAT_SPEC) {
+		fail_msg("%s\n%s", text, err.text);
+	}
+	leat_pipeline_close(p);
+	free(p);
+	assert_int_equal(mem.used, 0);
+	return status == LEAT_OK;
+}
+
+static bool
+append_op(struct specs *specs, size_t place, struct leat_schema *schema)
+{
+	size_t len = strlen(specs->text);
+	struct leat_schema next;
+	uint64_t size;
+	char op[1500];
+
+	if (!print_op(specs, leat_ops[place], schema, op, sizeof op) || len + strlen(op) + 64 > sizeof specs->text)
+		return false;
+	snprintf(specs->text + len, sizeof specs->text - len, " | %s", op);
+	if (!look_at(specs->text, &next, &size) || size > specs->max_size) {
+		specs->text[len] = '\0';
+		return false;
+	}
+	*schema = next;
+	specs->size = size;
+	specs->used[place]++;
+	return true;
+}
+
+static size_t
+place_of(const char *name)
+{
+	size_t i = 0;
+
+	while (leat_ops[i] && strcmp(leat_ops[i]->name, name) != 0)
+		i++;
+	assert_non_null(leat_ops[i]);
+	return i;
+}
+
+void
+specs_draw(struct specs *specs)
+{
+	unsigned wanted = specs_below(specs, 8), tries = 0, ops = 0;
+	struct leat_schema schema;
+
+	while (leat_ops[ops])
+		ops++;
+	assert_true(ops < SPECS_MAX_OPS);
+	snprintf(specs->text, sizeof specs->text, "%s", specs->source);
+	assert_true(look_at(specs->text, &schema, &specs->size));
+	if (specs_below(specs, 4) == 0) /* some plan ops work directly on a source only */
+		append_op(specs, specs_below(specs, ops), &schema);
+	/* Most specs are about images. */
+	if (specs_below(specs, 8))
+		append_op(specs, place_of("example"), &schema);
+	if (specs_below(specs, 8) && leat_schema_find(&schema, "image") >= 0)
+		append_op(specs, place_of("decode"), &schema);
+	for (unsigned added = 0; added < wanted && tries < 60; tries++)
+		added += append_op(specs, specs_below(specs, ops), &schema);
+}

@@ -1,0 +1,29 @@
+/* specs.h - pipelines drawn at random from the op tables
+ *
+ * Ops are taken from leat_ops[] and their options from their own tables, so that a new op
+ * is drawn without a change here. One thread. */
+#ifndef TEST_SPECS_H
+#define TEST_SPECS_H
+
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "op/op.h"
+
+enum { SPECS_MAX_OPS = 256 };
+
+struct specs {
+	struct leat_rng rng;
+	const char *source;            /* the beginning of every spec; not freed */
+	uint64_t max_size;             /* of an epoch */
+	unsigned used[SPECS_MAX_OPS];  /* by place in leat_ops: in how many specs */
+	uint64_t size;                 /* of the last spec's epoch */
+	char text[4096];               /* the last spec, without batch and prefetch */
+};
+
+void specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size);
+/* Draws a pipeline into specs->text. */
+void specs_draw(struct specs *specs);
+unsigned specs_below(struct specs *specs, unsigned n);
+
+#endif
