@@ -109,6 +109,15 @@ add_signature(const struct leat_item *item, struct leat_str *out)
 
 /* ---- the list ---- */
 
+/* The first sentence of a doc: one line of the list. */
+static int
+first_sentence(const char *doc)
+{
+	const char *end = strstr(doc, ". ");
+
+	return (int)(end ? end + 1 - doc : (ptrdiff_t)strlen(doc));
+}
+
 static enum leat_status
 list(const struct leat_run *run, struct leat_err *err)
 {
@@ -123,7 +132,7 @@ list(const struct leat_run *run, struct leat_err *err)
 			if (strcmp(item.kind, groups[g].kind) != 0)
 				continue;
 			leat_str_add(leat_table_cell(&table), item.name);
-			leat_str_add(leat_table_cell(&table), item.doc);
+			leat_str_addf(leat_table_cell(&table), "%.*s", first_sentence(item.doc), item.doc);
 		}
 		if (table.cells)
 			printf("%s%s%s%s\n", g ? "\n" : "", leat_bold(stdout), groups[g].title, leat_plain(stdout));

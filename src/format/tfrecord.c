@@ -14,7 +14,8 @@ static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tfrecord_params, patterns, LEAT_REQUIRED,
 	             "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
 	             LEAT_OPT_LOCATION),
-	LEAT_BOOL(struct leat_tfrecord_params, crc, "true", "check each record's checksums as it is read"),
+	LEAT_OPT_(struct leat_tfrecord_params, crc, LEAT_OPT_BOOL, "true", 0, 1, NULL,
+	          "check each record's checksums as it is read", LEAT_OPT_NAMED), /* so that patterns take all positions */
 	LEAT_OPT_END,
 };
 
