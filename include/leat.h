@@ -211,7 +211,7 @@ struct leat_stats {
 	uint64_t read_ns, read_wait_ns, op_ns, idle_ns; /* workers: reading, waiting for a disk, ops, nothing to do */
 	size_t memory, memory_peak;       /* held now, and at most */
 	unsigned threads;
-	char limit[LEAT_MAX_NAME + 1];    /* what limits the rate: "step", "read", or the slowest op */
+	char limit[LEAT_MAX_NAME + 1];    /* what limits the rate: "step", "disk", "read", "prefetch" (none is made), or the slowest op */
 };
 LEAT_API void leat_stats(const struct leat_feed *feed, struct leat_stats *stats);
 

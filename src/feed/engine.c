@@ -147,6 +147,7 @@ leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 		feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	}
 	feed->filling = NULL;
+	feed->at_disk = 0;
 	feed->free_runs = feed->ready_runs = NULL;
 	feed->ready_tail = &feed->ready_runs;
 	for (int i = 0; i < feed->budget.runs; i++) {

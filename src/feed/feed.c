@@ -165,6 +165,18 @@ leat_release(struct leat_batch *batch)
 	leat_feed_unref(feed);
 }
 
+/* Under the lock. What everyone was waiting for when the wait began is what it is put down to. */
+static void
+wait_ready(struct leat_feed *feed)
+{
+	bool disk = feed->at_disk > 0 && feed->idle == feed->budget.threads;
+	uint64_t begin = leat_now();
+
+	pthread_cond_wait(&feed->ready, &feed->lock);
+	if (disk)
+		leat_count(&feed->disk_ns, leat_now() - begin);
+}
+
 /* Waits for the batch whose turn it is. Under the lock. */
 static enum leat_status
 wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
@@ -183,7 +195,7 @@ wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err
 			                 "all %d batches that memory= has room for are held: release one before asking for the next",
 			                 feed->budget.buffers);
 		leat_feed_wake(feed);
-		pthread_cond_wait(&feed->ready, &feed->lock);
+		wait_ready(feed);
 	}
 	return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 }
@@ -425,14 +437,20 @@ void
 leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	struct leat_totals totals = {0};
+	struct leat_waits waits = {
+	        .wait_ns = atomic_load(&feed->wait_ns),
+	        .run_ns = atomic_load(&feed->run_ns),
+	        .disk_ns = atomic_load(&feed->disk_ns),
+	        .ahead = feed->budget.depth > 0,
+	};
 
 	*stats = (struct leat_stats){
 	        .samples = atomic_load(&feed->samples),
 	        .batches = atomic_load(&feed->batches),
 	        .bytes = atomic_load(&feed->bytes),
 	        .bad = atomic_load(&feed->bad_count),
-	        .wait_ns = atomic_load(&feed->wait_ns),
-	        .run_ns = atomic_load(&feed->run_ns),
+	        .wait_ns = waits.wait_ns,
+	        .run_ns = waits.run_ns,
 	        .first_batch_ns = atomic_load(&feed->first_batch_ns),
 	        .memory = atomic_load(&feed->mem.used),
 	        .memory_peak = atomic_load(&feed->mem.peak),
@@ -446,8 +464,7 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 	stats->op_ns = totals.op_ns;
 	stats->idle_ns = totals.idle_ns;
 	stats->bytes_read = totals.bytes_read;
-	strcpy(stats->limit,
-	       limit_name(feed, leat_limit(&totals, feed->pipeline.stages, stats->wait_ns, stats->run_ns)));
+	strcpy(stats->limit, limit_name(feed, leat_limit(&totals, feed->pipeline.stages, &waits)));
 }
 
 uint64_t

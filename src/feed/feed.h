@@ -87,6 +87,7 @@ struct leat_feed {
 	bool running, cancelled, closed, io_started;
 	bool wanted;             /* the consumer waits inside leat_next */
 	unsigned idle;           /* workers waiting for `work` */
+	int at_disk;             /* runs that the I/O threads have */
 	uint64_t seed;
 	uint64_t plan_epoch, plan_position; /* where the next batch begins */
 	struct leat_batch *filling;         /* planned, but not to its end */
@@ -106,7 +107,7 @@ struct leat_feed {
 	uint64_t bad_of_epoch;
 
 	/* Written by the consumer, read by leat_stats from anywhere: */
-	_Atomic uint64_t samples, batches, bytes, bad_count, wait_ns, run_ns, first_batch_ns;
+	_Atomic uint64_t samples, batches, bytes, bad_count, wait_ns, disk_ns, run_ns, first_batch_ns;
 
 	struct leat_worker *worker;
 	struct leat_counters io_counters; /* of all I/O threads */

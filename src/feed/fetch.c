@@ -107,6 +107,7 @@ io_body(void *arg, unsigned i)
 		/* Several I/O threads count here, so this one is a real atomic addition. */
 		atomic_fetch_add_explicit(&feed->io_counters.read_wait_ns, leat_now() - begin, memory_order_relaxed);
 		pthread_mutex_lock(&feed->lock);
+		feed->at_disk--;
 		*feed->ready_tail = run;
 		feed->ready_tail = &run->next;
 		leat_feed_wake(feed);

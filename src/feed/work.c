@@ -459,6 +459,8 @@ leat_worker_body(void *arg, unsigned i)
 		pthread_mutex_lock(&feed->lock);
 		if (done)
 			finish_run(feed, run);
+		else
+			feed->at_disk++; /* may come after its return: then it was -1 for a moment */
 	}
 	pthread_mutex_unlock(&feed->lock);
 }

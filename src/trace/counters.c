@@ -31,16 +31,15 @@ slowest_stage(const struct leat_totals *totals, int stages)
 }
 
 int
-leat_limit(const struct leat_totals *totals, int stages, uint64_t wait_ns, uint64_t run_ns)
+leat_limit(const struct leat_totals *totals, int stages, const struct leat_waits *waits)
 {
-	uint64_t busy = totals->read_ns + totals->op_ns;
-
 	/* The consumer is served nearly always at once: it sets the pace. */
-	if (wait_ns < (wait_ns + run_ns) / 20)
+	if (waits->wait_ns <= (waits->wait_ns + waits->run_ns) / 20)
 		return LEAT_LIMIT_STEP;
-	/* Workers that idle while the consumer waits lack bytes, or room to work ahead. */
-	if (totals->idle_ns > busy)
-		return totals->read_wait_ns > totals->idle_ns / 4 ? LEAT_LIMIT_DISK : LEAT_LIMIT_PREFETCH;
+	if (!waits->ahead)
+		return LEAT_LIMIT_PREFETCH;
+	if (waits->disk_ns > waits->wait_ns / 2)
+		return LEAT_LIMIT_DISK;
 	if (stages == 0 || totals->read_ns > totals->op_ns)
 		return LEAT_LIMIT_READ;
 	return slowest_stage(totals, stages);

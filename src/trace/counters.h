@@ -6,7 +6,7 @@
 #define LEAT_TRACE_COUNTERS_H
 
 #include <stdatomic.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { LEAT_TRACE_STAGES = 64 };
@@ -36,11 +36,17 @@ struct leat_totals {
 
 void leat_totals_add(struct leat_totals *totals, const struct leat_counters *counters);
 
-/* What limits: LEAT_LIMIT_STEP the consumer, _DISK a device, _READ reading and checking, _PREFETCH too few
- * batches in flight, 0 and up the stage with that number. */
+/* The consumer's time: inside `next` and between two calls of it. */
+struct leat_waits {
+	uint64_t wait_ns, run_ns;
+	uint64_t disk_ns;  /* of wait_ns: all workers were waiting for a device */
+	bool ahead;        /* batches are made before they are asked for */
+};
+
+/* What limits: LEAT_LIMIT_STEP the consumer, _DISK a device, _READ reading and checking, _PREFETCH that
+ * nothing is made ahead, 0 and up the stage with that number. */
 enum { LEAT_LIMIT_STEP = -1, LEAT_LIMIT_DISK = -2, LEAT_LIMIT_READ = -3, LEAT_LIMIT_PREFETCH = -4 };
 
-/* wait_ns and run_ns are the consumer's: inside `next` and between two calls of it. */
-int leat_limit(const struct leat_totals *totals, int stages, uint64_t wait_ns, uint64_t run_ns);
+int leat_limit(const struct leat_totals *totals, int stages, const struct leat_waits *waits);
 
 #endif
