@@ -66,7 +66,7 @@ refuse(const struct setting *s, const struct leat_arg *value, const char *fmt, .
 	if (!s->whose)
 		return leat_fail_at(s->err, s->text, value->at, value->len, "option '%s' %s", s->opt->name, rest);
 	return leat_fail_at(s->err, s->text, value->at, value->len, "option '%s' of '%s' %s", s->opt->name, s->whose,
-			    rest);
+	                    rest);
 }
 
 /* "must be WHAT, not VALUE" with the value as it was written. */
@@ -76,6 +76,16 @@ refuse_value(const struct setting *s, const struct leat_arg *value, const char *
 	int len = value->len > 40 ? 40 : (int)value->len;
 
 	return refuse(s, value, "must be %s, not %.*s%s", what, len, s->text + value->at, value->len > 40 ? "..." : "");
+}
+
+/* Adds a word to "a, b or c". */
+static void
+add_word(char *list, size_t cap, const char *word, bool last)
+{
+	size_t used = strlen(list);
+	const char *between = !used ? "" : last ? " or " : ", ";
+
+	snprintf(list + used, cap - used, "%s%s", between, word);
 }
 
 /* ---- numbers ---- */
@@ -113,14 +123,14 @@ units_of(enum leat_opt_type type)
 static enum leat_status
 check_range(const struct setting *s, const struct leat_arg *value, double x)
 {
-	char range[100];
+	char range[100], bound[32];
 
 	if (x >= s->opt->min && x <= s->opt->max)
 		return LEAT_OK;
 	leat_opt_range(s->opt, range, sizeof(range));
 	if (!range[0])
-		snprintf(range, sizeof(range), x < s->opt->min ? "at least %g" : "at most %g",
-			 x < s->opt->min ? s->opt->min : s->opt->max);
+		snprintf(range, sizeof(range), "%s %s", x < s->opt->min ? "at least" : "at most",
+		         leat_format_number(bound, sizeof(bound), x < s->opt->min ? s->opt->min : s->opt->max));
 	return refuse_value(s, value, range);
 }
 
@@ -129,7 +139,6 @@ unit_factor(const struct setting *s, const struct leat_arg *value, double *facto
 {
 	const struct unit *units = units_of(s->opt->type);
 	char names[80] = "";
-	size_t n = 0;
 
 	*factor = 1;
 	if (!value->unit)
@@ -141,11 +150,7 @@ unit_factor(const struct setting *s, const struct leat_arg *value, double *facto
 			*factor = u->factor;
 			return LEAT_OK;
 		}
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
-				      u == units  ? ""
-				      : u[1].name ? ", "
-						  : " or ",
-				      u->name);
+		add_word(names, sizeof(names), u->name, !u[1].name);
 	}
 	return refuse(s, value, "knows no unit '%.20s'; write %s", value->unit, names);
 }
@@ -234,7 +239,7 @@ choice_of(const struct setting *s, const struct leat_arg *value, int *out)
 {
 	const char *word = text_of(value), *choice, *near, *names[32];
 	char all[512], listed[600] = "";
-	size_t len, n = 0, used = 0, at = 0;
+	size_t len, n = 0, at = 0;
 
 	for (int i = 0; (choice = leat_opt_choice(s->opt->choices, i, &len)); i++) {
 		if (word && strlen(word) == len && memcmp(word, choice, len) == 0) {
@@ -250,12 +255,8 @@ choice_of(const struct setting *s, const struct leat_arg *value, int *out)
 	near = word ? leat_nearest(word, names, n) : NULL;
 	if (near)
 		return refuse(s, value, "cannot be '%.40s', did you mean '%s'?", word, near);
-	for (size_t i = 0; i < n && used < sizeof(listed); i++)
-		used += (size_t)snprintf(listed + used, sizeof(listed) - used, "%s%s",
-					 i == 0      ? ""
-					 : i + 1 < n ? ", "
-						     : " or ",
-					 names[i]);
+	for (size_t i = 0; i < n; i++)
+		add_word(listed, sizeof(listed), names[i], i + 1 == n);
 	return refuse_value(s, value, listed);
 }
 
@@ -272,7 +273,7 @@ string_of(const struct setting *s, const struct leat_arg *value, const char **ou
 
 static enum leat_status
 floats_of(const struct setting *s, const struct leat_arg *value, const struct leat_arg *items, size_t count,
-	  struct leat_floats *out)
+          struct leat_floats *out)
 {
 	enum leat_status status = LEAT_OK;
 
@@ -351,7 +352,7 @@ member(const struct leat_opt *opt, void *params)
 
 enum leat_status
 leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *value, const char *text,
-	     const char *whose, struct leat_mem *mem, struct leat_err *err)
+             const char *whose, struct leat_mem *mem, struct leat_err *err)
 {
 	const struct setting s = {opt, member(opt, params), text, whose, mem, err};
 
@@ -384,7 +385,7 @@ own_strings(struct leat_strings *list, struct leat_mem *mem, struct leat_err *er
 
 enum leat_status
 leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
-		     struct leat_err *err)
+                     struct leat_err *err)
 {
 	struct leat_arg value = {0};
 	struct leat_parse p;
@@ -438,7 +439,7 @@ leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem)
 
 static enum leat_status
 unknown_name(const struct leat_opt *opts, const struct leat_call *call, const struct leat_arg *arg, const char *text,
-	     struct leat_err *err)
+             struct leat_err *err)
 {
 	const char *near = leat_opt_nearest(opts, arg->name);
 	size_t len = strlen(arg->name);
@@ -449,16 +450,16 @@ unknown_name(const struct leat_opt *opts, const struct leat_call *call, const st
 		return leat_fail_at(err, text, arg->name_at, len, "'%s' takes no options", call->name);
 	if (near)
 		return leat_fail_at(err, text, arg->name_at, len, "'%s' has no option '%.40s', did you mean '%s'?",
-				    call->name, arg->name, near);
+		                    call->name, arg->name, near);
 	for (const struct leat_opt *o = opts; o->type != LEAT_OPT_NONE && used < sizeof(all); o++)
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", o == opts ? "" : ", ", o->name);
 	return leat_fail_at(err, text, arg->name_at, len, "'%s' has no option '%.40s'; it has %s", call->name,
-			    arg->name, all);
+	                    arg->name, all);
 }
 
 static enum leat_status
 too_many(const struct leat_opt *opts, const struct leat_call *call, const struct leat_arg *arg, const char *text,
-	 struct leat_err *err)
+         struct leat_err *err)
 {
 	size_t n = 0;
 
@@ -468,9 +469,9 @@ too_many(const struct leat_opt *opts, const struct leat_call *call, const struct
 		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes no options", call->name);
 	if (!n)
 		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes its options by name, like %s=...",
-				    call->name, opts->name);
+		                    call->name, opts->name);
 	return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes %zu argument%s without a name at most",
-			    call->name, n, n == 1 ? "" : "s");
+	                    call->name, n, n == 1 ? "" : "s");
 }
 
 static const struct leat_opt *
@@ -484,7 +485,7 @@ next_positional(const struct leat_opt *opt)
 /* Gives every argument to its option and marks in `given` which were set. */
 static enum leat_status
 put_all(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
-	uint64_t *given, struct leat_err *err)
+        uint64_t *given, struct leat_err *err)
 {
 	const struct leat_opt *positional = next_positional(opts);
 
@@ -501,7 +502,7 @@ put_all(const struct leat_opt *opts, void *params, const struct leat_call *call,
 		} else {
 			if (i > 0 && call->arg[i - 1].name)
 				return leat_fail_at(err, text, arg->at, arg->len,
-						    "an argument without a name cannot follow one with a name");
+				                    "an argument without a name cannot follow one with a name");
 			s.opt = positional;
 			if (!s.opt)
 				return too_many(opts, call, arg, text, err);
@@ -512,8 +513,8 @@ put_all(const struct leat_opt *opts, void *params, const struct leat_call *call,
 		}
 		if (*given & (UINT64_C(1) << (s.opt - opts)))
 			return leat_fail_at(err, text, arg->name ? arg->name_at : arg->at,
-					    arg->name ? strlen(arg->name) : arg->len,
-					    "option '%s' of '%s' is given twice", s.opt->name, call->name);
+			                    arg->name ? strlen(arg->name) : arg->len,
+			                    "option '%s' of '%s' is given twice", s.opt->name, call->name);
 		*given |= UINT64_C(1) << (s.opt - opts);
 		s.at = member(s.opt, params);
 		status = put(&s, arg, used);
@@ -525,7 +526,7 @@ put_all(const struct leat_opt *opts, void *params, const struct leat_call *call,
 
 enum leat_status
 leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text,
-	      struct leat_mem *mem, struct leat_err *err)
+              struct leat_mem *mem, struct leat_err *err)
 {
 	enum leat_status status;
 	uint64_t given = 0;
@@ -542,7 +543,7 @@ leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call 
 			status = leat_opt_put_default(&opts[i], params, call->name, mem, err);
 		else
 			status = leat_fail_at(err, text, call->at, call->len, "'%s' needs the option '%s': %s",
-					      call->name, opts[i].name, opts[i].doc);
+			                      call->name, opts[i].name, opts[i].doc);
 	}
 	if (status != LEAT_OK)
 		leat_opts_free(opts, params, mem);

@@ -101,8 +101,8 @@ add_member(struct leat_str *out, const char *name, const char *value)
 		leat_str_add(out, "null");
 }
 
-void
-leat_item_json(const struct leat_item *item, struct leat_str *out)
+static void
+add_item(const struct leat_item *item, struct leat_str *out)
 {
 	leat_str_add(out, "{\"name\":");
 	leat_str_add_json(out, item->name);
@@ -111,7 +111,7 @@ leat_item_json(const struct leat_item *item, struct leat_str *out)
 	add_member(out, "example", item->example);
 	add_member(out, "wants", item->wants);
 	leat_str_addf(out, ",\"version\":%d,\"random\":%s,\"free_form\":%s,\"options\":", item->version,
-		      item->random ? "true" : "false", item->free_form ? "true" : "false");
+	              item->random ? "true" : "false", item->free_form ? "true" : "false");
 	leat_opts_json(item->opts, out);
 	leat_str_add(out, "}");
 }
@@ -129,7 +129,7 @@ leat_describe(void)
 	leat_str_addf(&out, "{\"version\":\"%s\",\"items\":[", leat_version());
 	for (size_t i = 0; leat_item_at(i, &item); i++) {
 		leat_str_add(&out, i ? ",\n" : "\n");
-		leat_item_json(&item, &out);
+		add_item(&item, &out);
 	}
 	leat_str_add(&out, "\n]}\n");
 	if (!out.failed)

@@ -17,6 +17,4 @@ struct leat_item {
 /* Item `i` of all sources, then all ops, each sorted by name. False: behind the last. */
 bool leat_item_at(size_t i, struct leat_item *item);
 
-void leat_item_json(const struct leat_item *item, struct leat_str *out);
-
 #endif
