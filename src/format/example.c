@@ -28,7 +28,7 @@ struct field {
 const char *
 leat_feature_kind_name(enum leat_feature_kind kind)
 {
-	static const char *const names[] = { "nothing", "bytes", "float", "int64" };
+	static const char *const names[] = {"nothing", "bytes", "float", "int64"};
 
 	return names[kind];
 }
@@ -107,7 +107,7 @@ next_field(struct message *message, struct field *field)
 static struct message
 message_of(const unsigned char *bytes, size_t len)
 {
-	return (struct message){ .at = bytes, .end = bytes + len };
+	return (struct message){.at = bytes, .end = bytes + len};
 }
 
 static enum leat_status
@@ -130,7 +130,7 @@ read_entry(const struct field *field, struct entry *entry)
 	const unsigned char *nothing = field->bytes;
 	struct field part;
 
-	*entry = (struct entry){ .key = nothing, .feature = nothing };
+	*entry = (struct entry){.key = nothing, .feature = nothing};
 	while (next_field(&message, &part)) {
 		if (part.number > 2)
 			continue;
@@ -186,7 +186,7 @@ read_feature(const struct entry *entry, struct leat_feature *feature)
 	struct message message = message_of(entry->feature, entry->feature_len);
 	struct field field;
 
-	*feature = (struct leat_feature){ 0 };
+	*feature = (struct leat_feature){0};
 	while (next_field(&message, &field)) {
 		if (field.number > LEAT_FEATURE_INT64)
 			continue;
@@ -228,7 +228,7 @@ enum leat_status
 leat_example_find(const unsigned char *record, size_t len, const struct leat_feature_key *key, size_t count,
                   struct leat_example_order *order, struct leat_feature *found, struct leat_err *err)
 {
-	struct entries walk = { .example = message_of(record, len) };
+	struct entries walk = {.example = message_of(record, len)};
 	struct entry entry;
 	const char *fault;
 
@@ -394,7 +394,7 @@ show_name(char *to, size_t cap, const unsigned char *name, size_t len)
 void
 leat_example_list(const unsigned char *record, size_t len, struct leat_example_names *names)
 {
-	struct entries walk = { .example = message_of(record, len) };
+	struct entries walk = {.example = message_of(record, len)};
 	struct entry entry;
 	const char *fault;
 

@@ -16,11 +16,11 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum leat_feature_kind { /* numbered as in the message */
-	LEAT_FEATURE_NONE, /* the Example has no such feature, or has it without a list */
-	LEAT_FEATURE_BYTES,
-	LEAT_FEATURE_FLOAT,
-	LEAT_FEATURE_INT64,
+enum leat_feature_kind {                    /* numbered as in the message */
+	                 LEAT_FEATURE_NONE, /* the Example has no such feature, or has it without a list */
+	                 LEAT_FEATURE_BYTES,
+	                 LEAT_FEATURE_FLOAT,
+	                 LEAT_FEATURE_INT64,
 };
 
 const char *leat_feature_kind_name(enum leat_feature_kind kind); /* "int64" */

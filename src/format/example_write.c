@@ -127,11 +127,12 @@ enum leat_status
 leat_example_finish(struct leat_example *example, const void **record, size_t *len, struct leat_err *err)
 {
 	struct leat_str *str = &example->bytes;
-	unsigned char head[GAP] = { 1 << 3 | 2 };
+	unsigned char head[GAP] = {1 << 3 | 2};
 	size_t features, head_len;
 
 	if (str->failed)
-		return leat_fail(err, LEAT_LIMIT, "an Example does not fit in memory, or in its limit of %zu bytes", str->max);
+		return leat_fail(err, LEAT_LIMIT, "an Example does not fit in memory, or in its limit of %zu bytes",
+		                 str->max);
 	features = str->len - GAP;
 	head_len = 1 + put_varint(head + 1, features);
 	memcpy(str->text + GAP - head_len, head, head_len);

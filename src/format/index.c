@@ -158,7 +158,7 @@ leat_index_free(struct leat_index *index)
 		munmap(index->map, index->map_size);
 	if (index->mem)
 		leat_free(index->mem, index->block);
-	*index = (struct leat_index){ 0 };
+	*index = (struct leat_index){0};
 }
 
 /* The file's bytes, in memory or mapped; false: they cannot be had. */
@@ -239,7 +239,7 @@ leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, co
 void
 leat_index_init(struct leat_index *index, struct leat_mem *mem)
 {
-	*index = (struct leat_index){ .mem = mem };
+	*index = (struct leat_index){.mem = mem};
 }
 
 static enum leat_status
@@ -294,7 +294,8 @@ write_to(const char *path, const struct leat_index_head *head, const struct leat
 		return status;
 	status = leat_newfile_write(&out, head, sizeof(*head), err);
 	if (status == LEAT_OK)
-		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
+		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset),
+		                            err);
 	/* Not synced, which would take seconds for a thousand files: what a crash spoils is made again. */
 	if (status == LEAT_OK)
 		return leat_newfile_commit(&out, false, err);

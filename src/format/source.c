@@ -18,10 +18,10 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 {
 	enum leat_status status;
 
-	*source = (struct leat_source){ .kind = kind, .params = params, .mem = mem, .log = log };
+	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log};
 	status = kind->open(source, threads, err);
 	if (status != LEAT_OK)
-		*source = (struct leat_source){ 0 };
+		*source = (struct leat_source){0};
 	return status;
 }
 
@@ -30,7 +30,7 @@ leat_source_close(struct leat_source *source)
 {
 	if (source->kind)
 		source->kind->close(source);
-	*source = (struct leat_source){ 0 };
+	*source = (struct leat_source){0};
 }
 
 static void

@@ -12,10 +12,11 @@
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tfrecord_params, patterns, LEAT_REQUIRED,
-	             "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
-	             LEAT_OPT_LOCATION),
+                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     LEAT_OPT_LOCATION),
 	LEAT_OPT_(struct leat_tfrecord_params, crc, LEAT_OPT_BOOL, "true", 0, 1, NULL,
-	          "check each record's checksums as it is read", LEAT_OPT_NAMED), /* so that patterns take all positions */
+                  "check each record's checksums as it is read",
+                  LEAT_OPT_NAMED), /* so that patterns take all positions */
 	LEAT_OPT_END,
 };
 
@@ -57,7 +58,8 @@ prepare(void *arg, size_t i, struct leat_err *err)
 	enum leat_status status;
 
 	leat_err_clear(&unsaved);
-	status = leat_tfrecord_prepare(source->files, i, source->mem, source->log, &job->index[i], &outcome, &unsaved, err);
+	status = leat_tfrecord_prepare(source->files, i, source->mem, source->log, &job->index[i], &outcome, &unsaved,
+	                               err);
 	if (status != LEAT_OK)
 		return status;
 	if (outcome == LEAT_INDEX_BUILT)
@@ -79,8 +81,8 @@ warn_of_damage(const struct leat_source *source, const struct leat_index *index,
 	while (!leat_index_is_damaged(index, first))
 		first++;
 	leat_log(source->log, LEAT_LOG_WARN, "'%s' is damaged in %llu place%s, the first at offset %llu",
-	         leat_files_at(source->files, file)->uri, (unsigned long long)index->damaged, index->damaged == 1 ? "" : "s",
-	         (unsigned long long)leat_index_offset(index, first));
+	         leat_files_at(source->files, file)->uri, (unsigned long long)index->damaged,
+	         index->damaged == 1 ? "" : "s", (unsigned long long)leat_index_offset(index, first));
 }
 
 /* Says what is wrong at the begin of a damaged region, by reading its header again. */
@@ -89,7 +91,7 @@ describe_damage(const struct leat_source *source, size_t i, uint64_t offset, uin
 {
 	const struct leat_file *file = leat_files_at(source->files, i);
 	unsigned char head[LEAT_TFRECORD_HEAD];
-	struct iovec iov = { .iov_base = head, .iov_len = sizeof(head) };
+	struct iovec iov = {.iov_base = head, .iov_len = sizeof(head)};
 	enum leat_status status = LEAT_OK;
 	uint64_t left = offset < file->size ? file->size - offset : 0, ignored;
 	const char *fault;
@@ -127,8 +129,8 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 	source->count = state->first[files];
 	if (source->count == 0)
 		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' holds no samples: it is empty", one)
-		                  : leat_fail(err, LEAT_DATA, "the %zu files, '%s' first, hold no samples: all are empty",
-		                              files, one);
+		                  : leat_fail(err, LEAT_DATA,
+		                              "the %zu files, '%s' first, hold no samples: all are empty", files, one);
 	if (damaged == source->count) {
 		size_t i = 0;
 
@@ -148,7 +150,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
 	struct leat_field *record = leat_schema_add(&source->schema, "record", LEAT_U8);
-	struct job job = { .source = source };
+	struct job job = {.source = source};
 	struct state *state;
 	enum leat_status status;
 	size_t files;
@@ -241,14 +243,14 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 		fault = "record's checksum does not match";
 	if (fault)
 		return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)",
-		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset, fault,
-		                 (unsigned long long)length);
+		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
+		                 fault, (unsigned long long)length);
 	sample->count = 1;
 	sample->field[0] = (struct leat_datum){
 		.data = payload,
 		.dtype = LEAT_U8,
 		.ndim = 1,
-		.shape = { (int64_t)length },
+		.shape = {(int64_t)length},
 	};
 	return LEAT_OK;
 }

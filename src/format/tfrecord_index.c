@@ -26,7 +26,7 @@ enum {
 
 #define NO_RECORD UINT64_MAX
 
-static const struct leat_index_kind index_kind = { .name = "tfrecord", .min_length = LEAT_TFRECORD_FRAME };
+static const struct leat_index_kind index_kind = {.name = "tfrecord", .min_length = LEAT_TFRECORD_FRAME};
 
 struct walk {
 	struct leat_files *files;
@@ -36,7 +36,7 @@ struct walk {
 	unsigned char *window;
 	uint64_t window_at;
 	size_t window_len;
-	size_t block;       /* to read next */
+	size_t block;     /* to read next */
 	uint64_t to_sum;  /* bytes that searches may still sum up */
 	uint64_t summed;  /* the record that the last search found, or NO_RECORD */
 	uint64_t suspect; /* the last record, when its data was not summed, or NO_RECORD */
@@ -62,7 +62,7 @@ static enum leat_status
 look(struct walk *walk, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
-	struct iovec iov = { .iov_base = walk->window };
+	struct iovec iov = {.iov_base = walk->window};
 	size_t got;
 
 	if (offset < walk->window_at || offset + need > walk->window_at + walk->window_len) {
@@ -217,7 +217,8 @@ refuse_compressed(const struct walk *walk, const unsigned char *bytes, struct le
 	if (!how)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_UNSUPPORTED,
-	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first", walk->uri, how);
+	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first", walk->uri,
+	                 how);
 }
 
 static enum leat_status
@@ -231,7 +232,8 @@ walk_records(struct walk *walk, struct leat_index *index, struct leat_err *err)
 		const unsigned char *head;
 		size_t have;
 
-		status = look(walk, offset, left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have, err);
+		status = look(walk, offset, left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have,
+		              err);
 		if (status != LEAT_OK)
 			break;
 		if (!leat_tfrecord_header_fault(head, left, &length)) {
@@ -274,8 +276,8 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 	if (status != LEAT_OK)
 		leat_index_free(index);
 	else if (file->size && !walk.to_sum)
-		leat_log(log, LEAT_LOG_WARN, "'%s': too much looks like a record and is none: the rest counts as damaged",
-		         file->uri);
+		leat_log(log, LEAT_LOG_WARN,
+		         "'%s': too much looks like a record and is none: the rest counts as damaged", file->uri);
 	leat_free(mem, walk.window);
 	return status;
 }
@@ -341,7 +343,7 @@ index_file(void *arg, size_t i, struct leat_err *err)
 {
 	struct index_job *job = arg;
 	struct leat_tfrecord_report *report = &job->report[i];
-	struct leat_index index = { 0 };
+	struct leat_index index = {0};
 	struct leat_err why;
 
 	leat_err_clear(&why);
@@ -363,7 +365,7 @@ leat_tfrecord_index(const char *const *patterns, size_t count, unsigned threads,
                     const struct leat_log *log, void (*tell)(void *arg, const struct leat_tfrecord_report *report),
                     void *arg, struct leat_err *err)
 {
-	struct index_job job = { .mem = mem, .log = log };
+	struct index_job job = {.mem = mem, .log = log};
 	enum leat_status status = leat_files_open(&job.files, patterns, count, mem, err);
 	size_t files;
 

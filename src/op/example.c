@@ -57,7 +57,7 @@ dtype_of(enum leat_feature_kind kind)
 static enum leat_status
 parse_kind(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
 {
-	static const char *const names[] = { "bytes", "float", "int64" };
+	static const char *const names[] = {"bytes", "float", "int64"};
 	const char *near;
 
 	for (int i = 0; arg->type == LEAT_ARG_WORD && i < 3; i++) {
@@ -68,10 +68,11 @@ parse_kind(const struct parsing *p, const struct leat_arg *arg, struct wanted *w
 	}
 	near = arg->type == LEAT_ARG_WORD ? leat_nearest(arg->text, names, 3) : NULL;
 	if (near)
-		return leat_fail_at(p->err, p->text, arg->at, arg->len, "unknown type '%.40s' of feature '%s', did you mean '%s'?",
-		                    arg->text, wanted->name, near);
-	return leat_fail_at(p->err, p->text, arg->at, arg->len, "the type of feature '%s' must be bytes, int64 or float",
-	                    wanted->name);
+		return leat_fail_at(p->err, p->text, arg->at, arg->len,
+		                    "unknown type '%.40s' of feature '%s', did you mean '%s'?", arg->text, wanted->name,
+		                    near);
+	return leat_fail_at(p->err, p->text, arg->at, arg->len,
+	                    "the type of feature '%s' must be bytes, int64 or float", wanted->name);
 }
 
 static enum leat_status
@@ -98,9 +99,10 @@ parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *
 
 		if (dim->type != LEAT_ARG_NUMBER || !dim->integer || dim->unit || dim->whole < 1 ||
 		    dim->whole > MAX_VALUES / product)
-			return leat_fail_at(p->err, p->text, dim->at, dim->len,
-			                    "a dimension must be a whole number from 1 on, with %d values in all at most",
-			                    MAX_VALUES);
+			return leat_fail_at(
+				p->err, p->text, dim->at, dim->len,
+				"a dimension must be a whole number from 1 on, with %d values in all at most",
+				MAX_VALUES);
 		wanted->shape[i] = dim->whole;
 		product *= dim->whole;
 	}
@@ -115,7 +117,8 @@ parse_number(const struct parsing *p, const struct leat_arg *arg, struct wanted 
 	bool whole = wanted->kind == LEAT_FEATURE_INT64;
 
 	if (arg->type != LEAT_ARG_NUMBER || arg->unit || (whole ? !arg->integer : fabs(arg->number) > (double)FLT_MAX))
-		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be %s", wanted->name,
+		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be %s",
+		                    wanted->name,
 		                    whole ? "a whole number below 2^63" : "a number that a float can hold");
 	if (whole)
 		((int64_t *)wanted->numbers)[i] = arg->whole;
@@ -128,11 +131,12 @@ static enum leat_status
 parse_bytes_default(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
 {
 	if (arg->type != LEAT_ARG_STRING)
-		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be a string in quotes",
-		                    wanted->name);
+		return leat_fail_at(p->err, p->text, arg->at, arg->len,
+		                    "the default of feature '%s' must be a string in quotes", wanted->name);
 	if (wanted->shape[0] >= 0 && strlen(arg->text) != (size_t)wanted->shape[0])
-		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' has %zu bytes, not %lld",
-		                    wanted->name, strlen(arg->text), (long long)wanted->shape[0]);
+		return leat_fail_at(p->err, p->text, arg->at, arg->len,
+		                    "the default of feature '%s' has %zu bytes, not %lld", wanted->name,
+		                    strlen(arg->text), (long long)wanted->shape[0]);
 	wanted->bytes = arg->text;
 	return LEAT_OK;
 }
@@ -151,9 +155,9 @@ parse_default(const struct parsing *p, const struct leat_arg *arg, struct wanted
 		if (wanted->values < 0)
 			return leat_fail_at(p->err, p->text, arg->at, arg->len,
 			                    "the default of feature '%s' must be a list, such as []", wanted->name);
-		return leat_fail_at(p->err, p->text, arg->at, arg->len,
-		                    "the default of feature '%s' must be %s", wanted->name,
-		                    wanted->ndim ? "one number for all values, or a list with one for each" : "a number");
+		return leat_fail_at(
+			p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be %s", wanted->name,
+			wanted->ndim ? "one number for all values, or a list with one for each" : "a number");
 	}
 	wanted->count = list ? arg->items : 1;
 	wanted->numbers = leat_alloc_array(p->mem, wanted->count, sizeof(int64_t));
@@ -167,7 +171,7 @@ parse_default(const struct parsing *p, const struct leat_arg *arg, struct wanted
 static enum leat_status
 parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted, struct leat_feature_key *key)
 {
-	static const char *const names[] = { "default", "key" };
+	static const char *const names[] = {"default", "key"};
 	enum leat_status status = LEAT_OK;
 	bool has_key = false;
 
@@ -180,8 +184,8 @@ parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted
 		if (!is_default && !is_key)
 			return leat_fail_at(p->err, p->text, item->name ? item->name_at : item->at,
 			                    item->name ? strlen(item->name) : item->len,
-			                    "a feature takes default=... and key=...%s%s%s", near ? "; did you mean '" : "",
-			                    near ? near : "", near ? "'?" : "");
+			                    "a feature takes default=... and key=...%s%s%s",
+			                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 		if (is_default ? wanted->has_default : has_key)
 			return leat_fail_at(p->err, p->text, item->name_at, strlen(item->name), "'%s' is given twice",
 			                    item->name);
@@ -192,7 +196,7 @@ parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted
 		if (item->type != LEAT_ARG_STRING && item->type != LEAT_ARG_WORD)
 			return leat_fail_at(p->err, p->text, item->at, item->len, "a key must be a string");
 		has_key = true;
-		*key = (struct leat_feature_key){ item->text, strlen(item->text) };
+		*key = (struct leat_feature_key){item->text, strlen(item->text)};
 	}
 	return status;
 }
@@ -207,15 +211,16 @@ parse_feature(const struct parsing *p, const struct leat_arg *arg, struct exampl
 		return leat_fail_at(p->err, p->text, arg->at, arg->len, "a feature needs a name: write NAME=%.*s",
 		                    (int)(arg->len < 40 ? arg->len : 40), p->text + arg->at);
 	if (strlen(arg->name) > LEAT_MAX_NAME)
-		return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name),
-		                    "a field's name has at most %d characters: choose another, and give this one as key=...",
-		                    LEAT_MAX_NAME);
+		return leat_fail_at(
+			p->err, p->text, arg->name_at, strlen(arg->name),
+			"a field's name has at most %d characters: choose another, and give this one as key=...",
+			LEAT_MAX_NAME);
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(example->wanted[k].name, arg->name) == 0)
-			return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name), "field '%s' is given twice",
-			                    arg->name);
+			return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name),
+			                    "field '%s' is given twice", arg->name);
 	wanted->name = arg->name;
-	example->key[i] = (struct leat_feature_key){ arg->name, strlen(arg->name) };
+	example->key[i] = (struct leat_feature_key){arg->name, strlen(arg->name)};
 	status = parse_kind(p, arg, wanted);
 	if (status == LEAT_OK)
 		status = parse_shape(p, arg, wanted);
@@ -234,22 +239,23 @@ params_free(void *params, struct leat_mem *mem)
 	leat_free(mem, example->wanted);
 	leat_free(mem, example->key);
 	leat_free(mem, example->order);
-	*example = (struct example){ 0 };
+	*example = (struct example){0};
 }
 
 static enum leat_status
 parse(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem, struct leat_err *err)
 {
-	const struct parsing p = { text, mem, err };
+	const struct parsing p = {text, mem, err};
 	struct example *example = params;
 	enum leat_status status = LEAT_OK;
 
-	*example = (struct example){ .count = call->args };
+	*example = (struct example){.count = call->args};
 	if (!call->args)
 		return leat_fail_at(err, text, call->at, call->len,
 		                    "'example' needs at least one feature, as in example(image=bytes, label=int64)");
 	if (call->args > LEAT_MAX_FIELDS)
-		return leat_fail_at(err, text, call->at, call->len, "'example' takes %d features at most", LEAT_MAX_FIELDS);
+		return leat_fail_at(err, text, call->at, call->len, "'example' takes %d features at most",
+		                    LEAT_MAX_FIELDS);
 	example->wanted = leat_alloc_array(mem, call->args, sizeof(*example->wanted));
 	example->key = leat_alloc_array(mem, call->args, sizeof(*example->key));
 	example->order = leat_alloc(mem, sizeof(*example->order));
@@ -346,7 +352,8 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 
 		if (!field)
 			return leat_fail(err, LEAT_SPEC, "'example' cannot add the field '%s': %s", wanted->name,
-			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many" : "there is one already");
+			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many"
+			                                                            : "there is one already");
 		field->ndim = wanted->ndim;
 		memcpy(field->shape, wanted->shape, sizeof(field->shape));
 	}
@@ -366,14 +373,17 @@ fail_missing(const struct leat_datum *record, const char *key, struct leat_err *
 	for (size_t i = 0; i < names.count; i++) {
 		list[i] = names.name[i];
 		if (used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'", i ? ", " : "", names.name[i]);
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'", i ? ", " : "",
+			                         names.name[i]);
 	}
 	if (names.more && used < sizeof(text))
 		snprintf(text + used, sizeof(text) - used, " and %zu more", names.more);
 	near = leat_nearest(key, list, names.count);
 	if (near)
-		return leat_fail(err, LEAT_DATA, "the record has no feature '%s', did you mean '%s'? It has %s", key, near, text);
-	return leat_fail(err, LEAT_DATA, "the record has no feature '%s', and no default is given; it has %s", key, text);
+		return leat_fail(err, LEAT_DATA, "the record has no feature '%s', did you mean '%s'? It has %s", key,
+		                 near, text);
+	return leat_fail(err, LEAT_DATA, "the record has no feature '%s', and no default is given; it has %s", key,
+	                 text);
 }
 
 /* "4 float values", "any number of int64 values", "1 byte string" */
@@ -442,7 +452,7 @@ put_bytes(const struct wanted *wanted, const char *key, const struct leat_featur
 		.data = (void *)bytes, /* in the fetched record, which is the worker's own */
 		.dtype = LEAT_U8,
 		.ndim = 1,
-		.shape = { (int64_t)len },
+		.shape = {(int64_t)len},
 	};
 	return LEAT_OK;
 }

@@ -158,7 +158,8 @@ leat_files_open(struct leat_files **result, const char *const *patterns, size_t 
 	files->handle = leat_alloc_array(mem, n, sizeof(*files->handle));
 	files->open = leat_alloc_array(mem, files->max_open, sizeof(*files->open));
 	if (!files->file || !files->handle || !files->open) {
-		status = leat_fail_mem(err, mem, n * (sizeof(*files->file) + sizeof(*files->handle)), "the list of files");
+		status = leat_fail_mem(err, mem, n * (sizeof(*files->file) + sizeof(*files->handle)),
+		                       "the list of files");
 		goto out;
 	}
 	folder = common_folder(&files->paths);
@@ -336,7 +337,8 @@ read_all(const struct leat_file *file, int fd, uint64_t offset, struct cursor at
 		if (n == 0)
 			return leat_fail(err, LEAT_DATA,
 			                 "'%s' ends before offset %llu, though it had %llu bytes when it was opened",
-			                 file->uri, (unsigned long long)(offset + want), (unsigned long long)file->size);
+			                 file->uri, (unsigned long long)(offset + want),
+			                 (unsigned long long)file->size);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -361,8 +363,8 @@ what_nowait_means(int fd)
 /* What the page cache holds. The kernel gives a part, EAGAIN, or (some versions) 0 for what it lacks,
  * so that the end of a file cannot be told from it: the read that waits will. */
 static enum leat_status
-read_at_once(struct handle *handle, const struct leat_file *file, int fd, uint64_t offset, struct cursor at, size_t want,
-             size_t *got, struct leat_err *err)
+read_at_once(struct handle *handle, const struct leat_file *file, int fd, uint64_t offset, struct cursor at,
+             size_t want, size_t *got, struct leat_err *err)
 {
 	enum nowait nowait = atomic_load_explicit(&handle->nowait, memory_order_relaxed);
 
@@ -390,7 +392,7 @@ leat_files_read(struct leat_files *files, size_t i, uint64_t offset, const struc
                 size_t *got, struct leat_err *err)
 {
 	const struct leat_file *file = &files->file[i];
-	struct cursor at = { .iov = iov, .iovs = iovs };
+	struct cursor at = {.iov = iov, .iovs = iovs};
 	struct held held;
 	enum leat_status status;
 	size_t want = 0;

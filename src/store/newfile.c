@@ -18,8 +18,8 @@ temp_name(const char *path, struct leat_mem *mem)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
-	return leat_asprintf(mem, "%.*s.%s.%ld-%llx.tmp", (int)(name - path), path, name + (*name == '.'), (long)getpid(),
-	                     (unsigned long long)leat_now());
+	return leat_asprintf(mem, "%.*s.%s.%ld-%llx.tmp", (int)(name - path), path, name + (*name == '.'),
+	                     (long)getpid(), (unsigned long long)leat_now());
 }
 
 static enum leat_status
@@ -44,7 +44,7 @@ leat_newfile_open(struct leat_newfile *file, const char *path, struct leat_mem *
 {
 	enum leat_status status;
 
-	*file = (struct leat_newfile){ .mem = mem, .fd = -1 };
+	*file = (struct leat_newfile){.mem = mem, .fd = -1};
 	file->path = leat_strdup(mem, path);
 	file->buffer = leat_alloc(mem, BUFFER);
 	if (!file->path || !file->buffer)
@@ -153,5 +153,5 @@ leat_newfile_abort(struct leat_newfile *file)
 	leat_free(file->mem, file->path);
 	leat_free(file->mem, file->temp);
 	leat_free(file->mem, file->buffer);
-	*file = (struct leat_newfile){ .fd = -1 };
+	*file = (struct leat_newfile){.fd = -1};
 }

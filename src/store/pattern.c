@@ -84,8 +84,9 @@ to_path(const char *pattern, char **path, struct leat_mem *mem, struct leat_err 
 	if (!*pattern)
 		return leat_fail(err, LEAT_INVALID, "a file name or pattern is empty");
 	if (scheme && strncmp(pattern, "file:", 5) != 0)
-		return leat_fail(err, LEAT_UNSUPPORTED, "'%s': files are read from local folders only, not from %.*s:",
-		                 pattern, (int)scheme, pattern);
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "'%s': files are read from local folders only, not from %.*s:", pattern, (int)scheme,
+		                 pattern);
 	if (scheme) {
 		rest = pattern + 5;
 		if (strncmp(rest, "//localhost/", 12) == 0)
@@ -115,7 +116,7 @@ static enum leat_status
 add_matches(struct leat_paths *paths, const char *pattern, struct leat_mem *mem, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
-	glob_t found = { 0 };
+	glob_t found = {0};
 	int failure;
 
 	errno = 0;
@@ -157,5 +158,5 @@ leat_paths_free(struct leat_paths *paths, struct leat_mem *mem)
 	for (size_t i = 0; i < paths->count; i++)
 		leat_free(mem, paths->path[i]);
 	leat_free(mem, paths->path);
-	*paths = (struct leat_paths){ 0 };
+	*paths = (struct leat_paths){0};
 }

@@ -42,7 +42,7 @@ struct bytes {
 static struct bytes
 raw(const char *text, size_t len)
 {
-	struct bytes bytes = { .len = len };
+	struct bytes bytes = {.len = len};
 
 	assert_true(len <= sizeof(bytes.data));
 	memcpy(bytes.data, text, len);
@@ -63,7 +63,7 @@ join(struct bytes a, struct bytes b)
 static struct bytes
 field(int number, struct bytes payload)
 {
-	struct bytes head = { .data = { (unsigned char)(number << 3 | 2), (unsigned char)payload.len }, .len = 2 };
+	struct bytes head = {.data = {(unsigned char)(number << 3 | 2), (unsigned char)payload.len}, .len = 2};
 
 	if (payload.len >= 128) {
 		head.data[1] |= 0x80;
@@ -90,7 +90,7 @@ static enum leat_status
 find_x(const struct bytes *record, struct leat_feature *feature)
 {
 	static struct leat_example_order order;
-	struct leat_feature_key key = { "x", 1 };
+	struct leat_feature_key key = {"x", 1};
 
 	leat_err_clear(&err);
 	return leat_example_find(record->data, record->len, &key, 1, &order, feature, &err);
@@ -130,8 +130,8 @@ check_floats(struct bytes list, const float *want, size_t count)
 static void
 numbers_are_read_packed_and_not(void **state)
 {
-	static const int64_t ints[] = { 1, 300, -1, INT64_MIN, INT64_MAX };
-	static const float floats[] = { 1.0f, -2.5f };
+	static const int64_t ints[] = {1, 300, -1, INT64_MIN, INT64_MAX};
+	static const float floats[] = {1.0f, -2.5f};
 #define MINUS_ONE "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
 #define LEAST "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"
 #define MOST "\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
@@ -194,25 +194,38 @@ static void
 protobuf_is_read_as_protobuf_says(void **state)
 {
 	/* Unknown fields of all types, before, between and behind. */
-	struct bytes unknown = RAW("\x20\x96\x01" "\x2a\x03" "abc" "\x35" "1234" "\x39" "12345678");
+	struct bytes unknown = RAW("\x20\x96\x01"
+	                           "\x2a\x03"
+	                           "abc"
+	                           "\x35"
+	                           "1234"
+	                           "\x39"
+	                           "12345678");
 	struct bytes two = join(entry("x", one_int64(1)), entry("x", one_int64(2)));
 	struct bytes parts = join(field(1, entry("x", one_int64(3))), field(1, entry("y", one_int64(4))));
 	struct bytes turned = field(1, field(1, join(field(2, one_int64(5)), field(1, RAW("x")))));
 	struct bytes deep = field(LEAT_FEATURE_INT64, join(unknown, field(1, RAW("\x06"))));
 
 	(void)state;
-	assert_int_equal(value_of_x(field(1, two)), 2);         /* of a key that comes twice the last one counts */
-	assert_int_equal(value_of_x(parts), 3);                 /* a message in two parts is joined */
-	assert_int_equal(value_of_x(turned), 5);                /* fields come in any order */
-	assert_int_equal(value_of_x(join(unknown, field(1, join(unknown, entry("x", join(unknown, join(deep, unknown))))))), 6);
-	assert_int_equal(value_of_x(RAW("")), -1);              /* nothing at all is an Example */
+	assert_int_equal(value_of_x(field(1, two)), 2); /* of a key that comes twice the last one counts */
+	assert_int_equal(value_of_x(parts), 3);         /* a message in two parts is joined */
+	assert_int_equal(value_of_x(turned), 5);        /* fields come in any order */
+	assert_int_equal(
+		value_of_x(join(unknown, field(1, join(unknown, entry("x", join(unknown, join(deep, unknown))))))), 6);
+	assert_int_equal(value_of_x(RAW("")), -1); /* nothing at all is an Example */
 	assert_int_equal(value_of_x(field(1, RAW(""))), -1);
 	assert_int_equal(value_of_x(field(1, entry("x", RAW("")))), -1); /* a feature without a list is none */
 	assert_int_equal(value_of_x(field(1, join(entry("x", one_int64(1)), entry("x", RAW(""))))), -1);
 	assert_int_equal(value_of_x(field(1, field(1, RAW("")))), -1); /* an entry without key and feature */
 	assert_int_equal(value_of_x(field(1, join(entry("xy", one_int64(1)), entry("", one_int64(1))))), -1);
 	/* Lengths need not be written in the fewest bytes. */
-	assert_int_equal(value_of_x(RAW("\x0a\x8c\x80\x00" "\x0a\x0a" "\x0a\x01x" "\x12\x05" "\x1a\x03" "\x0a\x01\x07")), 7);
+	assert_int_equal(value_of_x(RAW("\x0a\x8c\x80\x00"
+	                                "\x0a\x0a"
+	                                "\x0a\x01x"
+	                                "\x12\x05"
+	                                "\x1a\x03"
+	                                "\x0a\x01\x07")),
+	                 7);
 }
 
 static void
@@ -254,7 +267,9 @@ what_is_no_example_is_refused_with_the_reason(void **state)
 	check_damaged(RAW("\x82\x80\x80\x80\x80\x80\x01\x00"), "no valid number");
 	check_damaged(RAW("\x0b\x0c"), "no valid type");
 	check_damaged(RAW("\x0e"), "no valid type");
-	check_damaged(RAW("\x11" "1234"), "a length is beyond the end");
+	check_damaged(RAW("\x11"
+	                  "1234"),
+	              "a length is beyond the end");
 	check_damaged(RAW("\x08\x01"), "its features have the wrong type");
 	check_damaged(field(1, RAW("\x08\x01")), "a feature has the wrong type");
 	check_damaged(field(1, field(1, RAW("\x08\x01"))), "a key or feature has the wrong type");
@@ -263,8 +278,11 @@ what_is_no_example_is_refused_with_the_reason(void **state)
 	check_damaged(example_of(join(one_int64(1), one_int64(2))), "two lists");
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, long_number)), "more than 64 bits");
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, longer_number)), "more than 64 bits");
-	check_damaged(example_of(field(LEAT_FEATURE_INT64, field(1, RAW("\x01\x80")))), "a list of integers is cut off");
-	check_damaged(example_of(field(LEAT_FEATURE_INT64, RAW("\x0d" "1234"))), "a value has the wrong type");
+	check_damaged(example_of(field(LEAT_FEATURE_INT64, field(1, RAW("\x01\x80")))),
+	              "a list of integers is cut off");
+	check_damaged(example_of(field(LEAT_FEATURE_INT64, RAW("\x0d"
+	                                                       "1234"))),
+	              "a value has the wrong type");
 	check_damaged(example_of(field(LEAT_FEATURE_FLOAT, field(1, RAW("12345")))), "a list of floats is cut off");
 	check_damaged(example_of(field(LEAT_FEATURE_FLOAT, RAW("\x08\x01"))), "a value has the wrong type");
 	check_damaged(example_of(field(LEAT_FEATURE_BYTES, RAW("\x08\x01"))), "a value has the wrong type");
@@ -278,7 +296,7 @@ add_known(struct leat_example *example, int64_t i)
 {
 	unsigned char image[200];
 	int64_t label = i % 2 ? -i * i : i * i, tokens[40];
-	float box[] = { (float)i, (float)i / 4, -(float)i / 8, (float)i * 1024 };
+	float box[] = {(float)i, (float)i / 4, -(float)i / 8, (float)i * 1024};
 
 	for (int64_t k = 0; k < i * 5; k++)
 		image[k] = (unsigned char)(i * 7 + k);
@@ -298,7 +316,7 @@ run(const char *command, const char *argument, const char *output)
 {
 	char line[1200];
 
-	snprintf(line, sizeof(line), "python3 tests/oracle/tfrecord.py %s '%s' > '%s'", command, argument, output);
+	snprintf(line, sizeof(line), "python3 tests/tfrecord_oracle.py %s '%s' > '%s'", command, argument, output);
 	assert_int_equal(system(line), 0);
 }
 
@@ -349,7 +367,7 @@ an_example_that_is_too_long_is_refused(void **state)
 	struct leat_example example;
 	const void *record;
 	size_t len;
-	char big[200] = { 0 };
+	char big[200] = {0};
 
 	(void)state;
 	leat_example_init(&example, &mem, 100);
@@ -420,16 +438,17 @@ close_op(void)
 static enum leat_status
 run_op(const void *record, size_t len)
 {
-	struct leat_work work = { .sample = &sample, .scratch = &scratch };
+	struct leat_work work = {.sample = &sample, .scratch = &scratch};
 	enum leat_status status;
 
 	leat_scratch_reset(&scratch);
 	leat_err_clear(&err);
 	memset(&sample, 0, sizeof(sample));
 	sample.count = 3;
-	sample.field[0] = (struct leat_datum){ .data = &spec, .dtype = LEAT_I32 };
-	sample.field[1] = (struct leat_datum){ .data = (void *)record, .dtype = LEAT_U8, .ndim = 1, .shape = { (int64_t)len } };
-	sample.field[2] = (struct leat_datum){ .data = &schema, .dtype = LEAT_I64 };
+	sample.field[0] = (struct leat_datum){.data = &spec, .dtype = LEAT_I32};
+	sample.field[1] =
+		(struct leat_datum){.data = (void *)record, .dtype = LEAT_U8, .ndim = 1, .shape = {(int64_t)len}};
+	sample.field[2] = (struct leat_datum){.data = &schema, .dtype = LEAT_I64};
 	status = op->run_all(params, &work, &err);
 	assert_int_equal(status, err.status);
 	if (status != LEAT_OK)
@@ -441,7 +460,8 @@ run_op(const void *record, size_t len)
 		assert_int_equal(sample.field[i].dtype, schema.field[i].dtype);
 		assert_int_equal(sample.field[i].ndim, schema.field[i].ndim);
 		for (int k = 0; k < sample.field[i].ndim; k++)
-			assert_true(schema.field[i].shape[k] < 0 || schema.field[i].shape[k] == sample.field[i].shape[k]);
+			assert_true(schema.field[i].shape[k] < 0 ||
+			            schema.field[i].shape[k] == sample.field[i].shape[k]);
 	}
 	return status;
 }
@@ -457,7 +477,7 @@ static void
 features_that_python_wrote_become_fields(void **state)
 {
 	const struct leat_source_kind *kind = leat_source_find("tfrecord");
-	struct leat_tfrecord_params source_params = { .crc = true };
+	struct leat_tfrecord_params source_params = {.crc = true};
 	struct leat_source source;
 	struct temp temp;
 	const char *path;
@@ -466,8 +486,9 @@ features_that_python_wrote_become_fields(void **state)
 	temp_make(&temp);
 	path = temp_path(&temp, "x");
 	run("write", path, "/dev/null");
-	source_params.patterns = (struct leat_strings){ 1, &path };
-	must_open_op("example(tokens=int64[], image=bytes, box=float[2, 2], label=int64(default=-7), none=float(default=0.5))");
+	source_params.patterns = (struct leat_strings){1, &path};
+	must_open_op("example(tokens=int64[], image=bytes, box=float[2, 2], label=int64(default=-7), "
+	             "none=float(default=0.5))");
 	assert_int_equal(leat_source_open(&source, kind, &source_params, 1, &mem, NULL, &err), LEAT_OK);
 	assert_int_equal(source.count, 40);
 	for (uint64_t i = 0; i < source.count; i++) {
@@ -475,14 +496,14 @@ features_that_python_wrote_become_fields(void **state)
 		unsigned char bytes[4096];
 		struct leat_extent extent;
 		struct leat_sample record;
-		struct iovec iov = { .iov_base = bytes };
+		struct iovec iov = {.iov_base = bytes};
 		size_t got;
 
 		source.kind->locate(&source, i, &extent);
 		iov.iov_len = (size_t)extent.length;
 		assert_int_equal(leat_files_read(source.files, 0, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
-		assert_int_equal(source.kind->unpack(&source, i, &extent, bytes, bytes + 12, bytes + extent.length - 4, &record,
-		                                     &err),
+		assert_int_equal(source.kind->unpack(&source, i, &extent, bytes, bytes + 12, bytes + extent.length - 4,
+		                                     &record, &err),
 		                 LEAT_OK);
 		if (i == 0) { /* an Example without features */
 			assert_int_equal(run_op(record.field[0].data, (size_t)record.field[0].shape[0]), LEAT_DATA);
@@ -498,9 +519,9 @@ features_that_python_wrote_become_fields(void **state)
 		assert_true(image > bytes && image < bytes + sizeof(bytes));
 		for (uint64_t k = 0; k < 5 * i; k++)
 			assert_int_equal(image[k], (unsigned char)(i * 7 + k));
-		check_field(4, (float[]){ (float)i, (float)i / 4, -(float)i / 8, (float)i * 1024 }, 16);
-		check_field(5, (int64_t[]){ i % 2 ? -(int64_t)(i * i) : (int64_t)(i * i) }, 8);
-		check_field(6, (float[]){ 0.5f }, 4);
+		check_field(4, (float[]){(float)i, (float)i / 4, -(float)i / 8, (float)i * 1024}, 16);
+		check_field(5, (int64_t[]){i % 2 ? -(int64_t)(i * i) : (int64_t)(i * i)}, 8);
+		check_field(6, (float[]){0.5f}, 4);
 	}
 	leat_source_close(&source);
 	close_op();
@@ -513,7 +534,8 @@ fields_have_the_types_and_shapes_that_were_asked_for(void **state)
 	char text[64];
 
 	(void)state;
-	must_open_op("example(image=bytes, hash=bytes[16], label=int64, tokens=int64[], box=float[4], grid=float[2,3,1,5])");
+	must_open_op(
+		"example(image=bytes, hash=bytes[16], label=int64, tokens=int64[], box=float[4], grid=float[2,3,1,5])");
 	assert_int_equal(schema.count, 8);
 	assert_string_equal(schema.field[0].name, "before");
 	assert_string_equal(schema.field[1].name, "behind");
@@ -550,15 +572,16 @@ static void
 defaults_stand_for_what_is_missing(void **state)
 {
 	(void)state;
-	must_open_op("example(a=int64(default=-1), b=float[3](default=2), c=int64[2](default=[3, 4]), d=float[](default=[]),"
-	             " e=bytes(default='text'), f=int64[](default=[5]), g=bytes[2](default='ab'))");
+	must_open_op(
+		"example(a=int64(default=-1), b=float[3](default=2), c=int64[2](default=[3, 4]), d=float[](default=[]),"
+		" e=bytes(default='text'), f=int64[](default=[5]), g=bytes[2](default='ab'))");
 	assert_int_equal(run_op("", 0), LEAT_OK);
-	check_field(2, (int64_t[]){ -1 }, 8);
-	check_field(3, (float[]){ 2, 2, 2 }, 12);
-	check_field(4, (int64_t[]){ 3, 4 }, 16);
+	check_field(2, (int64_t[]){-1}, 8);
+	check_field(3, (float[]){2, 2, 2}, 12);
+	check_field(4, (int64_t[]){3, 4}, 16);
 	check_field(5, "", 0);
 	check_field(6, "text", 4);
-	check_field(7, (int64_t[]){ 5 }, 8);
+	check_field(7, (int64_t[]){5}, 8);
 	check_field(8, "ab", 2);
 	/* Memory that a later op may write to is never that of the params. */
 	memset(sample.field[6].data, 'x', 4);
@@ -591,13 +614,16 @@ features_that_do_not_fit_are_told_in_words(void **state)
 	                "the record has no feature 'lable', did you mean 'label'? It has 'label', 'image/encoded'");
 	check_run_fails("example(other=int64)", join(label, image),
 	                "the record has no feature 'other', and no default is given; it has 'label', 'image/encoded'");
-	check_run_fails("example(x=int64)", RAW(""), "the record has no feature 'x', and no default is given; it has no features");
+	check_run_fails("example(x=int64)", RAW(""),
+	                "the record has no feature 'x', and no default is given; it has no features");
 	check_run_fails("example(label=float)", label, "feature 'label' has 1 int64 value, expected 1 float value");
 	check_run_fails("example(box=float)", floats, "feature 'box' has 2 float values, expected 1 float value");
 	check_run_fails("example(box=float[4])", floats, "feature 'box' has 2 float values, expected 4 float values");
-	check_run_fails("example(box=int64[])", floats, "feature 'box' has 2 float values, expected any number of int64 values");
+	check_run_fails("example(box=int64[])", floats,
+	                "feature 'box' has 2 float values, expected any number of int64 values");
 	check_run_fails("example(names=bytes)", names, "feature 'names' has 2 byte strings, expected 1 byte string");
-	check_run_fails("example(a=bytes[4](key='image/encoded'))", image, "feature 'image/encoded' has 3 bytes, expected 4");
+	check_run_fails("example(a=bytes[4](key='image/encoded'))", image,
+	                "feature 'image/encoded' has 3 bytes, expected 4");
 	check_run_fails("example(label=int64)", RAW("\x0a\x7f"),
 	                "the record is no tf.train.Example: a length is beyond the end");
 }
@@ -605,7 +631,7 @@ features_that_do_not_fit_are_told_in_words(void **state)
 static void
 names_in_messages_are_cut_and_cleaned(void **state)
 {
-	struct bytes record = { .len = 0 };
+	struct bytes record = {.len = 0};
 	char longest[100] = "";
 
 	(void)state;
@@ -620,7 +646,7 @@ names_in_messages_are_cut_and_cleaned(void **state)
 	assert_non_null(strstr(err.text, "'a?b?'"));
 	record.len = 0;
 	for (char c = 'A'; c < 'A' + 30; c++)
-		record = join(record, entry((char[]){ c, c, c, '\0' }, RAW("")));
+		record = join(record, entry((char[]){c, c, c, '\0'}, RAW("")));
 	record = field(1, record);
 	assert_int_equal(run_op(record.data, record.len), LEAT_DATA);
 	assert_non_null(strstr(err.text, "'XXX' and 6 more"));
@@ -634,20 +660,20 @@ features_are_found_in_any_order(void **state)
 	(void)state;
 	must_open_op("example(a=int64, b=int64, c=int64)");
 	for (unsigned turn = 0; turn < 60; turn++) {
-		static const char order[6][4] = { "abc", "acb", "bac", "bca", "cab", "cba" };
-		struct bytes record = { .len = 0 };
+		static const char order[6][4] = {"abc", "acb", "bac", "bca", "cab", "cba"};
+		struct bytes record = {.len = 0};
 
 		for (int k = 0; k < 3; k++) {
 			char name = order[turn * 5 % 6][k];
 
 			if (turn % 7 == 0)
 				record = join(record, entry("other", one_int64(9)));
-			record = join(record, entry((char[]){ name, '\0' }, one_int64((char)(name - 'a' + 1))));
+			record = join(record, entry((char[]){name, '\0'}, one_int64((char)(name - 'a' + 1))));
 		}
 		record = field(1, record);
 		assert_int_equal(run_op(record.data, record.len), LEAT_OK);
 		for (int k = 0; k < 3; k++)
-			check_field(2 + k, (int64_t[]){ k + 1 }, 8);
+			check_field(2 + k, (int64_t[]){k + 1}, 8);
 	}
 	close_op();
 }
@@ -707,8 +733,10 @@ arguments_print_as_they_read(void **state)
 	             "image=bytes, label=int64(default=-1), tokens=int64[], box=float[4]");
 	check_prints("example(a=float[2,3](key=\"it's\", default=1/4), b=bytes[3](default='abc'))",
 	             "a=float[2, 3](default=0.25, key='it\\'s'), b=bytes[3](default='abc')");
-	check_prints("example(a=int64[](default=[]), b=int64[](default=[7]), c=int64[2](default=[1,2]), d=int64[1](default=[3]))",
-	             "a=int64[](default=[]), b=int64[](default=[7]), c=int64[2](default=[1, 2]), d=int64[1](default=3)");
+	check_prints(
+		"example(a=int64[](default=[]), b=int64[](default=[7]), c=int64[2](default=[1,2]), "
+	        "d=int64[1](default=[3]))",
+		"a=int64[](default=[]), b=int64[](default=[7]), c=int64[2](default=[1, 2]), d=int64[1](default=3)");
 	check_prints("example(a=int64(default=-9223372036854775808, key=a), b=bytes(key=image.raw))",
 	             "a=int64(default=-9223372036854775808), b=bytes(key='image.raw')");
 }
@@ -773,8 +801,9 @@ every_failing_allocation_is_survived(void **state)
 
 	(void)state;
 	op = leat_op_find("example");
-	assert_int_equal(leat_spec_parse(&spec, "example(a=int64(default=1), b=float[2](default=[1, 2]), c=bytes)", &mem, NULL),
-	                 LEAT_OK);
+	assert_int_equal(
+		leat_spec_parse(&spec, "example(a=int64(default=1), b=float[2](default=[1, 2]), c=bytes)", &mem, NULL),
+		LEAT_OK);
 	params = calloc(1, op->params_size);
 	for (;; n++) {
 		size_t used = mem.used;

@@ -77,7 +77,7 @@ check_refused(const char *pattern, enum leat_status status, const char *part)
 static void
 files_are_sorted_by_their_bytes(void **state)
 {
-	static const char *const names[] = { "B", "Z9", "a10", "a2", "b", "\xc3\xa9" };
+	static const char *const names[] = {"B", "Z9", "a10", "a2", "b", "\xc3\xa9"};
 	struct temp temp;
 	struct leat_files *files;
 
@@ -97,11 +97,11 @@ files_are_sorted_by_their_bytes(void **state)
 static void
 patterns_keep_the_order_they_are_given_in(void **state)
 {
-	static const char *const names[] = { "b1", "b2", "a", "b1" };
+	static const char *const names[] = {"b1", "b2", "a", "b1"};
 	struct temp temp;
 	struct leat_files *files;
 	char b[128], a[128], again[128];
-	const char *patterns[] = { b, a, again };
+	const char *patterns[] = {b, a, again};
 	struct leat_err err;
 
 	(void)state;
@@ -121,7 +121,7 @@ patterns_keep_the_order_they_are_given_in(void **state)
 static void
 a_path_that_exists_is_taken_literally(void **state)
 {
-	static const char *const odd[] = { "[1]*?.rec", "back\\slash", "100%", "s3:", "a b" };
+	static const char *const odd[] = {"[1]*?.rec", "back\\slash", "100%", "s3:", "a b"};
 	struct temp temp;
 
 	(void)state;
@@ -141,7 +141,7 @@ a_path_that_exists_is_taken_literally(void **state)
 static void
 hidden_files_never_match(void **state)
 {
-	static const char *const names[] = { "x.tfrecord" };
+	static const char *const names[] = {"x.tfrecord"};
 	struct temp temp;
 	struct leat_files *files;
 
@@ -158,13 +158,13 @@ hidden_files_never_match(void **state)
 static void
 names_are_relative_to_the_folder_all_share(void **state)
 {
-	static const char *const nested[] = { "train-1/x", "train-2/x" };
-	static const char *const deep[] = { "train-1/x", "y" };
-	static const char *const single[] = { "x" };
+	static const char *const nested[] = {"train-1/x", "train-2/x"};
+	static const char *const deep[] = {"train-1/x", "y"};
+	static const char *const single[] = {"x"};
 	struct temp temp;
 	struct leat_files *files;
 	char one[128], two[128];
-	const char *patterns[] = { one, two };
+	const char *patterns[] = {one, two};
 	struct leat_err err;
 
 	(void)state;
@@ -191,8 +191,8 @@ names_are_relative_to_the_folder_all_share(void **state)
 static void
 file_uris_are_paths(void **state)
 {
-	static const char *const forms[] = { "file://%s/a%%20b.rec", "file:%s/a%%20b.rec", "file://localhost%s/a b.rec",
-		                             "file://%s/*%%20b.rec" };
+	static const char *const forms[] = {"file://%s/a%%20b.rec", "file:%s/a%%20b.rec", "file://localhost%s/a b.rec",
+	                                    "file://%s/*%%20b.rec"};
 	struct temp temp;
 
 	(void)state;
@@ -269,7 +269,7 @@ reads_scatter_in_order(void **state)
 	temp_write(&temp, "x", data, SIZE);
 	files = open_in(&temp, "x");
 	for (size_t i = 0; i < PIECES; i++)
-		iov[i] = (struct iovec){ into + PIECE * i, i < 100 || i % 5 ? PIECE : 0 };
+		iov[i] = (struct iovec){into + PIECE * i, i < 100 || i % 5 ? PIECE : 0};
 	memcpy(before, iov, sizeof(iov));
 	for (int flags = 0; flags <= LEAT_READ_NOWAIT; flags++) {
 		size_t at = 11;
@@ -295,8 +295,8 @@ reads_scatter_in_order(void **state)
 static void
 a_file_that_shrank_is_damaged_data(void **state)
 {
-	unsigned char data[100] = { 0 };
-	struct iovec iov = { data, 50 };
+	unsigned char data[100] = {0};
+	struct iovec iov = {data, 50};
 	struct leat_files *files;
 	struct temp temp;
 	struct leat_err err;
@@ -327,7 +327,7 @@ a_file_that_vanished_is_an_io_error_with_its_name(void **state)
 	struct temp temp;
 	struct leat_err err;
 	char byte;
-	struct iovec iov = { &byte, 1 };
+	struct iovec iov = {&byte, 1};
 	size_t got;
 
 	(void)state;
@@ -348,7 +348,7 @@ nowait_gives_what_is_there(void **state)
 {
 	enum { SIZE = 1 << 20 };
 	static unsigned char data[SIZE], into[SIZE];
-	struct iovec iov = { into, SIZE };
+	struct iovec iov = {into, SIZE};
 	enum leat_status status;
 	struct leat_files *files;
 	struct temp temp;
@@ -381,7 +381,7 @@ a_file_system_without_nowait_is_left_to_reads_that_wait(void **state)
 {
 	const char *path = "/proc/self/status";
 	char start[5];
-	struct iovec iov = { start, sizeof(start) };
+	struct iovec iov = {start, sizeof(start)};
 	struct leat_files *files;
 	struct leat_err err;
 	size_t got;
@@ -430,12 +430,13 @@ read_at_random(void *arg)
 
 	for (int i = 0; i < READS; i++) {
 		uint32_t value = 0;
-		struct iovec iov = { &value, sizeof(value) };
+		struct iovec iov = {&value, sizeof(value)};
 		size_t file, got;
 
 		x = x * 1664525 + 1013904223;
 		file = i % 3 ? (x >> 16) % MANY : (x >> 16) % 8; /* some are wanted all the time */
-		if (leat_files_read(reader->files, file, 0, &iov, 1, i % 2 ? LEAT_READ_NOWAIT : 0, &got, NULL) == LEAT_OK)
+		if (leat_files_read(reader->files, file, 0, &iov, 1, i % 2 ? LEAT_READ_NOWAIT : 0, &got, NULL) ==
+		    LEAT_OK)
 			reader->wrong += value != file;
 		else
 			reader->wrong += i % 2 == 0;
@@ -452,7 +453,7 @@ read_many_files(struct temp *temp, size_t max_descriptors)
 
 	assert_int_equal(leat_files_count(files), MANY);
 	for (unsigned i = 0; i < READERS; i++) {
-		reader[i] = (struct reader){ .files = files, .seed = i };
+		reader[i] = (struct reader){.files = files, .seed = i};
 		assert_int_equal(pthread_create(&reader[i].thread, NULL, read_at_random, &reader[i]), 0);
 	}
 	for (unsigned i = 0; i < READERS; i++) {
@@ -481,7 +482,7 @@ many_files_are_read_with_few_descriptors(void **state)
 	read_many_files(&temp, 256);
 	/* And with almost none: opened files make room for one another. */
 	getrlimit(RLIMIT_NOFILE, &limit);
-	low = (struct rlimit){ .rlim_cur = 16 + count_descriptors(), .rlim_max = limit.rlim_max };
+	low = (struct rlimit){.rlim_cur = 16 + count_descriptors(), .rlim_max = limit.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &low);
 	read_many_files(&temp, 16);
 	setrlimit(RLIMIT_NOFILE, &limit);

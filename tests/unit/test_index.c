@@ -10,8 +10,7 @@
 #include "format/index.h"
 #include "temp.h"
 
-
-static const struct leat_index_kind kind = { "testkind", 16 };
+static const struct leat_index_kind kind = {"testkind", 16};
 static struct leat_mem mem;
 static struct temp temp;
 
@@ -30,7 +29,7 @@ write_log(void *arg, enum leat_log_level level, const char *text)
 	snprintf(logged.text, sizeof(logged.text), "%s", text);
 }
 
-static const struct leat_log log_all = { write_log, NULL };
+static const struct leat_log log_all = {write_log, NULL};
 
 static int
 set_up(void **state)
@@ -52,7 +51,7 @@ tear_down(void **state)
 }
 
 static char uri[512];
-static struct leat_file file = { .uri = uri, .name = "data", .mtime_ns = 123456789 };
+static struct leat_file file = {.uri = uri, .name = "data", .mtime_ns = 123456789};
 
 /* Samples of 20, 21, 22, ... bytes, each `every`-th damaged. */
 static void
@@ -133,7 +132,7 @@ check_refused(const char *part)
 static void
 what_is_saved_is_loaded(void **state)
 {
-	static const uint64_t counts[] = { 0, 1, 7, 1000, 100000 }; /* the last one is mapped */
+	static const uint64_t counts[] = {0, 1, 7, 1000, 100000}; /* the last one is mapped */
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -261,7 +260,7 @@ damage_of_a_mapped_one_is_noticed(void **state)
 static void
 what_is_no_index_is_refused_with_the_reason(void **state)
 {
-	static const struct leat_index_kind other = { "otherkind", 16 };
+	static const struct leat_index_kind other = {"otherkind", 16};
 	static const char text[100] = "not an index, though it is long enough to be one";
 	struct leat_index index;
 
@@ -293,31 +292,53 @@ offsets_that_make_no_sense_are_refused(void **state)
 		struct leat_index_head head;
 		uint64_t offset[5];
 	} good, bad;
-	const struct leat_file data = { .uri = "x", .name = "x", .size = 100, .mtime_ns = 5 };
+	const struct leat_file data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
 	bool stale;
 
 	(void)state;
 	good.head = (struct leat_index_head){
-		.version = LEAT_INDEX_VERSION, .size = 100, .mtime_ns = 5, .count = 4, .max_length = 40, .damaged = 1
-	};
+		.version = LEAT_INDEX_VERSION, .size = 100, .mtime_ns = 5, .count = 4, .max_length = 40, .damaged = 1};
 	memcpy(good.head.magic, LEAT_INDEX_MAGIC, 8);
 	memcpy(good.head.kind, "testkind", 8);
-	memcpy(good.offset, (uint64_t[]){ 0, 20, 60, 83 | LEAT_INDEX_DAMAGED, 100 }, sizeof(good.offset));
+	memcpy(good.offset, (uint64_t[]){0, 20, 60, 83 | LEAT_INDEX_DAMAGED, 100}, sizeof(good.offset));
 	for (int change = 0; change < 12; change++) {
 		bad = good;
 		switch (change) {
-		case 1: bad.offset[0] = 1; break;
-		case 2: bad.offset[1] = 60; break;
-		case 3: bad.offset[1] = 61; break;
-		case 4: bad.offset[1] = 15; break;
-		case 5: bad.offset[4] = 101; break;
-		case 6: bad.offset[4] |= LEAT_INDEX_DAMAGED; break;
-		case 7: bad.offset[3] = 83; break;
-		case 8: bad.offset[2] = 1000; break;
-		case 9: bad.head.max_length = 41; break;
-		case 10: bad.head.damaged = 0; break;
-		case 11: bad.offset[2] = UINT64_MAX; break;
-		default: break;
+		case 1:
+			bad.offset[0] = 1;
+			break;
+		case 2:
+			bad.offset[1] = 60;
+			break;
+		case 3:
+			bad.offset[1] = 61;
+			break;
+		case 4:
+			bad.offset[1] = 15;
+			break;
+		case 5:
+			bad.offset[4] = 101;
+			break;
+		case 6:
+			bad.offset[4] |= LEAT_INDEX_DAMAGED;
+			break;
+		case 7:
+			bad.offset[3] = 83;
+			break;
+		case 8:
+			bad.offset[2] = 1000;
+			break;
+		case 9:
+			bad.head.max_length = 41;
+			break;
+		case 10:
+			bad.head.damaged = 0;
+			break;
+		case 11:
+			bad.offset[2] = UINT64_MAX;
+			break;
+		default:
+			break;
 		}
 		bad.head.crc = leat_crc32c(0, &bad, 12);
 		bad.head.crc = leat_crc32c(bad.head.crc, (char *)&bad + 16, sizeof(bad) - 16);
@@ -342,7 +363,8 @@ save_and_load(void *arg)
 
 	for (int i = 0; i < 30; i++) {
 		wrong += leat_index_save(&index, &kind, &file, &mem, NULL) != LEAT_OK;
-		if (leat_index_load(&loaded, &kind, &file, &mem, &log_all, NULL) != LEAT_OK || loaded.count != index.count)
+		if (leat_index_load(&loaded, &kind, &file, &mem, &log_all, NULL) != LEAT_OK ||
+		    loaded.count != index.count)
 			wrong++;
 		else
 			leat_index_free(&loaded);
@@ -393,7 +415,7 @@ every_failing_allocation_is_survived(void **state)
 	(void)state;
 	save(100, 0);
 	for (;; n++) {
-		struct leat_index index = { 0 }, loaded = { 0 };
+		struct leat_index index = {0}, loaded = {0};
 		enum leat_status status = LEAT_OK;
 
 		atomic_store(&mem.fail_after, n);

@@ -28,7 +28,7 @@ write_log(void *arg, enum leat_log_level level, const char *text)
 	snprintf(logged.text, sizeof(logged.text), "%s", text);
 }
 
-static const struct leat_log log_all = { write_log, NULL };
+static const struct leat_log log_all = {write_log, NULL};
 
 static int
 set_up(void **state)
@@ -63,7 +63,7 @@ open_source(const char *name)
 	assert_non_null(kind);
 	snprintf(path, sizeof(path), "%s/%s", temp.folder, name);
 	pattern = path;
-	params = (struct leat_tfrecord_params){ .patterns = { 1, &pattern }, .crc = true };
+	params = (struct leat_tfrecord_params){.patterns = {1, &pattern}, .crc = true};
 	leat_err_clear(&err);
 	return leat_source_open(&source, kind, &params, 2, &mem, &log_all, &err);
 }
@@ -103,7 +103,7 @@ read_sample(uint64_t i, size_t *len)
 	}
 	assert_true(extent.length <= source.max_length);
 	bytes = malloc((size_t)extent.length);
-	iov = (struct iovec){ bytes, (size_t)extent.length };
+	iov = (struct iovec){bytes, (size_t)extent.length};
 	assert_int_equal(leat_files_read(source.files, extent.file, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
 	payload = (size_t)extent.length - extent.head - extent.tail;
 	if (source.kind->unpack(&source, i, &extent, bytes, bytes + extent.head, bytes + extent.head + payload, &sample,
@@ -227,13 +227,13 @@ put_file(const char *name, const struct bytes *bytes)
 	unlink(temp_path(&temp, index));
 }
 
-static const char *const texts[] = { "first", "", "the third", "a somewhat longer fourth one", "5" };
+static const char *const texts[] = {"first", "", "the third", "a somewhat longer fourth one", "5"};
 enum { TEXTS = 5 };
 
 static struct bytes
 five_records(void)
 {
-	struct bytes bytes = { .len = 0 };
+	struct bytes bytes = {.len = 0};
 
 	for (int i = 0; i < TEXTS; i++)
 		add_record(&bytes, texts[i]);
@@ -245,10 +245,10 @@ five_records(void)
 static void
 records_are_framed_as_the_format_says(void **state)
 {
-	/* By tests/oracle/tfrecord.py. */
+	/* By tests/tfrecord_oracle.py. */
 	static const unsigned char golden[] = {
-		0x05, 0, 0, 0, 0, 0, 0, 0, 0xea, 0xb2, 0x04, 0x3e, 'h', 'e', 'l', 'l', 'o', 0xbb, 0x1f, 0x1c, 0x19,
-		0x00, 0, 0, 0, 0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2,
+		0x05, 0,    0,    0, 0, 0, 0, 0, 0xea, 0xb2, 0x04, 0x3e, 'h',  'e',  'l',  'l',  'o',  0xbb, 0x1f,
+		0x1c, 0x19, 0x00, 0, 0, 0, 0, 0, 0,    0,    0x29, 0x03, 0x98, 0x07, 0xd8, 0xea, 0x82, 0xa2,
 	};
 	struct leat_tfrecord_writer writer;
 	unsigned char *bytes;
@@ -279,7 +279,7 @@ records_are_framed_as_the_format_says(void **state)
 static void
 a_writer_that_is_given_up_leaves_no_file(void **state)
 {
-	struct leat_tfrecord_writer writer = { 0 };
+	struct leat_tfrecord_writer writer = {0};
 
 	(void)state;
 	leat_tfrecord_writer_abort(&writer);
@@ -292,8 +292,8 @@ a_writer_that_is_given_up_leaves_no_file(void **state)
 static void
 samples_of_many_files_are_numbered_in_order(void **state)
 {
-	static const uint64_t first[] = { 0, 3, 3, 8, 8, 9 };
-	struct bytes empty = { .len = 0 }, three = { .len = 0 }, one = { .len = 0 }, five = five_records();
+	static const uint64_t first[] = {0, 3, 3, 8, 8, 9};
+	struct bytes empty = {.len = 0}, three = {.len = 0}, one = {.len = 0}, five = five_records();
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
@@ -335,7 +335,8 @@ large_and_small_records_are_found(void **state)
 	assert_int_equal(leat_tfrecord_writer_open(&writer, temp_path(&temp, "x"), &mem, &err), LEAT_OK);
 	for (size_t i = 0; i < COUNT; i++) {
 		size[i] = i % 7 == 3 ? LARGEST - i : i % 5 == 1 ? 40000 + 100 * i : i * i % 300;
-		assert_int_equal(leat_tfrecord_writer_append(&writer, data + i, size[i] - i % 2 * (size[i] > 0), &err), LEAT_OK);
+		assert_int_equal(leat_tfrecord_writer_append(&writer, data + i, size[i] - i % 2 * (size[i] > 0), &err),
+		                 LEAT_OK);
 		size[i] -= i % 2 * (size[i] > 0);
 	}
 	assert_int_equal(leat_tfrecord_writer_close(&writer, &err), LEAT_OK);
@@ -357,7 +358,7 @@ large_and_small_records_are_found(void **state)
 static void
 files_without_samples_are_an_error(void **state)
 {
-	struct bytes empty = { .len = 0 };
+	struct bytes empty = {.len = 0};
 
 	(void)state;
 	put_file("a", &empty);
@@ -400,7 +401,7 @@ static void
 the_index_is_made_once_and_again_when_the_data_changes(void **state)
 {
 	struct bytes bytes = five_records();
-	struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 
 	(void)state;
 	put_file("a", &bytes);
@@ -522,7 +523,7 @@ records_appended_to_a_torn_file_are_found(void **state)
 {
 	(void)state;
 	for (size_t torn = 1; torn < 16 + 28; torn++) {
-		struct bytes bytes = { .len = 0 };
+		struct bytes bytes = {.len = 0};
 
 		if (torn == 44 - 21)
 			continue; /* the next record would fill the gap exactly, and count as part of the torn one */
@@ -574,11 +575,11 @@ damage_longer_than_a_block_is_stepped_over(void **state)
 static void
 a_length_that_no_file_has_is_damage(void **state)
 {
-	static const uint64_t lengths[] = { 1000, INT64_MAX, UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - 16 };
+	static const uint64_t lengths[] = {1000, INT64_MAX, UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - 16};
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		struct bytes bytes = { .len = 0 };
+		struct bytes bytes = {.len = 0};
 
 		add_record(&bytes, "before");
 		add_header(&bytes, lengths[i]);
@@ -615,10 +616,10 @@ lookalikes_do_not_hold_up_the_search(void **state)
 static void
 compressed_files_are_refused_in_words(void **state)
 {
-	static const unsigned char gzip[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0, 0, 0, 0, 0, 0 };
-	static const unsigned char zlib[] = { 0x78, 0x9c, 0x63, 0x60, 0x80, 0x03, 0x4d, 0x10, 0, 0, 1, 2, 3 };
+	static const unsigned char gzip[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0, 0, 0, 0, 0, 0};
+	static const unsigned char zlib[] = {0x78, 0x9c, 0x63, 0x60, 0x80, 0x03, 0x4d, 0x10, 0, 0, 1, 2, 3};
 	char text[0x178 + 1];
-	struct bytes bytes = { .len = 0 };
+	struct bytes bytes = {.len = 0};
 
 	(void)state;
 	temp_write(&temp, "gzip", gzip, sizeof(gzip));
@@ -673,7 +674,7 @@ checksums_are_not_looked_at_when_told_so(void **state)
 static void
 a_file_that_changed_after_it_was_indexed_is_noticed(void **state)
 {
-	struct bytes bytes = five_records(), other = { .len = 0 };
+	struct bytes bytes = five_records(), other = {.len = 0};
 	int fd;
 
 	(void)state;
@@ -705,8 +706,8 @@ tell(void *arg, const struct leat_tfrecord_report *report)
 static void
 indexing_by_hand_tells_of_each_file(void **state)
 {
-	struct bytes good = five_records(), hurt = five_records(), empty = { .len = 0 };
-	static const unsigned char gzip[20] = { 0x1f, 0x8b, 8 };
+	struct bytes good = five_records(), hurt = five_records(), empty = {.len = 0};
+	static const unsigned char gzip[20] = {0x1f, 0x8b, 8};
 	const char *all = NULL;
 
 	(void)state;

@@ -4,9 +4,9 @@
 It shares no code with Leat and needs nothing but Python, so that what both agree on
 is what the formats say:
 
-    tfrecord.py write FILE     writes the records that tests/unit/test_example.c knows
-    tfrecord.py dump FILE      prints each record's features, one a line, sorted by name
-    tfrecord.py seeds FOLDER   writes the first inputs of the fuzzers
+    tfrecord_oracle.py write FILE     writes the records that tests/unit/test_example.c knows
+    tfrecord_oracle.py dump FILE      prints each record's features, one a line, sorted by name
+    tfrecord_oracle.py seeds FOLDER   writes the first inputs of the fuzzers
 """
 import os
 import struct
