@@ -111,24 +111,35 @@ decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
 	return status == LEAT_OK ? get_number(root, "samples", &c->samples, err) : status;
 }
 
-/* The first op in which two pipelines differ. */
+/* The length of the op that `ops` begins with, and what stands behind it. */
+static size_t
+first_op(const char *ops, const char **rest)
+{
+	static const char bar[] = " | ";
+	const char *end = strstr(ops, bar);
+
+	*rest = end ? end + sizeof bar - 1 : ops + strlen(ops);
+	return end ? (size_t)(end - ops) : strlen(ops);
+}
+
+/* Names the first op in which two pipelines differ. */
 static enum leat_status
 fail_ops(const char *then, const char *now, struct leat_err *err)
 {
-	static const char bar[] = " | ";
+	const char *then_rest = then, *now_rest = now;
+	size_t then_len, now_len;
 
-	for (;;) {
-		const char *then_end = strstr(then, bar), *now_end = strstr(now, bar);
-		size_t then_len = then_end ? (size_t)(then_end - then) : strlen(then);
-		size_t now_len = now_end ? (size_t)(now_end - now) : strlen(now);
-
-		if (then_len != now_len || memcmp(then, now, now_len) != 0 || !then_end || !now_end)
-			return leat_fail(err, LEAT_MISMATCH, "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
-			                 then_len ? (int)(then_len < 300 ? then_len : 300) : 7, then_len ? then : "nothing",
-			                 now_len ? (int)(now_len < 300 ? now_len : 300) : 7, now_len ? now : "nothing");
-		then = then_end + sizeof bar - 1;
-		now = now_end + sizeof bar - 1;
-	}
+	do {
+		then = then_rest;
+		now = now_rest;
+		then_len = first_op(then, &then_rest);
+		now_len = first_op(now, &now_rest);
+	} while (then_len > 0 && then_len == now_len && memcmp(then, now, now_len) == 0);
+	if (then_len == 0 && now_len == 0)
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: its pipeline is this one, but its hash is not");
+	return leat_fail(err, LEAT_MISMATCH, "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
+	                 then_len ? (int)(then_len < 300 ? then_len : 300) : 7, then_len ? then : "nothing",
+	                 now_len ? (int)(now_len < 300 ? now_len : 300) : 7, now_len ? now : "nothing");
 }
 
 static enum leat_status
