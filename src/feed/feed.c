@@ -393,7 +393,7 @@ leat_epoch(const struct leat_feed *feed)
 uint64_t
 leat_position(const struct leat_feed *feed)
 {
-	return feed->position;
+	return feed->epoch_over ? 0 : feed->position; /* of the epoch that leat_epoch gives */
 }
 
 const char *
