@@ -204,6 +204,15 @@ place_of(const char *name)
 	return i;
 }
 
+/* Of two ops the one used less: some fit rarely. */
+static size_t
+draw_op(struct specs *specs, unsigned ops)
+{
+	unsigned a = specs_below(specs, ops), b = specs_below(specs, ops);
+
+	return specs->used[a] <= specs->used[b] ? a : b;
+}
+
 void
 specs_draw(struct specs *specs)
 {
@@ -216,12 +225,12 @@ specs_draw(struct specs *specs)
 	snprintf(specs->text, sizeof specs->text, "%s", specs->source);
 	assert_true(look_at(specs->text, &schema, &specs->size));
 	if (specs_below(specs, 4) == 0) /* some plan ops work directly on a source only */
-		append_op(specs, specs_below(specs, ops), &schema);
+		append_op(specs, draw_op(specs, ops), &schema);
 	/* Most specs are about images. */
 	if (specs_below(specs, 8))
 		append_op(specs, place_of("example"), &schema);
 	if (specs_below(specs, 8) && leat_schema_find(&schema, "image") >= 0)
 		append_op(specs, place_of("decode"), &schema);
 	for (unsigned added = 0; added < wanted && tries < 60; tries++)
-		added += append_op(specs, specs_below(specs, ops), &schema);
+		added += append_op(specs, draw_op(specs, ops), &schema);
 }
