@@ -16,13 +16,13 @@ adjacent(const struct leat_run_item *a, const struct leat_run_item *b)
 	return a->extent.file == b->extent.file && a->extent.offset + a->extent.length == b->extent.offset;
 }
 
-/* One past the last item that can be read together with item `first`. */
+/* One past the last item that can be read together with item `first`; one that is damaged stands alone. */
 static int
 group_end(const struct leat_run *run, int first)
 {
 	int end = first + 1;
 
-	while (end < run->items && !run->item[end].extent.damaged && adjacent(&run->item[end - 1], &run->item[end]))
+	while (!run->item[first].extent.damaged && end < run->items && !run->item[end].extent.damaged && adjacent(&run->item[end - 1], &run->item[end]))
 		end++;
 	return end;
 }
