@@ -395,7 +395,8 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	if (batch->done < batch->good_rows)
 		return;
 	pthread_mutex_unlock(&feed->lock);
-	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD);
+	/* Ranks never get batches of unequal size. */
+	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD || feed->options.world > 1);
 	pthread_mutex_lock(&feed->lock);
 	batch->complete = true;
 	pthread_cond_signal(&feed->ready);
