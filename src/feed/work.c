@@ -320,7 +320,8 @@ try_candidate(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 	return status;
 }
 
-/* Candidates depend on seed, epoch and position alone: every run chooses the same. */
+/* Candidates depend on seed, epoch and position alone: every run chooses the same. They are drawn from the
+ * plan, not from the source: what take, skip or shard keep out must not come in here. */
 static enum leat_status
 replace(struct leat_worker *w, struct leat_err *err)
 {
@@ -333,8 +334,8 @@ replace(struct leat_worker *w, struct leat_err *err)
 		struct leat_rng rng;
 
 		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row, leat_stream("replace", j));
-		item.sample = leat_rng_below(&rng, source->count);
-		pthread_mutex_lock(&feed->lock); /* locate is called by one thread at a time */
+		pthread_mutex_lock(&feed->lock); /* plan and locate are called by one thread at a time */
+		item.sample = leat_plan_at(&feed->pipeline.plan, w->batch->epoch, leat_rng_below(&rng, feed->pipeline.plan.size));
 		source->kind->locate(source, item.sample, &item.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
