@@ -13,7 +13,7 @@
 #include "base/opt.h"
 
 /* One run of a command. */
-struct leat_run {
+struct leat_invocation {
 	const void *params;        /* set from the command's options */
 	const char *const *operand; /* what is no option, in order */
 	size_t operands;
@@ -32,7 +32,7 @@ struct leat_command {
 
 	/* LEAT_INVALID and LEAT_SPEC mean that the user asked for something wrong (exit status 2), every
 	 * other failure that it could not be done (1). */
-	enum leat_status (*run)(const struct leat_run *run, struct leat_err *err);
+	enum leat_status (*run)(const struct leat_invocation *run, struct leat_err *err);
 };
 
 extern const struct leat_command *const leat_commands[]; /* sorted by name, NULL at the end */

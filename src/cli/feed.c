@@ -392,7 +392,7 @@ close_digest(struct session *s, struct leat_err *err)
 }
 
 static enum leat_status
-run_feed(const struct leat_run *run, struct leat_err *err)
+run_feed(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct session s = {.p = run->params, .mem = run->mem};
 	enum leat_status status, closed;

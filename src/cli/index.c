@@ -73,7 +73,7 @@ tell(void *arg, const struct leat_tfrecord_report *r)
 }
 
 static enum leat_status
-run_index(const struct leat_run *run, struct leat_err *err)
+run_index(const struct leat_invocation *run, struct leat_err *err)
 {
 	const struct index *index = run->params;
 	unsigned threads = index->threads ? (unsigned)index->threads : leat_cpus("");

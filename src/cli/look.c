@@ -198,7 +198,7 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 }
 
 static enum leat_status
-run_look(const struct leat_run *run, struct leat_err *err)
+run_look(const struct leat_invocation *run, struct leat_err *err)
 {
 	const struct params *p = run->params;
 	struct leat_options o;

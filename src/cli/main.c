@@ -86,7 +86,7 @@ explain(const struct leat_command *c, struct leat_mem *mem, struct leat_err *err
 }
 
 static enum leat_status
-check_operands(const struct leat_command *c, const struct leat_run *run, struct leat_err *err)
+check_operands(const struct leat_command *c, const struct leat_invocation *run, struct leat_err *err)
 {
 	if (run->operands < c->min_operands)
 		return leat_fail(err, LEAT_INVALID, "%s is missing", c->operands);
@@ -100,7 +100,7 @@ run_command(const struct leat_command *c, int argc, char *const *argv, struct le
 {
 	const char **operand = leat_alloc_array(mem, (size_t)argc + 1, sizeof(*operand));
 	void *params = leat_alloc(mem, c->params_size);
-	struct leat_run run = {.params = params, .operand = operand, .mem = mem};
+	struct leat_invocation run = {.params = params, .operand = operand, .mem = mem};
 	enum leat_status status;
 	struct leat_err err;
 	bool help = false, read = false;

@@ -119,7 +119,7 @@ first_sentence(const char *doc)
 }
 
 static enum leat_status
-list(const struct leat_run *run, struct leat_err *err)
+list(const struct leat_invocation *run, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	struct leat_item item;
@@ -145,7 +145,7 @@ list(const struct leat_run *run, struct leat_err *err)
 /* ---- one in full ---- */
 
 static enum leat_status
-print_options(const struct leat_run *run, const struct leat_item *item, struct leat_err *err)
+print_options(const struct leat_invocation *run, const struct leat_item *item, struct leat_err *err)
 {
 	struct leat_table table;
 
@@ -160,7 +160,7 @@ print_options(const struct leat_run *run, const struct leat_item *item, struct l
 }
 
 static enum leat_status
-show(const struct leat_run *run, const struct leat_item *item, struct leat_err *err)
+show(const struct leat_invocation *run, const struct leat_item *item, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	struct leat_str signature;
@@ -181,7 +181,7 @@ show(const struct leat_run *run, const struct leat_item *item, struct leat_err *
 }
 
 static enum leat_status
-show_named(const struct leat_run *run, const char *name, struct leat_err *err)
+show_named(const struct leat_invocation *run, const char *name, struct leat_err *err)
 {
 	const char *names[MAX_ITEMS], *near;
 	struct leat_item item;
@@ -251,7 +251,7 @@ static const char page_head[] =
 	"| numbers, texts | a list, `[0.5, 0.5]`, or a single one |\n";
 
 static enum leat_status
-page(const struct leat_run *run, struct leat_err *err)
+page(const struct leat_invocation *run, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	struct leat_item item;
@@ -279,7 +279,7 @@ page(const struct leat_run *run, struct leat_err *err)
 }
 
 static enum leat_status
-run_ops(const struct leat_run *run, struct leat_err *err)
+run_ops(const struct leat_invocation *run, struct leat_err *err)
 {
 	const struct ops *ops = run->params;
 	char *json;

@@ -260,7 +260,7 @@ print_summary(const struct job *job, struct leat_err *err)
 }
 
 static enum leat_status
-run_pack(const struct leat_run *run, struct leat_err *err)
+run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
 	unsigned threads = job.pack->threads ? (unsigned)job.pack->threads : leat_cpus("");
