@@ -93,7 +93,7 @@ leat_newfile_write(struct leat_newfile *file, const void *bytes, size_t len, str
 		status = flush(file, err);
 	if (status == LEAT_OK && len >= BUFFER)
 		return write_out(file, bytes, len, err);
-	if (status == LEAT_OK) {
+	if (status == LEAT_OK && len) { /* NULL stands for no bytes */
 		memcpy(file->buffer + file->used, bytes, len);
 		file->used += len;
 	}
