@@ -68,7 +68,6 @@ on_message(j_common_ptr cinfo, int level)
 	case JWRN_BOGUS_PROGRESSION:
 	case JWRN_HIT_MARKER:
 	case JWRN_HUFF_BAD_CODE:
-	case JWRN_JPEG_EOF:
 	case JWRN_MUST_RESYNC:
 		on_error(cinfo);
 	}

@@ -92,6 +92,22 @@ def palette(colors):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+def touchy_colors(depth):
+    """8 x 8 colors whose gray changes when a weight is one off, or is rounded where it should be cut.
+
+    Random ones hardly ever do. The weights only choose the inputs; what is right, TensorFlow says."""
+    rgb = np.random.RandomState(depth).randint(0, 1 << depth, (400000, 3))
+
+    def gray(red, green, half):
+        return ((rgb * [red, green, 32768 - red - green]).sum(1) + half) >> 15 >> (depth - 8)
+
+    own = 16384 if depth == 16 else 0
+    usual = gray(9797, 19234, own)
+    others = [gray(9797, 19234, 16384 - own), gray(9797, 19235, own), gray(9798, 19234, own), gray(9797, 19233, own)]
+    chosen = [rgb[other != usual][:16] for other in others]
+    return np.concatenate(chosen).reshape(8, 8, 3)
+
+
 def decode_cases():
     image = photo(19, 29)
     files = {
@@ -125,6 +141,8 @@ def decode_cases():
         "gray-alpha16.png": png(deep[:, :, :2], 16, 4),
         "palette2.png": png(small[:, :, :1] & 3, 2, 3, extra=palette(some.randint(0, 256, 12).tolist())),
         "palette8.png": png(small[:, :, :1], 8, 3, extra=palette(some.randint(0, 256, 768).tolist())),
+        "touchy.png": png(touchy_colors(8), 8, 2),
+        "touchy16.png": png(touchy_colors(16), 16, 2),
         "pixel.png": png(small[:1, :1, :3], 8, 2),
     }
 

@@ -277,6 +277,44 @@ a_jpeg_whose_restart_markers_are_out_of_order_is_an_error(void **state)
 	free(bytes);
 }
 
+/* All ones are no code of any table; a zero behind each keeps them from being markers. */
+static void
+a_jpeg_with_codes_that_do_not_exist_is_an_error(void **state)
+{
+	size_t size, first = 0;
+	unsigned char *bytes = read_file("420.jpg", &size);
+
+	(void)state;
+	for (size_t i = 0; i + 1 < size && !first; i++)
+		if (bytes[i] == 0xff && bytes[i + 1] == 0xda)
+			first = i + 2 + bytes[i + 3];
+	assert_true(first > 0 && first + 300 < size);
+	for (size_t i = first + 200; i < first + 240; i += 2)
+		memcpy(bytes + i, "\xff", 2);
+	assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
+	assert_says("bad Huffman code");
+	free(bytes);
+}
+
+/* The last scan of a progressive file adds the last bit of coefficients; a second time there is none left. */
+static void
+a_progressive_jpeg_that_refines_twice_is_an_error(void **state)
+{
+	size_t size, at, scan;
+	unsigned char *bytes = read_file("progressive.jpg", &size), *longer = malloc(2 * size);
+
+	(void)state;
+	for (at = size - 2; memcmp(bytes + at, "\xff\xda", 2) != 0; at--)
+		assert_true(at > 0);
+	scan = size - 2 - at;
+	memcpy(longer, bytes, size - 2);
+	memcpy(longer + size - 2, bytes + at, scan + 2); /* with the end marker */
+	assert_int_equal(decode(longer, size + scan, 3), LEAT_DATA);
+	assert_says("progression");
+	free(longer);
+	free(bytes);
+}
+
 /* Some cameras and editors leave bytes before the end marker. No pixel is lost: TensorFlow reads them too. */
 static void
 bytes_too_many_at_the_end_of_a_jpeg_are_no_error(void **state)
@@ -321,7 +359,7 @@ channels_0_gives_what_the_file_has_without_alpha(void **state)
 		const char *name;
 		int64_t channels;
 	} cases[] = {{"gray.jpg", 1},         {"420.jpg", 3},  {"gray.png", 1},     {"gray-alpha.png", 1},
-		     {"gray-alpha16.png", 1}, {"rgba.png", 3}, {"palette8.png", 3}, {"gray1.png", 1}};
+	             {"gray-alpha16.png", 1}, {"rgba.png", 3}, {"palette8.png", 3}, {"gray1.png", 1}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -569,6 +607,8 @@ main(void)
 		TEST(an_image_without_pixels_is_an_error),
 		TEST(a_jpeg_that_lost_a_piece_in_its_middle_is_an_error),
 		TEST(a_jpeg_whose_restart_markers_are_out_of_order_is_an_error),
+		TEST(a_jpeg_with_codes_that_do_not_exist_is_an_error),
+		TEST(a_progressive_jpeg_that_refines_twice_is_an_error),
 		TEST(bytes_too_many_at_the_end_of_a_jpeg_are_no_error),
 		TEST(inks_cannot_become_gray),
 		TEST(channels_0_gives_what_the_file_has_without_alpha),
