@@ -61,7 +61,7 @@ apply(const struct leat_datum *in, float *out, size_t first, size_t count, const
 /* Up to MAX_STEPS steps. `channels` are interleaved in each of `planes`, which differ in channel too. */
 static void
 apply_some(const struct leat_datum *in, float *out, size_t planes, size_t plane, size_t channels,
-	   const struct leat_affine *step, int steps)
+           const struct leat_affine *step, int steps)
 {
 	struct spread spread[MAX_STEPS];
 
@@ -78,7 +78,7 @@ apply_some(const struct leat_datum *in, float *out, size_t planes, size_t plane,
 
 void
 leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
-		  const struct leat_affine *step, int steps)
+                  const struct leat_affine *step, int steps)
 {
 	size_t count = (size_t)leat_datum_elements(in), planes = 1, channels = 1;
 	const struct leat_datum *from = in;

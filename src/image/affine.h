@@ -20,6 +20,6 @@ struct leat_affine leat_affine_uniform(float mul, float add);
  * result is that of one pass per step. `out` is f32 with the same shape and layout, and may be `in`.
  * An image has 1 to LEAT_MAX_CHANNELS channels. */
 void leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
-		       const struct leat_affine *step, int steps);
+                       const struct leat_affine *step, int steps);
 
 #endif

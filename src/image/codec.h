@@ -10,7 +10,7 @@ struct leat_codec {
 	bool (*recognize)(const uint8_t *bytes, size_t size);
 	/* Sets height, width (by leat_decode_size), channels and state. Cleans up after itself when it fails. */
 	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels,
-				  struct leat_err *err);
+	                          struct leat_err *err);
 	enum leat_status (*pixels)(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
 	void (*end)(struct leat_decode *decode);
 };

@@ -25,7 +25,7 @@ fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 
 enum leat_status
 leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels, size_t max_pixels,
-		  struct leat_scratch *scratch, struct leat_err *err)
+                  struct leat_scratch *scratch, struct leat_err *err)
 {
 	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels};
 	for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
@@ -54,11 +54,11 @@ leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, st
 {
 	if (!width || !height)
 		return leat_fail(err, LEAT_DATA, "the image is empty: its header says %llu x %llu pixels",
-				 (unsigned long long)width, (unsigned long long)height);
+		                 (unsigned long long)width, (unsigned long long)height);
 	if (height > decode->max_pixels / width)
 		return leat_fail(err, LEAT_LIMIT,
-				 "the image's header says %llu x %llu pixels, more than the %zu allowed",
-				 (unsigned long long)width, (unsigned long long)height, decode->max_pixels);
+		                 "the image's header says %llu x %llu pixels, more than the %zu allowed",
+		                 (unsigned long long)width, (unsigned long long)height, decode->max_pixels);
 	decode->width = (int64_t)width;
 	decode->height = (int64_t)height;
 	return LEAT_OK;
@@ -68,6 +68,6 @@ enum leat_status
 leat_decode_full(const struct leat_decode *decode, struct leat_err *err)
 {
 	return leat_fail(err, LEAT_LIMIT,
-			 "decoding the image needs more memory than the %zu bytes there are for a sample; raise memory",
-			 decode->scratch->size);
+	                 "decoding the image needs more memory than the %zu bytes there are for a sample; raise memory",
+	                 decode->scratch->size);
 }

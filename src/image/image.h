@@ -32,7 +32,7 @@ struct leat_decode {
 /* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), or 0, what the file
  * has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
-				   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
+                                   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */
 void leat_decode_end(struct leat_decode *decode);
 
@@ -42,7 +42,7 @@ enum leat_resize_method { LEAT_RESIZE_BILINEAR, LEAT_RESIZE_NEAREST };
 
 /* As tf.image.resize, antialias off. BILINEAR: u8 or f32 becomes f32. NEAREST: the type stays. */
 enum leat_status leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
-			     struct leat_scratch *scratch, struct leat_err *err);
+                             struct leat_scratch *scratch, struct leat_err *err);
 
 enum leat_flip { LEAT_FLIP_HORIZONTAL, LEAT_FLIP_VERTICAL }; /* left and right change places, or top and bottom */
 

@@ -48,11 +48,11 @@ on_error(j_common_ptr cinfo)
 	} else if (cinfo->err->msg_code == JERR_INPUT_EOF) {
 		jpeg->status =
 			leat_fail(jpeg->err, LEAT_DATA,
-				  "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
+		                  "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
 	} else {
 		cinfo->err->format_message(cinfo, text);
 		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image (%zu bytes) cannot be decoded: %s",
-					 jpeg->size, text);
+		                         jpeg->size, text);
 	}
 	longjmp(jpeg->failed, 1);
 }
@@ -151,7 +151,7 @@ choose_colors(struct jpeg *jpeg, int channels)
 		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : JCS_RGB;
 	else if (has_inks(cinfo))
 		return leat_fail(jpeg->err, LEAT_DATA,
-				 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
+		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
 	else
 		cinfo->out_color_space = JCS_GRAYSCALE;
 	cinfo->dct_method = JDCT_IFAST;

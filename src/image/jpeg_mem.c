@@ -84,7 +84,7 @@ alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION blocks_per_row, JDIMENSION
 
 static jvirt_barray_ptr
 request_virt_barray(j_common_ptr cinfo, int pool, boolean pre_zero, JDIMENSION blocks_per_row, JDIMENSION row_count,
-		    JDIMENSION max_access)
+                    JDIMENSION max_access)
 {
 	struct leat_jpeg_mem *mem = mem_of(cinfo);
 	jvirt_barray_ptr array = take(cinfo, 1, sizeof(*array));
@@ -122,7 +122,7 @@ access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION start,
 /* Arrays of samples serve color quantization alone, which nobody asks for. */
 static jvirt_sarray_ptr
 request_virt_sarray(j_common_ptr cinfo, int pool, boolean pre_zero, JDIMENSION samples_per_row, JDIMENSION row_count,
-		    JDIMENSION max_access)
+                    JDIMENSION max_access)
 {
 	(void)pool, (void)pre_zero, (void)samples_per_row, (void)row_count, (void)max_access;
 	ERREXIT(cinfo, JERR_NOT_COMPILED);

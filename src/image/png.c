@@ -137,9 +137,9 @@ fail(const struct leat_decode *decode, int error, struct leat_err *err)
 		return leat_decode_full(decode, err);
 	if (error == SPNG_IO_EOF)
 		return leat_fail(err, LEAT_DATA, "the PNG image is cut off: its %zu bytes end before the image does",
-				 png->size);
+		                 png->size);
 	return leat_fail(err, LEAT_DATA, "the PNG image (%zu bytes) cannot be decoded: %s", png->size,
-			 spng_strerror(error));
+	                 spng_strerror(error));
 }
 
 /* What libspng decodes to, when that is not the result itself. */

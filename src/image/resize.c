@@ -46,7 +46,7 @@ find_nearest(size_t *place, int64_t in, int64_t out, size_t stride)
 /* One row of input, interpolated along itself. Instances for what the compiler should know. */
 #define STRETCH(type, name)                                                                                            \
 	static inline void name(const type *restrict row, float *restrict out, const struct place *restrict place,     \
-				size_t width, size_t channels)                                                         \
+	                        size_t width, size_t channels)                                                         \
 	{                                                                                                              \
 		for (size_t x = 0; x < width; x++) {                                                                   \
 			const type *lo = row + place[x].lo, *hi = row + place[x].hi;                                   \
@@ -91,7 +91,7 @@ struct rows {
 
 static const float *
 stretched(struct rows *rows, size_t row, size_t keep, const struct leat_datum *in, const struct place *place,
-	  size_t width)
+          size_t width)
 {
 	int victim = rows->row[0] == keep ? 1 : 0;
 
@@ -107,8 +107,8 @@ static enum leat_status
 fail_full(const struct leat_scratch *scratch, struct leat_err *err)
 {
 	return leat_fail(err, LEAT_LIMIT,
-			 "resizing the image needs more memory than the %zu bytes there are for a sample; raise memory",
-			 scratch->size);
+	                 "resizing the image needs more memory than the %zu bytes there are for a sample; raise memory",
+	                 scratch->size);
 }
 
 static enum leat_status
@@ -176,7 +176,7 @@ nearest(const struct leat_datum *in, const struct leat_datum *out, struct leat_s
 
 enum leat_status
 leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
-	    struct leat_scratch *scratch, struct leat_err *err)
+            struct leat_scratch *scratch, struct leat_err *err)
 {
 	const size_t mark = scratch->used;
 	enum leat_status status =

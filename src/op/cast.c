@@ -11,7 +11,7 @@ struct cast {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct cast, dtype, LEAT_REQUIRED, "uint8|int32|int64|float16|bfloat16|float32|float64",
-		  "type of the result"),
+                  "type of the result"),
 	LEAT_OPT_END,
 };
 

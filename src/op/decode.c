@@ -48,11 +48,11 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	enum leat_status status;
 
 	status = leat_decode_begin(&image, bytes.data, leat_datum_bytes(&bytes), (int)decode->channels,
-				   work->max_pixels, work->scratch, err);
+	                           work->max_pixels, work->scratch, err);
 	if (status != LEAT_OK)
 		return status;
 	status = leat_work_out(work, field, LEAT_U8, 3, (const int64_t[]){image.height, image.width, image.channels},
-			       err);
+	                       err);
 	if (status == LEAT_OK)
 		status = leat_decode_pixels(&image, work->sample->field[field].data, err);
 	leat_decode_end(&image);

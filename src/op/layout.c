@@ -12,7 +12,7 @@ struct layout {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct layout, order, LEAT_REQUIRED, "hwc|chw",
-		  "chw: channels x height x width, as torch wants it; hwc: height x width x channels"),
+                  "chw: channels x height x width, as torch wants it; hwc: height x width x channels"),
 	LEAT_OPT_END,
 };
 

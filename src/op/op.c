@@ -64,9 +64,9 @@ leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct
 
 	if (shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || channels > LEAT_MAX_CHANNELS)
 		return leat_fail(err, LEAT_DATA,
-				 "an image has pixels and 1 to %d channels, this one has the shape %" PRId64
-				 " x %" PRId64 " x %" PRId64,
-				 LEAT_MAX_CHANNELS, shape[0], shape[1], shape[2]);
+		                 "an image has pixels and 1 to %d channels, this one has the shape %" PRId64
+		                 " x %" PRId64 " x %" PRId64,
+		                 LEAT_MAX_CHANNELS, shape[0], shape[1], shape[2]);
 	return LEAT_OK;
 }
 
@@ -74,13 +74,13 @@ static enum leat_status
 fail_full(const struct leat_scratch *scratch, size_t wanted, struct leat_err *err)
 {
 	return leat_fail(err, LEAT_LIMIT,
-			 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
-			 wanted, scratch->size - scratch->used, scratch->size);
+	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
+	                 wanted, scratch->size - scratch->used, scratch->size);
 }
 
 enum leat_status
 leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
-	      struct leat_err *err)
+              struct leat_err *err)
 {
 	struct leat_datum out = {.dtype = dtype, .ndim = ndim};
 	int64_t elements;

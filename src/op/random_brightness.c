@@ -12,7 +12,7 @@ struct random_brightness {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct random_brightness, max, LEAT_REQUIRED, 0, INFINITY,
-		   "the number added is uniform in [-max, max); pixels are usually in [0, 1]"),
+                   "the number added is uniform in [-max, max); pixels are usually in [0, 1]"),
 	LEAT_OPT_END,
 };
 

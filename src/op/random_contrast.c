@@ -14,7 +14,7 @@ struct random_contrast {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, INFINITY,
-		   "the factor is uniform in [lower, upper)"),
+                   "the factor is uniform in [lower, upper)"),
 	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, INFINITY, "not below lower"),
 	LEAT_OPT_END,
 };
@@ -26,7 +26,7 @@ check(void *params, struct leat_err *err)
 
 	if (contrast->lower > contrast->upper)
 		return leat_fail(err, LEAT_SPEC, "lower=%g is above upper=%g", (double)contrast->lower,
-				 (double)contrast->upper);
+		                 (double)contrast->upper);
 	return LEAT_OK;
 }
 

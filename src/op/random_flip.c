@@ -9,7 +9,7 @@ struct random_flip {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct random_flip, direction, "horizontal", "horizontal|vertical",
-		  "left and right, or top and bottom"),
+                  "left and right, or top and bottom"),
 	LEAT_FLOAT(struct random_flip, probability, "0.5", 0, 1, "share of the images that are mirrored"),
 	LEAT_OPT_END,
 };

@@ -15,7 +15,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
 	LEAT_INT(struct resize, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
 	LEAT_ENUM(struct resize, method, "bilinear", "bilinear|nearest",
-		  "how pixels are made: bilinear gives float32, nearest keeps the type"),
+                  "how pixels are made: bilinear gives float32, nearest keeps the type"),
 	LEAT_ENUM(struct resize, mode, "tf", "tf", "whose pixels: tf is tf.image.resize without antialias"),
 	LEAT_OPT_END,
 };
@@ -48,10 +48,10 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	status = leat_check_image(&in, LEAT_HWC, err);
 	if (status == LEAT_OK)
 		status = leat_work_out(work, field, result_dtype(resize, in.dtype), 3,
-				       (const int64_t[]){resize->height, resize->width, in.shape[2]}, err);
+		                       (const int64_t[]){resize->height, resize->width, in.shape[2]}, err);
 	if (status == LEAT_OK)
 		status = leat_resize(&in, &work->sample->field[field], (enum leat_resize_method)resize->method,
-				     work->scratch, err);
+		                     work->scratch, err);
 	return status;
 }
 

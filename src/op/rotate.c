@@ -13,9 +13,9 @@ struct rotate {
 
 static const struct leat_opt options[] = {
 	LEAT_ANGLE(struct rotate, angle, LEAT_REQUIRED, -INFINITY, INFINITY,
-		   "counter-clockwise, with its unit: 30deg, 0.5rad"),
+                   "counter-clockwise, with its unit: 30deg, 0.5rad"),
 	LEAT_FLOAT(struct rotate, fill, "0", -INFINITY, INFINITY,
-		   "what stands where there was no pixel; cut to 0..255 for uint8"),
+                   "what stands where there was no pixel; cut to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
 

@@ -49,7 +49,7 @@ bench_close(struct bench *bench)
 /* Puts a copy of `data` on the bench. */
 static inline void
 bench_put(struct bench *bench, const void *data, enum leat_dtype dtype, int ndim, const int64_t *shape,
-	  enum leat_layout layout)
+          enum leat_layout layout)
 {
 	struct leat_datum *datum = &bench->sample.field[0];
 
@@ -67,7 +67,7 @@ bench_put(struct bench *bench, const void *data, enum leat_dtype dtype, int ndim
 
 static inline void
 bench_put_image(struct bench *bench, const void *data, enum leat_dtype dtype, int64_t height, int64_t width,
-		int64_t channels)
+                int64_t channels)
 {
 	bench_put(bench, data, dtype, 3, (const int64_t[]){height, width, channels}, LEAT_HWC);
 }

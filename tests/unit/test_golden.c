@@ -54,7 +54,7 @@ put_input(struct bench *bench, const char *name)
 	} else {
 		parse_npy(bytes, size, &datum);
 		bench_put(bench, datum.data, datum.dtype, datum.ndim, datum.shape,
-			  datum.ndim == 3 ? LEAT_HWC : LEAT_LAYOUT_NONE);
+		          datum.ndim == 3 ? LEAT_HWC : LEAT_LAYOUT_NONE);
 	}
 	free(bytes);
 }

@@ -552,8 +552,11 @@ decode_often(void *arg)
 		struct leat_decode image;
 
 		leat_scratch_reset(&own);
-		if (leat_decode_begin(&image, decoder->bytes, decoder->size, 3, MAX_PIXELS, &own, NULL) != LEAT_OK ||
-		    leat_decode_pixels(&image, got, NULL) != LEAT_OK ||
+		if (leat_decode_begin(&image, decoder->bytes, decoder->size, 3, MAX_PIXELS, &own, NULL) != LEAT_OK) {
+			decoder->wrong++;
+			continue;
+		}
+		if (leat_decode_pixels(&image, got, NULL) != LEAT_OK ||
 		    memcmp(got, decoder->want, decoder->want_size) != 0)
 			decoder->wrong++;
 		leat_decode_end(&image);

@@ -92,9 +92,9 @@ what_is_undone_or_does_nothing_leaves_every_pixel(void **state)
 {
 	(void)state;
 	ASSERT_IDENTITY("flip | flip", "flip(vertical) | flip(vertical)", "random_flip(probability=0)",
-			"random_flip(probability=1) | flip", "random_flip(vertical, 1) | flip(vertical)",
-			"rotate(0deg)", "rotate(0rad, fill=9)", "layout(hwc)", "layout(chw) | layout(hwc)",
-			"layout(chw) | layout(chw) | layout(hwc)");
+	                "random_flip(probability=1) | flip", "random_flip(vertical, 1) | flip(vertical)",
+	                "rotate(0deg)", "rotate(0rad, fill=9)", "layout(hwc)", "layout(chw) | layout(hwc)",
+	                "layout(chw) | layout(chw) | layout(hwc)");
 }
 
 static void
@@ -462,7 +462,7 @@ results_go_to_the_slot_or_the_scratch_or_fail(void **state)
 	leat_err_clear(&bench.err);
 	assert_non_null(leat_work_scratch(&bench.work, 100, &bench.err));
 	assert_int_equal(leat_work_out(&bench.work, 0, LEAT_F64, 3, (const int64_t[]){INT64_MAX / 2, 2, 1}, &bench.err),
-			 LEAT_LIMIT);
+	                 LEAT_LIMIT);
 }
 
 static void
