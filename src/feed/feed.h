@@ -64,6 +64,7 @@ struct leat_worker {
 	struct leat_sample sample;
 	struct leat_batch *batch; /* of the row that is worked on */
 	int64_t row;
+	bool in_chain; /* past reading and unpacking, whose errors say where the sample lies */
 	uint64_t seen; /* samples, to time every so many */
 	struct leat_counters counters;
 };

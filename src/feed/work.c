@@ -200,10 +200,12 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	enum leat_status status;
 
 	w->work.scratch = scratch;
+	w->in_chain = false;
 	status = source->kind->unpack(source, item->sample, &item->extent, item->head, item->payload, item->tail, &w->sample,
 	                              err);
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
+	w->in_chain = true;
 	status = run_chain(w, &id, err);
 	if (status == LEAT_OK)
 		status = leat_batch_store(w->batch, w->row, &w->sample, err);
@@ -230,6 +232,7 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 {
 	enum leat_status status = item->unread ? leat_item_read(w->feed, item, err) : LEAT_OK;
 
+	w->in_chain = false;
 	if (status != LEAT_OK)
 		return status;
 	leat_scratch_reset(&w->scratch);
@@ -261,8 +264,9 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 	struct leat_feed *feed = w->feed;
 	struct leat_batch *batch = w->batch;
 
-	leat_err_in(err, "%s at offset %llu (sample %llu)", uri_of(feed, &item->extent),
-	            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
+	if (w->in_chain)
+		leat_err_in(err, "%s at offset %llu (sample %llu)", uri_of(feed, &item->extent),
+		            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
 	pthread_mutex_lock(&feed->lock);
 	if (batch->err_row < 0 || w->row < batch->err_row) {
 		batch->err_row = w->row;
@@ -341,6 +345,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 		leat_err_clear(err);
 		status = try_candidate(w, &item, err);
 	}
+	w->in_chain = true; /* whatever the last one says, it does not say where the first lies */
 	if (is_bad_sample(status))
 		leat_err_in(err, "bad, and %d replacements tried for it are bad too; the last", LEAT_REPLACE_TRIES);
 	return status;
