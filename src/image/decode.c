@@ -56,7 +56,7 @@ leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, st
 		return leat_fail(err, LEAT_DATA, "the image is empty: its header says %llu x %llu pixels",
 		                 (unsigned long long)width, (unsigned long long)height);
 	if (height > decode->max_pixels / width)
-		return leat_fail(err, LEAT_LIMIT,
+		return leat_fail(err, LEAT_DATA,
 		                 "the image's header says %llu x %llu pixels, more than the %zu allowed",
 		                 (unsigned long long)width, (unsigned long long)height, decode->max_pixels);
 	decode->width = (int64_t)width;
