@@ -49,6 +49,17 @@ data_jpeg(int width, int height, unsigned seed, size_t *size)
 	return out;
 }
 
+/* Writes 65500 x 65500 into the frame header. */
+static void
+boast(unsigned char *jpeg, size_t size)
+{
+	static const unsigned char sof[] = {0xff, 0xc0}, claim[] = {0xff, 0xdc, 0xff, 0xdc};
+	unsigned char *frame = memmem(jpeg, size, sof, sizeof sof);
+
+	assert_non_null(frame);
+	memcpy(frame + 5, claim, sizeof claim);
+}
+
 static void
 add_image(struct leat_example *example, size_t sample, enum data_kind kind)
 {
@@ -57,6 +68,8 @@ add_image(struct leat_example *example, size_t sample, enum data_kind kind)
 	size_t size;
 	unsigned char *jpeg = data_jpeg(width, height, (unsigned)sample, &size);
 
+	if (kind == DATA_BOAST)
+		boast(jpeg, size);
 	leat_example_add_bytes(example, "image", jpeg, kind == DATA_CUT ? size / 2 : size);
 	free(jpeg);
 }

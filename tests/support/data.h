@@ -14,6 +14,7 @@ enum data_kind {
 	DATA_GOOD,
 	DATA_CUT,   /* half of the JPEG: a whole record with a bad image */
 	DATA_LARGE, /* an image of 2000 x 1500 */
+	DATA_BOAST, /* a JPEG whose header claims 65500 x 65500 pixels */
 };
 
 struct data {
