@@ -15,13 +15,9 @@ start_stream(struct leat_work *work, const struct leat_bound *bound, const struc
 static int
 channels_of(const struct leat_datum *datum, enum leat_layout layout)
 {
-	int64_t channels = 1;
-
-	if (layout == LEAT_HWC)
-		channels = datum->shape[datum->ndim - 1];
-	else if (layout == LEAT_CHW)
-		channels = datum->shape[0];
-	return channels >= 1 && channels <= LEAT_MAX_CHANNELS ? (int)channels : 1;
+	if (layout == LEAT_LAYOUT_NONE)
+		return 1;
+	return (int)(layout == LEAT_HWC ? datum->shape[datum->ndim - 1] : datum->shape[0]);
 }
 
 /* Neighbouring pointwise ops on one field: each draws its numbers, then one pass applies them in order. */
@@ -31,15 +27,19 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 {
 	struct leat_datum in = work->sample->field[field];
 	struct leat_affine step[LEAT_MAX_POINTWISE * LEAT_MAX_AFFINE];
+	enum leat_status status = LEAT_OK;
 	int steps = 0;
 
+	if (layout != LEAT_LAYOUT_NONE)
+		status = leat_check_image(&in, layout, err);
+	if (status != LEAT_OK)
+		return status;
 	for (int k = 0; k < stage->ops; k++) {
 		start_stream(work, stage->op[k], id);
 		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout), &step[steps]);
 	}
 	if (in.dtype != LEAT_F32) {
-		enum leat_status status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);
-
+		status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);
 		if (status != LEAT_OK)
 			return status;
 	}
