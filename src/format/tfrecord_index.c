@@ -61,32 +61,31 @@ leat_tfrecord_header_fault(const unsigned char *head, uint64_t left, uint64_t *l
 static enum leat_status
 look(struct walk *walk, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
 	struct iovec iov = {.iov_base = walk->window};
+	enum leat_status status;
 	size_t got;
 
 	if (offset < walk->window_at || offset + need > walk->window_at + walk->window_len) {
 		iov.iov_len = walk->block < need ? need : walk->block;
 		if (iov.iov_len > walk->size - offset)
 			iov.iov_len = (size_t)(walk->size - offset);
-		walk->window_len = 0;
 		status = leat_files_read(walk->files, walk->file, offset, &iov, 1, 0, &got, err);
-		if (status == LEAT_OK) {
-			walk->window_at = offset;
-			walk->window_len = iov.iov_len;
-		}
+		if (status != LEAT_OK)
+			return status;
+		walk->window_at = offset;
+		walk->window_len = iov.iov_len;
 	}
 	*bytes = walk->window + (offset - walk->window_at);
 	*have = (size_t)(walk->window_at + walk->window_len - offset);
-	return status;
+	return LEAT_OK;
 }
 
 /* Does the data of the record at `offset` match its checksum? A record too long to be summed counts as not. */
 static enum leat_status
 data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
 	const unsigned char *bytes;
+	enum leat_status status;
 	uint32_t crc = 0;
 	size_t have;
 

@@ -226,6 +226,11 @@ parse_feature(const struct parsing *p, const struct leat_arg *arg, struct exampl
 		status = parse_shape(p, arg, wanted);
 	if (status == LEAT_OK)
 		status = parse_details(p, arg, wanted, &example->key[i]);
+	for (size_t k = 0; k < i && status == LEAT_OK; k++) /* a feature is found for one field only */
+		if (strcmp(example->key[k].text, example->key[i].text) == 0)
+			status = leat_fail_at(p->err, p->text, arg->at, arg->len,
+			                      "feature '%s' is already taken as field '%s'", example->key[i].text,
+			                      example->wanted[k].name);
 	return status;
 }
 

@@ -413,7 +413,7 @@ count_descriptors(void)
 	return count - 3; /* ".", ".." and the folder itself */
 }
 
-enum { MANY = 700, READERS = 4, READS = 4000 };
+enum { MANY = 700, READERS = 8, READS = 3000 }; /* more readers than descriptors with the low limit */
 
 struct reader {
 	struct leat_files *files;

@@ -8,28 +8,12 @@
 
 #include "base/hash.h"
 #include "format/index.h"
+#include "logged.h"
 #include "temp.h"
 
 static const struct leat_index_kind kind = {"testkind", 16};
 static struct leat_mem mem;
 static struct temp temp;
-
-/* What was logged last, and how often. */
-static struct {
-	int info, warn;
-	char text[1024];
-} logged;
-
-static void
-write_log(void *arg, enum leat_log_level level, const char *text)
-{
-	(void)arg;
-	logged.info += level == LEAT_LOG_INFO;
-	logged.warn += level == LEAT_LOG_WARN;
-	snprintf(logged.text, sizeof(logged.text), "%s", text);
-}
-
-static const struct leat_log log_all = {write_log, NULL};
 
 static int
 set_up(void **state)

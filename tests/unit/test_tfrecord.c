@@ -7,28 +7,13 @@
 
 #include "format/source.h"
 #include "format/tfrecord.h"
+#include "logged.h"
 #include "temp.h"
 
 static struct leat_mem mem;
 static struct temp temp;
 static struct leat_source source;
 static struct leat_err err;
-
-static struct {
-	int info, warn;
-	char text[1024];
-} logged;
-
-static void
-write_log(void *arg, enum leat_log_level level, const char *text)
-{
-	(void)arg;
-	logged.info += level == LEAT_LOG_INFO;
-	logged.warn += level == LEAT_LOG_WARN;
-	snprintf(logged.text, sizeof(logged.text), "%s", text);
-}
-
-static const struct leat_log log_all = {write_log, NULL};
 
 static int
 set_up(void **state)

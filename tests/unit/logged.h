@@ -1,0 +1,25 @@
+/* logged.h - what a test's log received: how much, and the last message */
+#ifndef TEST_LOGGED_H
+#define TEST_LOGGED_H
+
+#include <stdio.h>
+
+#include "base/log.h"
+
+static struct {
+	int info, warn;
+	char text[1024];
+} logged;
+
+static inline void
+write_log(void *arg, enum leat_log_level level, const char *text)
+{
+	(void)arg;
+	logged.info += level == LEAT_LOG_INFO;
+	logged.warn += level == LEAT_LOG_WARN;
+	snprintf(logged.text, sizeof(logged.text), "%s", text);
+}
+
+static const struct leat_log log_all = {write_log, NULL};
+
+#endif
