@@ -79,7 +79,7 @@ payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
 
 	if (__builtin_mul_overflow(p->source.max_payload, (uint64_t)rows, &simple))
 		simple = UINT64_MAX;
-	if (simple <= WALK_FROM || replaces || p->plan.size > p->source.count)
+	if (simple <= WALK_FROM || replaces || leat_plan_repeats(&p->plan))
 		return simple;
 	return largest_payloads(&p->source, (uint64_t)rows);
 }

@@ -88,6 +88,16 @@ leat_plan_reseed(struct leat_plan *plan, uint64_t seed)
 		plan->op[i].in.seed = seed;
 }
 
+/* An op that gives more than it gets gives something twice, and what follows may keep just that. */
+bool
+leat_plan_repeats(const struct leat_plan *plan)
+{
+	for (int i = 0; i < plan->ops; i++)
+		if ((i + 1 < plan->ops ? plan->op[i + 1].in.size : plan->size) > plan->op[i].in.size)
+			return true;
+	return false;
+}
+
 uint64_t
 leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position)
 {

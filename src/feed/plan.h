@@ -34,6 +34,9 @@ void leat_plan_free(struct leat_plan *plan);
 /* Other random numbers from here on. */
 void leat_plan_reseed(struct leat_plan *plan, uint64_t seed);
 
+/* May a sample come more than once in an epoch? */
+bool leat_plan_repeats(const struct leat_plan *plan);
+
 /* The source's sample for `position` < size of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
 
