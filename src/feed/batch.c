@@ -15,6 +15,19 @@ reserve(size_t *end, size_t bytes)
 	return at;
 }
 
+/* Bytes of a dense column. What cannot be counted becomes more than any memory, and still can be added up. */
+static size_t
+dense_bytes(const struct leat_field *field, int64_t rows, size_t *row_bytes)
+{
+	int64_t elements = leat_field_elements(field);
+	size_t bytes;
+
+	if (elements < 0 || __builtin_mul_overflow((size_t)elements, leat_dtype_size(field->dtype), row_bytes) ||
+	    __builtin_mul_overflow(*row_bytes, (size_t)rows, &bytes) || bytes > LEAT_MOST_BYTES)
+		return LEAT_MOST_BYTES;
+	return bytes;
+}
+
 static void
 form_ragged(struct leat_batch_form *form, struct leat_column_form *column, size_t *end)
 {
@@ -45,8 +58,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 
 		column->field = schema->field[i];
 		if (leat_field_is_static(&column->field)) {
-			column->row_bytes = (size_t)leat_field_elements(&column->field) * leat_dtype_size(column->field.dtype);
-			column->capacity = column->row_bytes * (size_t)rows;
+			column->capacity = dense_bytes(&column->field, rows, &column->row_bytes);
 			column->values_at = reserve(&end, column->capacity);
 		} else {
 			column->capacity = capacity[i];

@@ -11,6 +11,9 @@
 #include "base/mem.h"
 #include "format/sample.h"
 
+/* No column is taken to be larger: the sum over all columns of some batches cannot overflow. */
+#define LEAT_MOST_BYTES (SIZE_MAX / 1024)
+
 /* How one field lies in a batch. Offsets are from the beginning of the mapping. */
 struct leat_column_form {
 	struct leat_field field;

@@ -103,8 +103,8 @@ ragged_capacity(uint64_t bound, unsigned times, int64_t rows)
 
 	/* Rows in the arena begin at multiples of 64. */
 	if (__builtin_mul_overflow(bound, times, &bytes) || __builtin_add_overflow(bytes, (uint64_t)rows * 64, &bytes) ||
-	    bytes > SIZE_MAX / 1024)
-		return SIZE_MAX / 1024;
+	    bytes > LEAT_MOST_BYTES)
+		return LEAT_MOST_BYTES;
 	return (size_t)bytes;
 }
 
