@@ -84,26 +84,27 @@ payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
 	return largest_payloads(&p->source, (uint64_t)rows);
 }
 
-/* How many bytes of values a payload byte can become; 0: nothing tells. A varint of one byte becomes
- * eight; bytes and floats stay as they are. */
+/* How many bytes of values a payload byte can become; 0: nothing tells. Each number of a list takes a byte
+ * of the payload at least, a float that stays one takes four. (Beside images lists are short, and payloads are not.) */
 static unsigned
-expansion(const struct leat_field *field, bool decodes)
+expansion(const struct leat_field *field, const struct leat_pipeline *p)
 {
-	if (field->ndim == 1 && (field->dtype == LEAT_U8 || field->dtype == LEAT_F32))
+	if (field->ndim != 1)
+		return 0;
+	if (field->dtype == LEAT_U8 || (field->dtype == LEAT_F32 && !p->converts))
 		return 1;
-	if (field->ndim == 1 && field->dtype == LEAT_I64 && !decodes)
-		return 8;
-	return 0;
+	return p->decodes ? 0 : (unsigned)leat_dtype_size(field->dtype);
 }
 
+/* Room for payloads of `bound` bytes and a default of `beyond` in each row. */
 static size_t
-ragged_capacity(uint64_t bound, unsigned times, int64_t rows)
+ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, more = 0;
 
 	/* Rows in the arena begin at multiples of 64. */
-	if (__builtin_mul_overflow(bound, times, &bytes) || __builtin_add_overflow(bytes, (uint64_t)rows * 64, &bytes) ||
-	    bytes > LEAT_MOST_BYTES)
+	if (__builtin_mul_overflow(bound, times, &bytes) || __builtin_mul_overflow((uint64_t)rows, beyond + 64, &more) ||
+	    __builtin_add_overflow(bytes, more, &bytes) || bytes > LEAT_MOST_BYTES)
 		return LEAT_MOST_BYTES;
 	return (size_t)bytes;
 }
@@ -117,13 +118,15 @@ ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, si
 	int unbounded = 0;
 
 	for (int i = 0; i < p->schema.count; i++) {
-		unsigned times = expansion(&p->schema.field[i], p->decodes);
+		const struct leat_field *field = &p->schema.field[i];
+		unsigned times = expansion(field, p);
 
-		if (leat_field_is_static(&p->schema.field[i]))
+		if (leat_field_is_static(field))
 			continue;
 		if (times > 0 && bound == 0)
 			bound = payload_bound(p, rows, replaces);
-		capacity[i] = times ? ragged_capacity(bound, times, rows) : unknown;
+		capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows,
+		                              p->schema.beyond[i] * leat_dtype_size(field->dtype));
 		unbounded += times == 0;
 	}
 	return unbounded;

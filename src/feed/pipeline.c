@@ -304,6 +304,7 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 	if (status != LEAT_OK)
 		return status;
 	p->decodes |= bound->op->kind == LEAT_OP_DECODE;
+	p->converts |= bound->op->kind == LEAT_OP_CONVERT;
 	stage.count = p->schema.count;
 	if (!join_pointwise(p, &stage))
 		p->stage[p->stages++] = stage;

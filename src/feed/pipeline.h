@@ -50,6 +50,7 @@ struct leat_pipeline {
 	int stages;
 	struct leat_schema schema; /* of a finished sample */
 	bool decodes;              /* has a stage whose result's size is not known beforehand */
+	bool converts;             /* has a stage that may change the size of an element */
 
 	struct leat_batch_params batch;
 	int64_t prefetch; /* -1: chosen by the engine */

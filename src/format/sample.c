@@ -66,6 +66,7 @@ leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dt
 	if (len == 0 || len > LEAT_MAX_NAME || schema->count >= LEAT_MAX_FIELDS || leat_schema_find(schema, name) >= 0)
 		return NULL;
 	schema->layout[schema->count] = LEAT_LAYOUT_NONE;
+	schema->beyond[schema->count] = 0;
 	field = &schema->field[schema->count++];
 	memset(field, 0, sizeof(*field));
 	memcpy(field->name, name, len);
@@ -83,6 +84,7 @@ leat_schema_remove(struct leat_schema *schema, int i)
 	behind = (size_t)(--schema->count - i);
 	memmove(&schema->field[i], &schema->field[i + 1], behind * sizeof(schema->field[0]));
 	memmove(&schema->layout[i], &schema->layout[i + 1], behind * sizeof(schema->layout[0]));
+	memmove(&schema->beyond[i], &schema->beyond[i + 1], behind * sizeof(schema->beyond[0]));
 }
 
 bool

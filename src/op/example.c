@@ -359,6 +359,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 			return leat_fail(err, LEAT_SPEC, "'example' cannot add the field '%s': %s", wanted->name,
 			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many"
 			                                                            : "there is one already");
+		schema->beyond[schema->count - 1] = wanted->bytes ? strlen(wanted->bytes) : wanted->count;
 		field->ndim = wanted->ndim;
 		memcpy(field->shape, wanted->shape, sizeof(field->shape));
 	}
