@@ -12,6 +12,7 @@
 
 enum {
 	SLACK = 256 * 1024, /* lists of bad samples, tensors handed out: small things that come and go */
+	SCRATCH_LEAST = 64 * 1024,
 	SCRATCH_DECODE = 1024 * 1024,
 	SCRATCH_PLENTY = 8 * 1024 * 1024,
 	JUMBO_DECODE = 4 * 1024 * 1024,
@@ -183,11 +184,10 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	b->runs = (int)b->threads + 1;
 	b->depth = 1;
 	b->buffers = 2;
-	b->scratch = p->decodes ? SCRATCH_DECODE : 64 * 1024 + 10 * (size_t)p->source.max_payload;
-	if (p->stages == 0)
-		b->scratch = 4096;
+	b->scratch = p->scratch.bytes + p->aside + (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
 	/* A replaced sample is read into the jumbo scratch too. */
-	b->jumbo = (p->decodes ? JUMBO_DECODE : b->scratch) + longest + 4096;
+	b->jumbo = b->scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest + 4096;
+	b->scratch += p->decodes ? SCRATCH_DECODE : p->stages > 0 ? SCRATCH_LEAST : 4096;
 }
 
 static size_t

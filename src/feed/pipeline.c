@@ -291,6 +291,60 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 	return LEAT_OK;
 }
 
+/* Does this stage put field `i` (numbered as when it is done) into new memory? An op that works in
+ * place leaves it where it was. */
+static bool
+writes_anew(const struct leat_stage *stage, int i)
+{
+	const struct leat_op *op = stage->op[0]->op;
+
+	if (op->kind == LEAT_OP_FIELDS)
+		return true;
+	for (int k = 0; k < stage->fields; k++)
+		if (stage->field[k] == i)
+			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->in_place;
+	return false;
+}
+
+/* What field `i`, as it is now, takes in scratch. More than fits anywhere is as good as uncountable. */
+static struct leat_needs
+needs_of(const struct leat_pipeline *p, int i)
+{
+	const struct leat_field *field = &p->schema.field[i];
+	size_t element = leat_dtype_size(field->dtype), most = (size_t)1 << 40;
+	int64_t elements = leat_field_elements(field);
+
+	if (!leat_field_is_static(field))
+		return (struct leat_needs){p->schema.beyond[i] * element, field->ndim == 1 ? (unsigned)element : 0};
+	return (struct leat_needs){elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
+}
+
+/* What resampling needs for tables and a few rows. */
+static size_t
+some_rows(const struct leat_field *field)
+{
+	bool image = field->ndim > 1 && leat_field_is_static(field);
+
+	return image ? 64 * (size_t)(field->shape[0] + field->shape[1]) : 0;
+}
+
+/* A result that is written again later was not the last, which goes to its slot: it lies in scratch. */
+static void
+count_scratch(struct leat_pipeline *p, const struct leat_stage *stage)
+{
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
+		bool gone = i >= p->schema.count;
+		size_t rows = gone ? 0 : some_rows(&p->schema.field[i]);
+
+		if (!writes_anew(stage, i))
+			continue;
+		p->scratch.bytes += p->written[i].bytes;
+		p->scratch.times += p->written[i].times;
+		p->written[i] = gone ? (struct leat_needs){0} : needs_of(p, i);
+		p->aside = rows > p->aside ? rows : p->aside;
+	}
+}
+
 static enum leat_status
 add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
 {
@@ -306,6 +360,7 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 	p->decodes |= bound->op->kind == LEAT_OP_DECODE;
 	p->converts |= bound->op->kind == LEAT_OP_CONVERT;
 	stage.count = p->schema.count;
+	count_scratch(p, &stage);
 	if (!join_pointwise(p, &stage))
 		p->stage[p->stages++] = stage;
 	return LEAT_OK;
@@ -359,21 +414,6 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 }
 
 /* ---- place ---- */
-
-/* Does this stage put field `i` (numbered as when it is done) into new memory? An op that works in
- * place leaves it where it was. */
-static bool
-writes_anew(const struct leat_stage *stage, int i)
-{
-	const struct leat_op *op = stage->op[0]->op;
-
-	if (op->kind == LEAT_OP_FIELDS)
-		return true;
-	for (int k = 0; k < stage->fields; k++)
-		if (stage->field[k] == i)
-			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->in_place;
-	return false;
-}
 
 /* Backwards from the finished sample: a field goes straight to its slot from the last stage that writes it anew. */
 static void

@@ -52,6 +52,13 @@ struct leat_pipeline {
 	bool decodes;              /* has a stage whose result's size is not known beforehand */
 	bool converts;             /* has a stage that may change the size of an element */
 
+	/* What a sample's results on their way need of scratch, where it can be known beforehand: */
+	struct leat_needs {
+		size_t bytes;   /* of fixed shapes */
+		unsigned times; /* lists: so many times the payload */
+	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
+	size_t aside; /* an op's own need while it runs */
+
 	struct leat_batch_params batch;
 	int64_t prefetch; /* -1: chosen by the engine */
 
