@@ -248,7 +248,7 @@ fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct 
 
 enum leat_status
 leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
-                 size_t used, const struct leat_log *log, struct leat_err *err)
+                 size_t used, size_t peak, const struct leat_log *log, struct leat_err *err)
 {
 	size_t minimum;
 	int unbounded;
@@ -258,8 +258,8 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
 	set_least(b, p, rows);
 	minimum = used + total(b);
-	if (minimum > options->memory)
-		return fail_minimum(b, options->memory, minimum, err);
+	if (minimum > options->memory || peak > options->memory)
+		return fail_minimum(b, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {
 		/* Half of what is left, over two batches with an arena and values each. */
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);

@@ -61,7 +61,8 @@ open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = resolve_batch(feed, &rows, err);
 	if (status == LEAT_OK)
-		status = leat_budget_make(&feed->budget, &feed->pipeline, o, rows, atomic_load(&feed->mem.used), &feed->log, err);
+		status = leat_budget_make(&feed->budget, &feed->pipeline, o, rows, atomic_load(&feed->mem.used),
+		                          atomic_load(&feed->mem.peak), &feed->log, err);
 	if (status != LEAT_OK)
 		return status;
 	feed->mem.limit = o->memory;

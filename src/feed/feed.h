@@ -120,10 +120,11 @@ struct leat_feed {
 	struct leat_scratch jumbo; /* under jumbo_lock */
 };
 
-/* budget.c: divides `memory`; fails with the minimum when it is too little. `used` is held already. */
+/* budget.c: divides `memory`; fails with the minimum when it is too little. `used` is held already, and
+ * `peak` was while the source was opened. */
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used,
-                                  const struct leat_log *log, struct leat_err *err);
+                                  size_t peak, const struct leat_log *log, struct leat_err *err);
 
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);
