@@ -1,0 +1,401 @@
+/* test_feed_memory.c - memory= bounds everything a feed holds, and the least that is enough is named
+ *
+ * The bytes that come out never depend on it. What the process holds in fact is looked at
+ * by tests/rss.sh. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/example.h"
+#include "format/tfrecord.h"
+#include "support/data.h"
+#include "support/trace.h"
+
+static const size_t counts[] = {40, 25, 60};
+static struct data data;
+
+static enum data_kind
+some_large(size_t sample)
+{
+	return sample == 77 ? DATA_LARGE : DATA_GOOD;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	data_make(&data, 3, counts, some_large);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	data_remove(&data);
+	return 0;
+}
+
+static const char *const pipelines[] = {
+        " | shuffle | batch(8)",
+        " | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(8)",
+        " | take(77) | example(image=bytes, label=int64) | decode | batch(8)",
+        " | take(77) | example(image=bytes, label=int64) | decode | resize(40, 40) | rotate(10deg) | batch(8) | prefetch(3)",
+        " | take(20) | example(image=bytes, label=int64) | decode | resize(400, 300) | rotate(10deg) | scale(2) | "
+        "cast(float64) | cast(float16) | batch(3)",
+        " | take(20) | example(x=float[300, 400](default=1)) | cast(float16) | cast(float64) | batch(3)",
+};
+
+static void
+run_with(const char *spec, const struct leat_options *options, struct trace *trace)
+{
+	struct leat_feed *feed = trace_open(spec, options);
+	struct leat_stats stats;
+
+	*trace = (struct trace){0};
+	trace_take(trace, feed, 0);
+	if (trace->status != LEAT_DONE)
+		fail_msg("%s with %zu bytes: %s", spec, options->memory, trace->err.text);
+	leat_stats(feed, &stats);
+	assert_true(stats.memory_peak > 0);
+	assert_true(stats.memory <= stats.memory_peak);
+	if (stats.memory_peak > options->memory)
+		fail_msg("%s: held %zu bytes of %zu", spec, stats.memory_peak, options->memory);
+	leat_close(feed);
+}
+
+static void
+the_least_memory_is_enough_for_the_same_bytes(void **state)
+{
+	struct leat_options options;
+
+	(void)state;
+	trace_options(&options);
+	for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++) {
+		struct trace whole;
+		char spec[800];
+
+		snprintf(spec, sizeof spec, "%s%s", data_source(&data), pipelines[i]);
+		options.threads = 2;
+		options.memory = (size_t)256 << 20;
+		run_with(spec, &options, &whole);
+		for (options.threads = 1; options.threads <= 7; options.threads += 3)
+			for (int cold = 0; cold < 2; cold++) {
+				struct trace trace;
+
+				if (cold) /* making the index may need more than the feed; the next start will not */
+					data_forget_indexes(&data);
+				options.memory = trace_least_memory(spec, &options);
+				run_with(spec, &options, &trace);
+				trace_compare(&whole, &trace, spec);
+				trace_free(&trace);
+			}
+		trace_free(&whole);
+	}
+}
+
+static void
+less_than_the_least_is_refused_in_words(void **state)
+{
+	struct leat_options options;
+	struct leat_feed *feed;
+	struct leat_err err;
+	char spec[800], expected[200];
+	size_t least;
+
+	(void)state;
+	trace_options(&options);
+	options.threads = 3;
+	snprintf(spec, sizeof spec, "%s%s", data_source(&data), pipelines[3]);
+	least = trace_least_memory(spec, &options);
+	options.memory = least - 1025; /* the minimum is named in KiB */
+	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_LIMIT);
+	assert_null(feed);
+	snprintf(expected, sizeof expected,
+	         " is too little: with 3 threads this pipeline needs at least %zuKiB; fewer threads or a smaller batch need less",
+	         least / 1024);
+	assert_non_null(strstr(err.text, expected));
+}
+
+static void
+making_an_index_counts_too(void **state)
+{
+	static const size_t few[] = {3, 4, 5, 6};
+	struct leat_options options;
+	struct data small;
+	char spec[800];
+	size_t opened = 0, warm;
+
+	(void)state;
+	data_make(&small, 4, few, NULL);
+	trace_options(&options);
+	options.threads = 1;
+	snprintf(spec, sizeof spec, "%s | batch(2)", data_source(&small));
+	trace_least_memory(spec, &options);
+	warm = trace_least_memory(spec, &options);
+	for (options.memory = warm; opened == 0; options.memory += 16 * 1024) {
+		struct leat_feed *feed;
+		struct leat_stats stats;
+
+		data_forget_indexes(&small);
+		if (leat_open(spec, &options, &feed, NULL) != LEAT_OK)
+			continue;
+		leat_stats(feed, &stats);
+		assert_true(stats.memory_peak <= options.memory);
+		opened = options.memory;
+		leat_close(feed);
+	}
+	assert_in_range(opened, warm, warm + (1 << 20));
+	data_remove(&small);
+}
+
+/* Only decoding tells how large an image is. One that needs more than there is ends the feed, whatever on_error
+ * says: what comes out must not depend on the memory. With more it is worked on, one at a time. */
+static void
+a_sample_too_large_for_the_memory_is_never_skipped(void **state)
+{
+	struct leat_options options;
+	struct trace trace, whole;
+	char spec[800];
+
+	(void)state;
+	trace_options(&options);
+	options.on_error = LEAT_ON_ERROR_SKIP;
+	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | resize(30, 30) | batch(8)", data_source(&data));
+	options.memory = trace_least_memory(spec, &options);
+	trace_run(&trace, spec, &options);
+	assert_int_equal(trace.status, LEAT_LIMIT);
+	assert_int_equal(trace.batches, 9);
+	assert_non_null(strstr(trace.err.text, "raise memory"));
+	trace_free(&trace);
+
+	options.memory += (size_t)24 << 20;
+	run_with(spec, &options, &trace);
+	options.memory = (size_t)512 << 20;
+	run_with(spec, &options, &whole);
+	trace_compare(&whole, &trace, spec);
+	trace_free(&whole);
+	trace_free(&trace);
+}
+
+/* Every size between the least and plenty opens. */
+static void
+every_memory_above_the_least_opens(void **state)
+{
+	struct leat_options options;
+	char spec[800];
+
+	(void)state;
+	trace_options(&options);
+	for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++) {
+		size_t least;
+
+		snprintf(spec, sizeof spec, "%s%s", data_source(&data), pipelines[i]);
+		least = trace_least_memory(spec, &options);
+		for (int k = 0; k < (TEST_SLOW ? 8 : 40); k++) {
+			options.memory = least + (size_t)k * (k % 2 ? 1021 : 130003);
+			leat_close(trace_open(spec, &options));
+		}
+	}
+}
+
+/* Of very many very small batches the bookkeeping counts. */
+static void
+deep_prefetch_fits_too(void **state)
+{
+	struct leat_options options;
+	char spec[800];
+
+	(void)state;
+	trace_options(&options);
+	snprintf(spec, sizeof spec, "%s | example(label=int64) | batch(1) | prefetch(60000)", data_source(&data));
+	for (size_t k = 0; k < 4; k++) {
+		struct leat_stats stats;
+		struct leat_feed *feed;
+
+		options.memory = ((size_t)60 << 20) + 40001 * k;
+		feed = trace_open(spec, &options);
+		leat_stats(feed, &stats);
+		assert_true(stats.memory_peak <= options.memory);
+		leat_close(feed);
+	}
+}
+
+/* ---- where a batch holds more than the data seems to ---- */
+
+/* Writes one file; record i comes from `make`. */
+static void
+make_file(struct data *file, size_t records, void (*make)(struct leat_example *example, size_t i))
+{
+	static const size_t none[] = {0};
+	struct leat_tfrecord_writer writer;
+	struct leat_example example;
+	struct leat_mem mem;
+
+	data_make(file, 1, none, NULL);
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_example_init(&example, &mem, 64 << 20);
+	assert_int_equal(leat_tfrecord_writer_open(&writer, data_path(file, 0), &mem, NULL), LEAT_OK);
+	for (size_t i = 0; i < records; i++) {
+		const void *record;
+		size_t len;
+
+		leat_example_begin(&example);
+		make(&example, i);
+		assert_int_equal(leat_example_finish(&example, &record, &len, NULL), LEAT_OK);
+		assert_int_equal(leat_tfrecord_writer_append(&writer, record, len, NULL), LEAT_OK);
+	}
+	assert_int_equal(leat_tfrecord_writer_close(&writer, NULL), LEAT_OK);
+	leat_example_free(&example);
+}
+
+/* The first is large, the others are not. */
+static void
+make_uneven(struct leat_example *example, size_t i)
+{
+	static char bytes[2 << 20];
+
+	leat_example_add_bytes(example, "blob", bytes, i == 0 ? sizeof bytes : 3);
+}
+
+/* Each number takes one byte. */
+static void
+make_tokens(struct leat_example *example, size_t i)
+{
+	int64_t tokens[300];
+
+	for (size_t k = 0; k < 300; k++)
+		tokens[k] = (int64_t)(i + k) % 128;
+	leat_example_add_int64s(example, "t", tokens, 300);
+}
+
+/* The largest record may come many times, though there is only one of it. */
+static void
+repeated_samples_have_room(void **state)
+{
+	struct leat_options options;
+	struct trace trace;
+	struct data uneven;
+	char spec[800];
+
+	(void)state;
+	make_file(&uneven, 51, make_uneven);
+	trace_options(&options);
+	options.memory = (size_t)200 << 20;
+	snprintf(spec, sizeof spec, "%s | take(1) | repeat(10) | batch(10)", data_source(&uneven));
+	run_with(spec, &options, &trace);
+	assert_int_equal(trace.samples, 10);
+	trace_free(&trace);
+	snprintf(spec, sizeof spec, "%s | repeat(3) | shuffle | take(40) | batch(10)", data_source(&uneven));
+	run_with(spec, &options, &trace);
+	assert_int_equal(trace.samples, 40);
+	trace_free(&trace);
+	data_remove(&uneven);
+}
+
+/* A number of one byte becomes one of eight, and a default comes from the spec, not from the record. */
+static void
+values_larger_than_their_records_have_room(void **state)
+{
+	static const char *const ops[] = {
+	        "example(t=int64[])",
+	        "example(t=int64[]) | cast(float64)",
+	        "example(t=int64[]) | cast(float32)",
+	        "example(t=int64[]) | cast(float32) | scale(2)",
+	        "example(t=int64[]) | cast(int32)",
+	        "example(t=int64[]) | cast(float16)",
+	        "example(t=int64[]) | cast(uint8)",
+	        "example(t=int64[], none=int64[](default=[%s]))",
+	        "example(t=int64[], none=float[](default=[%s]))",
+	        "example(t=int64[], none=int64[](default=[%s])) | cast(float32, field=none)",
+	        "example(t=int64[], none=bytes(default='%s'))",
+	};
+	struct leat_options options;
+	struct data tokens;
+	char ones[2000] = "1";
+
+	(void)state;
+	for (int i = 1; i < 900; i++)
+		strcat(ones, ",1");
+	make_file(&tokens, 120, make_tokens);
+	trace_options(&options);
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+		const char *hole = strstr(ops[i], "%s");
+		struct trace trace;
+		char spec[3000];
+
+		snprintf(spec, sizeof spec, "%s | %.*s%s%s | batch(60)", data_source(&tokens),
+		         (int)(hole ? hole - ops[i] : (ptrdiff_t)strlen(ops[i])), ops[i], hole ? ones : "", hole ? hole + 2 : "");
+		options.memory = trace_least_memory(spec, &options);
+		run_with(spec, &options, &trace);
+		assert_int_equal(trace.samples, 120);
+		trace_free(&trace);
+	}
+	data_remove(&tokens);
+}
+
+/* A number of rows whose bytes are just above 2^64, `*over` of them. */
+static size_t
+rows_that_wrap(size_t side, size_t *over)
+{
+	size_t row = side * 65500 * 3 * sizeof(float), rows = SIZE_MAX / row + 1;
+
+	*over = row * rows;
+	return rows;
+}
+
+static void
+sizes_beyond_64_bits_are_refused(void **state)
+{
+	struct leat_options options;
+	size_t side = 65500, over, rows;
+	char batch[200];
+	const char *specs[] = {
+	        batch,
+	        "example(image=bytes) | decode | resize(65500, 65500) | batch(1000000000)",
+	        "example(x=float[16000, 16000](default=1)) | batch(1000000000)",
+	        "example(image=bytes) | decode | batch(1000000000)",
+	        "batch(1000000000)",
+	};
+
+	(void)state;
+	while ((rows = rows_that_wrap(side, &over)), over > (size_t)1 << 28)
+		side--;
+	snprintf(batch, sizeof batch, "example(image=bytes) | decode | resize(%zu, 65500) | batch(%zu)", side, rows);
+	trace_options(&options);
+	for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+		struct leat_feed *feed;
+		struct leat_err err;
+		char spec[800];
+
+		options.memory = i == 0 ? (size_t)1 << 40 : (size_t)1 << 30;
+		snprintf(spec, sizeof spec, "%s | %s", data_source(&data), specs[i]);
+		if (leat_open(spec, &options, &feed, &err) == LEAT_OK)
+			fail_msg("%s opens", spec);
+		assert_int_equal(err.status, LEAT_LIMIT);
+		assert_non_null(strstr(err.text, "needs at least"));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(the_least_memory_is_enough_for_the_same_bytes),
+	        cmocka_unit_test(less_than_the_least_is_refused_in_words),
+	        cmocka_unit_test(making_an_index_counts_too),
+	        cmocka_unit_test(a_sample_too_large_for_the_memory_is_never_skipped),
+	        cmocka_unit_test(every_memory_above_the_least_opens),
+	        cmocka_unit_test(deep_prefetch_fits_too),
+	        cmocka_unit_test(repeated_samples_have_room),
+	        cmocka_unit_test(values_larger_than_their_records_have_room),
+	        cmocka_unit_test(sizes_beyond_64_bits_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
