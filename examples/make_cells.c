@@ -404,7 +404,7 @@ draw_surroundings(struct picture *p, struct rng *rng, const struct shape *cell)
 
 			*c = shade(*c, grain);
 			*c = mix(*c, shade(ground, cut_out ? 0 : grain),
-				 clamp(0.5f + outside(cell, (float)x, (float)y) / soft, 0, 1));
+			         clamp(0.5f + outside(cell, (float)x, (float)y) / soft, 0, 1));
 		}
 	}
 }

