@@ -38,7 +38,7 @@ form_ragged(struct leat_batch_form *form, struct leat_column_form *column, size_
 		column->shapes_at = reserve(end, rows * (size_t)column->field.ndim * sizeof(int64_t));
 	column->values_at = reserve(end, column->capacity);
 	if (!form->direct) {
-		column->rows_at = reserve(end, rows * sizeof(void *));
+		column->rows_at = reserve(end, rows * sizeof(struct leat_ragged_row));
 		column->arena_at = reserve(end, column->capacity);
 	}
 }
@@ -94,18 +94,8 @@ leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struc
 	return batch;
 }
 
-void
-leat_batch_free(struct leat_batch *batch, struct leat_mem *mem)
-{
-	if (!batch)
-		return;
-	leat_batch_reset(batch, mem);
-	leat_unmap(mem, batch->base, batch->form->bytes);
-	leat_free(mem, batch);
-}
-
-void
-leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
+static void
+free_bad_rows(struct leat_batch *batch, struct leat_mem *mem)
 {
 	while (batch->bad) {
 		struct leat_bad_row *next = batch->bad->next;
@@ -113,6 +103,28 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 		leat_free(mem, batch->bad);
 		batch->bad = next;
 	}
+}
+
+void
+leat_batch_free(struct leat_batch *batch, struct leat_mem *mem)
+{
+	if (!batch)
+		return;
+	free_bad_rows(batch, mem);
+	leat_unmap(mem, batch->base, batch->form->bytes);
+	leat_free(mem, batch);
+}
+
+static struct leat_ragged_row *
+ragged_rows(const struct leat_batch *batch, int column)
+{
+	return (struct leat_ragged_row *)(void *)(batch->base + batch->form->column[column].rows_at);
+}
+
+void
+leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
+{
+	free_bad_rows(batch, mem);
 	batch->planned = batch->done = batch->count = batch->samples = 0;
 	batch->bad_unlisted = 0;
 	batch->complete = false;
@@ -120,8 +132,11 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 	leat_err_clear(&batch->err);
 	for (int i = 0; i < batch->form->columns; i++) {
 		atomic_store_explicit(&batch->arena_used[i], 0, memory_order_relaxed);
-		if (!is_dense(&batch->form->column[i]))
-			leat_batch_offsets(batch, i)[0] = 0;
+		if (is_dense(&batch->form->column[i]))
+			continue;
+		leat_batch_offsets(batch, i)[0] = 0;
+		if (!batch->form->direct)
+			memset(ragged_rows(batch, i), 0, (size_t)batch->form->rows * sizeof(struct leat_ragged_row));
 	}
 }
 
@@ -133,12 +148,6 @@ values(const struct leat_batch *batch, int column)
 	return batch->base + batch->form->column[column].values_at;
 }
 
-static void **
-ragged_rows(const struct leat_batch *batch, int column)
-{
-	return (void **)(void *)(batch->base + batch->form->column[column].rows_at);
-}
-
 static int64_t *
 ragged_shapes(const struct leat_batch *batch, int column)
 {
@@ -146,17 +155,21 @@ ragged_shapes(const struct leat_batch *batch, int column)
 }
 
 static void *
-arena_take(struct leat_batch *batch, int column, size_t bytes)
+arena_take(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
+	struct leat_ragged_row *place = &ragged_rows(batch, column)[row];
 	size_t room = (bytes + 63) & ~(size_t)63, at;
 
+	if (place->at && bytes <= place->room)
+		return place->at;
 	if (room < bytes || room > form->capacity)
 		return NULL;
 	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
 	if (at > form->capacity - room)
 		return NULL;
-	return batch->base + form->arena_at + at;
+	*place = (struct leat_ragged_row){batch->base + form->arena_at + at, room};
+	return place->at;
 }
 
 void *
@@ -165,7 +178,7 @@ leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes
 	const struct leat_column_form *form = &batch->form->column[column];
 
 	if (!is_dense(form))
-		return arena_take(batch, column, bytes);
+		return arena_take(batch, column, row, bytes);
 	return bytes == form->row_bytes ? values(batch, column) + (size_t)row * form->row_bytes : NULL;
 }
 
@@ -180,23 +193,15 @@ shape_fits(const struct leat_field *field, const struct leat_datum *datum)
 	return true;
 }
 
-static bool
-in_arena(const struct leat_batch *batch, const struct leat_column_form *form, const void *data)
-{
-	uintptr_t at = (uintptr_t)data, begin = (uintptr_t)(batch->base + form->arena_at);
-
-	return at >= begin && at < begin + form->capacity;
-}
-
 static enum leat_status
 store_ragged(struct leat_batch *batch, int column, int64_t row, const struct leat_datum *datum, struct leat_err *err)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 	size_t bytes = leat_datum_bytes(datum);
-	void *to = datum->data;
 
-	if (bytes > 0 && !in_arena(batch, form, datum->data)) {
-		to = arena_take(batch, column, bytes);
+	if (bytes > 0 && datum->data != ragged_rows(batch, column)[row].at) {
+		void *to = arena_take(batch, column, row, bytes);
+
 		if (!to)
 			return leat_fail(err, LEAT_LIMIT,
 			                 "field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: "
@@ -204,7 +209,6 @@ store_ragged(struct leat_batch *batch, int column, int64_t row, const struct lea
 			                 form->field.name, form->capacity >> 20);
 		memcpy(to, datum->data, bytes);
 	}
-	ragged_rows(batch, column)[row] = to;
 	leat_batch_offsets(batch, column)[row + 1] = leat_datum_elements(datum);
 	if (form->field.ndim > 1)
 		memcpy(ragged_shapes(batch, column) + row * form->field.ndim, datum->shape,
@@ -287,7 +291,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 			data = values(batch, column) + (size_t)from * element;
 			from = to;
 		} else {
-			data = ragged_rows(batch, column)[row];
+			data = ragged_rows(batch, column)[row].at;
 		}
 		if (!row_stays(batch, row, keep_bad))
 			continue;
@@ -295,7 +299,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 			length = 0;
 		if (length > 0 && data != values(batch, column) + (size_t)sum * element)
 			memmove(values(batch, column) + (size_t)sum * element, data, (size_t)length * element);
-		if (dims > 1 && length == 0)
+		if (dims > 1 && state[row] != LEAT_ROW_GOOD)
 			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);
 		else if (dims > 1)
 			memmove(shapes + (size_t)out * dims, shapes + (size_t)row * dims, dims * sizeof *shapes);

@@ -21,7 +21,13 @@ struct leat_column_form {
 	size_t capacity;  /* bytes of values */
 	size_t values_at;
 	size_t offsets_at, shapes_at; /* ragged */
-	size_t arena_at, rows_at;     /* ragged and not direct: rows as they come, and where each lies */
+	size_t arena_at, rows_at;     /* ragged and not direct: rows as they come, and a leat_ragged_row for each */
+};
+
+/* Where a row of a ragged column lies in the arena. It keeps its place when it is tried again. */
+struct leat_ragged_row {
+	void *at; /* NULL: it has none yet */
+	size_t room;
 };
 
 struct leat_batch_form {
