@@ -84,7 +84,6 @@ add_sample(struct leat_example *example, size_t sample, enum data_kind kind)
 		tokens[i] = (int64_t)(sample * (i + 1)) << (4 * i);
 	for (size_t i = 0; i < 4; i++)
 		box[i] = (float)(sample + i) / 8;
-	leat_example_begin(example);
 	leat_example_add_int64s(example, "label", &label, 1);
 	add_image(example, sample, kind);
 	leat_example_add_int64s(example, "tokens", tokens, sample % 7);
@@ -121,43 +120,69 @@ make_folder(struct data *data)
 }
 
 static void
-write_file(struct data *data, size_t file, size_t count, struct leat_example *example, struct leat_mem *mem,
-           enum data_kind (*kind)(size_t sample))
+append(struct data *data, size_t file, struct leat_tfrecord_writer *writer, struct leat_example *example)
 {
-	struct leat_tfrecord_writer writer;
-	uint64_t offset = 0;
+	uint64_t offset = writer->out.size;
+	const void *record;
+	size_t len;
 
-	assert_int_equal(leat_tfrecord_writer_open(&writer, data_path(data, file), mem, NULL), LEAT_OK);
-	for (size_t i = 0; i < count; i++) {
-		const void *record;
-		size_t len;
+	assert_int_equal(leat_example_finish(example, &record, &len, NULL), LEAT_OK);
+	assert_int_equal(leat_tfrecord_writer_append(writer, record, len, NULL), LEAT_OK);
+	data->place[data->records++] = (struct data_place){file, offset, len + LEAT_TFRECORD_FRAME};
+}
 
-		add_sample(example, data->records, kind ? kind(data->records) : DATA_GOOD);
-		assert_int_equal(leat_example_finish(example, &record, &len, NULL), LEAT_OK);
-		assert_int_equal(leat_tfrecord_writer_append(&writer, record, len, NULL), LEAT_OK);
-		data->place[data->records++] = (struct data_place){file, offset, len + LEAT_TFRECORD_FRAME};
-		offset += len + LEAT_TFRECORD_FRAME;
-	}
-	assert_int_equal(leat_tfrecord_writer_close(&writer, NULL), LEAT_OK);
+static void
+begin(struct data *data, size_t files, size_t records)
+{
+	*data = (struct data){.files = files};
+	make_folder(data);
+	data->place = calloc(records + 1, sizeof *data->place);
+	assert_non_null(data->place);
 }
 
 void
 data_make(struct data *data, size_t files, const size_t *counts, enum data_kind (*kind)(size_t sample))
 {
+	struct leat_tfrecord_writer writer;
 	struct leat_example example;
 	struct leat_mem mem;
 	size_t records = 0;
 
-	*data = (struct data){.files = files};
-	make_folder(data);
 	for (size_t i = 0; i < files; i++)
 		records += counts[i];
-	data->place = calloc(records + 1, sizeof *data->place);
-	assert_non_null(data->place);
+	begin(data, files, records);
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_example_init(&example, &mem, 64 << 20);
-	for (size_t i = 0; i < files; i++)
-		write_file(data, i, counts[i], &example, &mem, kind);
+	for (size_t i = 0; i < files; i++) {
+		assert_int_equal(leat_tfrecord_writer_open(&writer, data_path(data, i), &mem, NULL), LEAT_OK);
+		for (size_t k = 0; k < counts[i]; k++) {
+			leat_example_begin(&example);
+			add_sample(&example, data->records, kind ? kind(data->records) : DATA_GOOD);
+			append(data, i, &writer, &example);
+		}
+		assert_int_equal(leat_tfrecord_writer_close(&writer, NULL), LEAT_OK);
+	}
+	leat_example_free(&example);
+	assert_int_equal(mem.used, 0);
+}
+
+void
+data_make_file(struct data *data, size_t records, void (*make)(struct leat_example *example, size_t i))
+{
+	struct leat_tfrecord_writer writer;
+	struct leat_example example;
+	struct leat_mem mem;
+
+	begin(data, 1, records);
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_example_init(&example, &mem, 64 << 20);
+	assert_int_equal(leat_tfrecord_writer_open(&writer, data_path(data, 0), &mem, NULL), LEAT_OK);
+	for (size_t i = 0; i < records; i++) {
+		leat_example_begin(&example);
+		make(&example, i);
+		append(data, 0, &writer, &example);
+	}
+	assert_int_equal(leat_tfrecord_writer_close(&writer, NULL), LEAT_OK);
 	leat_example_free(&example);
 	assert_int_equal(mem.used, 0);
 }

@@ -28,6 +28,9 @@ struct data {
 
 /* Files part-00.tfrecord, ... of counts[i] records each. kind: NULL, all good. */
 void data_make(struct data *data, size_t files, const size_t *counts, enum data_kind (*kind)(size_t sample));
+/* One file with records of the test's own making: `make` adds the features of record i. */
+struct leat_example;
+void data_make_file(struct data *data, size_t records, void (*make)(struct leat_example *example, size_t i));
 void data_copy(struct data *to, const struct data *from);
 void data_remove(struct data *data);
 

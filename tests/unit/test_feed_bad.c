@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/example.h"
 #include "support/data.h"
 #include "support/trace.h"
 
@@ -516,6 +517,41 @@ a_file_that_became_shorter_has_bad_samples(void **state)
 	data_remove(&data);
 }
 
+static void
+make_list_and_image(struct leat_example *example, size_t i)
+{
+	static float list[4000];
+	size_t size;
+	unsigned char *jpeg = data_jpeg(20, 20, (unsigned)i, &size);
+
+	for (size_t k = 0; k < 4000; k++)
+		list[k] = (float)(i * k);
+	leat_example_add_floats(example, "list", list, 4000);
+	leat_example_add_bytes(example, "image", jpeg, i % 3 == 0 ? size / 2 : size);
+	free(jpeg);
+}
+
+/* The list has its place in the batch before the image is found to be bad: a row that is tried again, with
+ * another sample or in the large scratch, uses that place again. */
+static void
+rows_tried_again_take_no_more_room(void **state)
+{
+	struct leat_options options;
+	struct data data;
+	struct trace trace;
+
+	(void)state;
+	data_make_file(&data, 60, make_list_and_image);
+	trace_options(&options);
+	options.on_error = LEAT_ON_ERROR_REPLACE;
+	trace_run(&trace, spec_on(&data, " | example(list=float[], image=bytes) | decode | resize(9, 9) | batch(60)"), &options);
+	if (trace.status != LEAT_DONE)
+		fail_msg("%s", trace.err.text);
+	assert_int_equal(trace.samples, 60);
+	trace_free(&trace);
+	data_remove(&data);
+}
+
 static enum data_kind
 one_boasts(size_t sample)
 {
@@ -557,6 +593,7 @@ main(void)
 	        cmocka_unit_test(a_budget_of_bad_samples_counts_by_epoch),
 	        cmocka_unit_test(a_data_set_of_bad_samples_ends_all_the_same),
 	        cmocka_unit_test(a_file_that_became_shorter_has_bad_samples),
+	        cmocka_unit_test(rows_tried_again_take_no_more_room),
 	        cmocka_unit_test(an_image_that_claims_too_many_pixels_is_a_bad_sample),
 	};
 

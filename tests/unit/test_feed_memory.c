@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "format/example.h"
-#include "format/tfrecord.h"
 #include "support/data.h"
 #include "support/trace.h"
 
@@ -196,32 +195,6 @@ deep_prefetch_fits_too(void **state)
 
 /* ---- where a batch holds more than the data seems to ---- */
 
-/* Writes one file; record i comes from `make`. */
-static void
-make_file(struct data *file, size_t records, void (*make)(struct leat_example *example, size_t i))
-{
-	static const size_t none[] = {0};
-	struct leat_tfrecord_writer writer;
-	struct leat_example example;
-	struct leat_mem mem;
-
-	data_make(file, 1, none, NULL);
-	leat_mem_init(&mem, SIZE_MAX);
-	leat_example_init(&example, &mem, 64 << 20);
-	assert_int_equal(leat_tfrecord_writer_open(&writer, data_path(file, 0), &mem, NULL), LEAT_OK);
-	for (size_t i = 0; i < records; i++) {
-		const void *record;
-		size_t len;
-
-		leat_example_begin(&example);
-		make(&example, i);
-		assert_int_equal(leat_example_finish(&example, &record, &len, NULL), LEAT_OK);
-		assert_int_equal(leat_tfrecord_writer_append(&writer, record, len, NULL), LEAT_OK);
-	}
-	assert_int_equal(leat_tfrecord_writer_close(&writer, NULL), LEAT_OK);
-	leat_example_free(&example);
-}
-
 /* The first is large, the others are not. */
 static void
 make_uneven(struct leat_example *example, size_t i)
@@ -262,7 +235,7 @@ making_an_index_counts_too(void **state)
 	char spec[800];
 
 	(void)state;
-	make_file(&many, 60000, make_label);
+	data_make_file(&many, 60000, make_label);
 	trace_options(&options);
 	options.threads = 1;
 	snprintf(spec, sizeof spec, "%s | batch(2)", data_source(&many));
@@ -292,7 +265,7 @@ repeated_samples_have_room(void **state)
 	char spec[800];
 
 	(void)state;
-	make_file(&uneven, 51, make_uneven);
+	data_make_file(&uneven, 51, make_uneven);
 	trace_options(&options);
 	options.memory = (size_t)200 << 20;
 	snprintf(spec, sizeof spec, "%s | take(1) | repeat(10) | batch(10)", data_source(&uneven));
@@ -330,7 +303,7 @@ values_larger_than_their_records_have_room(void **state)
 	(void)state;
 	for (int i = 1; i < 900; i++)
 		strcat(ones, ",1");
-	make_file(&tokens, 120, make_tokens);
+	data_make_file(&tokens, 120, make_tokens);
 	trace_options(&options);
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
 		const char *hole = strstr(ops[i], "%s");
