@@ -74,18 +74,35 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 	return status;
 }
 
+/* From here on a batch that is released, by whatever thread, is freed there. */
+static struct leat_batch *
+take_free_batches(struct leat_feed *feed)
+{
+	struct leat_batch *batches;
+
+	pthread_mutex_lock(&feed->lock);
+	feed->closed = true;
+	batches = feed->free_batches;
+	feed->free_batches = NULL;
+	pthread_mutex_unlock(&feed->lock);
+	return batches;
+}
+
 void
 leat_engine_close(struct leat_feed *feed)
 {
+	struct leat_batch *batch;
+
 	leat_engine_stop(feed);
+	batch = take_free_batches(feed);
 	for (int i = 0; i < feed->flight_count; i++)
 		leat_batch_free(feed->flight[(feed->flight_head + i) % feed->budget.buffers], &feed->mem);
 	feed->flight_count = 0;
-	while (feed->free_batches) {
-		struct leat_batch *next = feed->free_batches->next;
+	while (batch) {
+		struct leat_batch *next = batch->next;
 
-		leat_batch_free(feed->free_batches, &feed->mem);
-		feed->free_batches = next;
+		leat_batch_free(batch, &feed->mem);
+		batch = next;
 	}
 	leat_free(&feed->mem, feed->flight);
 	for (int i = 0; feed->run && i < feed->budget.runs; i++)
@@ -139,6 +156,7 @@ leat_engine_stop(struct leat_feed *feed)
 void
 leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 {
+	pthread_mutex_lock(&feed->lock); /* no worker runs, but the consumer's other threads may release batches */
 	for (; feed->flight_count > 0; feed->flight_count--) {
 		struct leat_batch *batch = feed->flight[feed->flight_head];
 
@@ -159,4 +177,5 @@ leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 	leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position);
 	/* Nothing of this epoch is left: the consumer still has to see its end. */
 	feed->epoch_over = feed->plan_epoch != epoch;
+	pthread_mutex_unlock(&feed->lock);
 }

@@ -130,9 +130,6 @@ leat_close(struct leat_feed *feed)
 	for (uint64_t i = 0; i < feed->bad_kept; i++)
 		leat_free(&feed->mem, (void *)feed->bad[i].reason);
 	leat_free(&feed->mem, feed->bad);
-	pthread_mutex_lock(&feed->lock);
-	feed->closed = true;
-	pthread_mutex_unlock(&feed->lock);
 	leat_feed_unref(feed);
 }
 
