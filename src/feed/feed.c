@@ -327,6 +327,17 @@ next_batch(struct leat_feed *feed, struct leat_batch **out, struct leat_err *err
 	return LEAT_OK;
 }
 
+static bool
+is_cancelled(struct leat_feed *feed)
+{
+	bool cancelled;
+
+	pthread_mutex_lock(&feed->lock);
+	cancelled = feed->cancelled;
+	pthread_mutex_unlock(&feed->lock);
+	return cancelled;
+}
+
 enum leat_status
 leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
 {
@@ -337,6 +348,8 @@ leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *er
 	leat_err_clear(&why);
 	leat_err_clear(err);
 	*batch = NULL;
+	if (is_cancelled(feed))
+		return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 	if (feed->failure.status != LEAT_OK)
 		return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 	if (feed->last_out_ns)
