@@ -1,6 +1,6 @@
 /* train_cells.c - trains a small convolutional network on batches that a feed brings
  *
- *	train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.002]
+ *	train_cells SPEC [--valid SPEC] [--epochs 5] [--seed 1] [--threads N] [--lr 0.002]
  *	            [--blas-threads 1] [--json]
  *	train_cells --check-gradient
  *
@@ -760,7 +760,7 @@ parse(int argc, char **argv, struct arguments *arg)
 		}
 	}
 	if (optind + (arg->check ? 0 : 1) != argc)
-		errx(2, "usage: train_cells SPEC [--valid SPEC] [--epochs 4] [--seed 1] [--threads N] [--lr 0.002]"
+		errx(2, "usage: train_cells SPEC [--valid SPEC] [--epochs 5] [--seed 1] [--threads N] [--lr 0.002]"
 		        " [--blas-threads 1] [--json], or train_cells --check-gradient");
 	arg->train = argv[optind];
 }
@@ -768,7 +768,7 @@ parse(int argc, char **argv, struct arguments *arg)
 int
 main(int argc, char **argv)
 {
-	struct arguments arg = {.epochs = 4, .seed = 1, .rate = 0.002f, .blas_threads = 1};
+	struct arguments arg = {.epochs = 5, .seed = 1, .rate = 0.002f, .blas_threads = 1};
 
 	parse(argc, argv, &arg);
 	openblas_set_num_threads(arg.blas_threads > 0 ? arg.blas_threads : 1);
