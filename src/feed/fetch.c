@@ -92,6 +92,18 @@ leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags)
 
 /* ---- I/O threads ---- */
 
+/* Back to the workers. */
+static void
+hand_back(struct leat_feed *feed, struct leat_run *run)
+{
+	pthread_mutex_lock(&feed->lock);
+	feed->at_disk--;
+	*feed->ready_tail = run;
+	feed->ready_tail = &run->next;
+	leat_feed_wake(feed);
+	pthread_mutex_unlock(&feed->lock);
+}
+
 static void
 io_body(void *arg, unsigned i)
 {
@@ -106,13 +118,19 @@ io_body(void *arg, unsigned i)
 			leat_run_read(feed, run, 0);
 		/* Several I/O threads count here, so this one is a real atomic addition. */
 		atomic_fetch_add_explicit(&feed->io_counters.read_wait_ns, leat_now() - begin, memory_order_relaxed);
-		pthread_mutex_lock(&feed->lock);
-		feed->at_disk--;
-		*feed->ready_tail = run;
-		feed->ready_tail = &run->next;
-		leat_feed_wake(feed);
-		pthread_mutex_unlock(&feed->lock);
+		hand_back(feed, run);
 	}
+}
+
+/* There are none: workers read for themselves from now on, also what others have queued in the meantime. */
+static void
+do_without_io_threads(struct leat_feed *feed)
+{
+	struct leat_run *run;
+
+	leat_queue_close(&feed->io);
+	while ((run = leat_queue_pop(&feed->io)) != NULL)
+		hand_back(feed, run);
 }
 
 /* The first run that would block brings the I/O threads into being. */
@@ -130,7 +148,7 @@ start_io_threads(struct leat_feed *feed)
 
 		count = count > LEAT_IO_THREADS ? LEAT_IO_THREADS : count;
 		if (leat_threads_start(&feed->io_threads, &feed->mem, count, "leat-io", io_body, feed, NULL) != LEAT_OK)
-			leat_queue_close(&feed->io);
+			do_without_io_threads(feed);
 	}
 }
 
