@@ -165,15 +165,19 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 	return LEAT_OK;
 }
 
+/* When the engine cannot be started again there is nobody to make batches: the feed has failed. */
 static enum leat_status
 go_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {
 	leat_engine_stop(feed);
 	feed->seed = c->seed;
+	feed->bad_of_epoch = 0;
 	leat_plan_reseed(&feed->pipeline.plan, c->seed);
-	leat_err_clear(&feed->failure);
 	leat_engine_go(feed, c->epoch, c->position);
-	return leat_engine_start(feed, err);
+	leat_err_clear(&feed->failure);
+	if (leat_engine_start(feed, &feed->failure) == LEAT_OK)
+		return LEAT_OK;
+	return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 }
 
 enum leat_status
