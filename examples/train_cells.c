@@ -727,9 +727,9 @@ parse(int argc, char **argv, struct arguments *arg)
 		{"check-gradient", no_argument, NULL, 'c'},
 		{NULL, 0, NULL, 0},
 	};
-	int c, i;
+	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, &i)) != -1) {
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'v':
 			arg->valid = optarg;
