@@ -478,6 +478,7 @@ static char *
 print_pipeline(const struct leat_pipeline *p, bool identity)
 {
 	struct leat_str out;
+	char *text;
 
 	leat_str_init(&out, p->mem, MAX_CANONICAL);
 	leat_str_add(&out, p->source.kind->name);
@@ -489,7 +490,10 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	for (int i = 0; i < p->ops; i++)
 		if (!identity || p->op[i].op->kind != LEAT_OP_HINT)
 			print_op(&p->op[i], identity, &out);
-	return leat_str_take(&out);
+	text = leat_str_take(&out);
+	if (!text)
+		leat_str_free(&out);
+	return text;
 }
 
 static enum leat_status
