@@ -107,6 +107,25 @@ describe(struct leat_dl_tensor *t, enum leat_dtype dtype)
 	t->device.type = LEAT_DL_CPU;
 }
 
+static enum leat_status
+check_part(const struct leat_tensor *tensor, const char *name, enum leat_part part, struct leat_err *err)
+{
+	switch (part) {
+	case LEAT_PART_DATA:
+		return LEAT_OK;
+	case LEAT_PART_OFFSETS:
+		if (tensor->offsets)
+			return LEAT_OK;
+		return leat_fail(err, LEAT_INVALID, "field '%s' has no offsets: every sample has the same shape", name);
+	case LEAT_PART_SHAPES:
+		if (tensor->sample_shapes)
+			return LEAT_OK;
+		return leat_fail(err, LEAT_INVALID, "field '%s' has no shapes: %s", name,
+		                 tensor->offsets ? "its offsets tell its one dimension" : "every sample has the same");
+	}
+	return leat_fail(err, LEAT_INVALID, "there is no part %d of a field", (int)part);
+}
+
 enum leat_status
 leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part part, struct DLManagedTensor **out,
                   struct leat_err *err)
@@ -116,11 +135,10 @@ leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part par
 	struct exported *e;
 
 	*out = NULL;
+	if (status == LEAT_OK)
+		status = check_part(&tensor, name, part, err);
 	if (status != LEAT_OK)
 		return status;
-	if ((part == LEAT_PART_OFFSETS && !tensor.offsets) || (part == LEAT_PART_SHAPES && !tensor.sample_shapes))
-		return leat_fail(err, LEAT_INVALID, "field '%s' is dense: it has no %s", name,
-		                 part == LEAT_PART_OFFSETS ? "offsets" : "shapes");
 	e = calloc(1, sizeof *e);
 	if (!e)
 		return leat_fail(err, LEAT_NOMEM, "no memory for a tensor");
