@@ -24,12 +24,14 @@ int64_t leat_field_elements(const struct leat_field *field); /* of one sample; -
 /* "uint8[?, ?, 3]" into buf; returns buf. */
 char *leat_field_format(const struct leat_field *field, char *buf, size_t cap);
 
-/* One field of one sample. Borrowed memory: the fetched bytes, the worker's scratch or the slot. */
+/* One field of one sample. Lies in the fetched bytes, the worker's scratch or the slot, all the sample's own; or,
+ * `borrowed`, in memory that many share: a cache, a mapped file. The engine copies it before an op works in place. */
 struct leat_datum {
 	void *data;
 	enum leat_dtype dtype;
 	int ndim;
 	int64_t shape[LEAT_MAX_DIMS]; /* all known here */
+	bool borrowed;                /* others read the same memory: it must not be written */
 };
 
 int64_t leat_datum_elements(const struct leat_datum *datum); /* -1 beyond int64 */

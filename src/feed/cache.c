@@ -1,0 +1,277 @@
+/* cache.c - see cache.h: what the bytes of a kept sample mean; where they lie is cache_store.c's affair */
+#include "feed/cache.h"
+
+#include <string.h>
+
+#include "feed/cache_store.h"
+
+/* A sample in the cache: this, the shapes of its fields that vary, and its fields, each at a multiple of 64. */
+struct entry {
+	uint64_t sample, bytes; /* all of it, this included */
+	uint32_t crc;           /* of all behind this */
+	uint32_t reserved;
+	uint64_t reserved2[5];
+};
+
+enum { ALIGN = 64, LEAST_ROOM = 64 * 1024 };
+
+_Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
+
+struct leat_cache {
+	struct leat_mem *mem;
+	struct leat_schema schema;
+	struct leat_cache_store store;
+	uint64_t samples;
+	_Atomic uint8_t *seen; /* a bit for each sample whose checksum was compared */
+	_Atomic uint64_t kept;
+};
+
+static uint64_t
+up(uint64_t n)
+{
+	return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+}
+
+uint64_t
+leat_cache_least(uint64_t samples)
+{
+	return leat_cache_store_overhead(samples) + LEAST_ROOM;
+}
+
+/* ---- what an entry looks like ---- */
+
+static bool
+varies(const struct leat_cache *cache, int field)
+{
+	return !leat_field_is_static(&cache->schema.field[field]);
+}
+
+static uint64_t
+shapes_bytes(const struct leat_cache *cache)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < cache->schema.count; i++)
+		if (varies(cache, i))
+			bytes += (uint64_t)cache->schema.field[i].ndim * sizeof(int64_t);
+	return up(bytes);
+}
+
+/* 0: too large for any cache. */
+static uint64_t
+entry_bytes(const struct leat_cache *cache, const struct leat_sample *sample)
+{
+	uint64_t bytes = sizeof(struct entry) + shapes_bytes(cache);
+
+	for (int i = 0; i < cache->schema.count; i++) {
+		uint64_t field = leat_datum_bytes(&sample->field[i]);
+
+		if (field > UINT64_MAX / 2 || __builtin_add_overflow(bytes, up(field), &bytes))
+			return 0;
+	}
+	return bytes;
+}
+
+/* What all samples take, where their size is known beforehand; at most `size`. */
+static uint64_t
+wanted_bytes(const struct leat_cache *cache, uint64_t size)
+{
+	uint64_t each = sizeof(struct entry), all;
+
+	for (int i = 0; i < cache->schema.count; i++) {
+		if (varies(cache, i))
+			return size;
+		each += up((uint64_t)leat_field_elements(&cache->schema.field[i]) *
+		           leat_dtype_size(cache->schema.field[i].dtype));
+	}
+	/* Two workers can take room for one sample: a little more than all. */
+	if (__builtin_mul_overflow(cache->samples + 64, each, &all))
+		return size;
+	all += leat_cache_least(cache->samples);
+	all = (all + 4095) & ~(uint64_t)4095;
+	return all < size ? all : size;
+}
+
+/* ---- open and close ---- */
+
+enum leat_status
+leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, struct leat_mem *mem,
+                const struct leat_log *log, struct leat_err *err)
+{
+	struct leat_cache *cache = leat_alloc(mem, sizeof(*cache));
+	enum leat_status status;
+
+	*out = NULL;
+	if (!cache)
+		return leat_fail_mem(err, mem, sizeof(*cache), "a cache");
+	cache->mem = mem;
+	cache->schema = *o->schema;
+	cache->samples = o->samples;
+	cache->seen = leat_alloc(mem, (size_t)(o->samples / 8 + 1));
+	if (!cache->seen)
+		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
+	else if (o->dir)
+		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), mem, log, err);
+	else
+		status = leat_cache_store_memory(&cache->store, o, wanted_bytes(cache, o->size), mem, err);
+	if (status == LEAT_OK)
+		*out = cache;
+	else
+		leat_cache_close(cache);
+	return status;
+}
+
+void
+leat_cache_close(struct leat_cache *cache)
+{
+	if (!cache)
+		return;
+	leat_cache_store_close(&cache->store);
+	leat_free(cache->mem, (void *)cache->seen);
+	leat_free(cache->mem, cache);
+}
+
+/* ---- has and get ---- */
+
+/* Points `out` at the fields of an entry of `bytes`; false: its shapes do not fit what it has. */
+static bool
+describe(const struct leat_cache *cache, unsigned char *at, uint64_t bytes, struct leat_sample *out)
+{
+	const int64_t *shape = (const int64_t *)(const void *)(at + sizeof(struct entry));
+	uint64_t used = sizeof(struct entry) + shapes_bytes(cache);
+
+	if (bytes < used)
+		return false;
+	out->count = cache->schema.count;
+	for (int i = 0; i < cache->schema.count; i++) {
+		const struct leat_field *field = &cache->schema.field[i];
+		struct leat_datum *datum = &out->field[i];
+		uint64_t size;
+
+		*datum = (struct leat_datum){
+			.data = at + used, .dtype = field->dtype, .ndim = field->ndim, .borrowed = true};
+		for (int d = 0; d < field->ndim; d++) {
+			datum->shape[d] = varies(cache, i) ? *shape++ : field->shape[d];
+			if (datum->shape[d] < 0 || (field->shape[d] >= 0 && datum->shape[d] != field->shape[d]))
+				return false;
+		}
+		if (leat_datum_elements(datum) < 0)
+			return false;
+		size = leat_datum_bytes(datum);
+		if (size > bytes - used || up(size) > bytes - used)
+			return false;
+		used += up(size);
+	}
+	return used == bytes;
+}
+
+static bool
+was_seen(const struct leat_cache *cache, uint64_t sample)
+{
+	return atomic_load_explicit(&cache->seen[sample / 8], memory_order_relaxed) >> (sample % 8) & 1;
+}
+
+static void
+mark_seen(struct leat_cache *cache, uint64_t sample)
+{
+	atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
+}
+
+bool
+leat_cache_has(const struct leat_cache *cache, uint64_t sample)
+{
+	return leat_cache_store_find(&cache->store, sample) != 0;
+}
+
+static bool
+is_whole(const struct entry *entry, uint64_t sample, uint64_t room)
+{
+	return entry->sample == sample && entry->bytes >= sizeof(*entry) && entry->bytes <= room &&
+	       leat_crc32c(0, entry + 1, (size_t)entry->bytes - sizeof(*entry)) == entry->crc;
+}
+
+bool
+leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out)
+{
+	uint64_t place = leat_cache_store_find(&cache->store, sample), room;
+	unsigned char *at;
+	const struct entry *entry;
+
+	if (!place)
+		return false;
+	at = leat_cache_store_at(&cache->store, place, &room);
+	entry = (const struct entry *)(const void *)at;
+	if (!at || room < sizeof(*entry))
+		return false;
+	if (!was_seen(cache, sample)) {
+		if (!is_whole(entry, sample, room)) {
+			leat_cache_store_forget(&cache->store, sample, place);
+			return false;
+		}
+		mark_seen(cache, sample);
+	}
+	return describe(cache, at, entry->bytes, out);
+}
+
+/* ---- put ---- */
+
+static void
+write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, unsigned char *to)
+{
+	for (int i = 0; i < cache->schema.count; i++) {
+		size_t bytes = (size_t)cache->schema.field[i].ndim * sizeof(int64_t);
+
+		if (!varies(cache, i))
+			continue;
+		memcpy(to, sample->field[i].shape, bytes);
+		to += bytes;
+	}
+}
+
+static void
+add_piece(struct leat_cache_piece *piece, int *count, uint32_t *crc, const void *bytes, size_t len)
+{
+	static const unsigned char zeros[ALIGN];
+	size_t pad = (size_t)up(len) - len;
+
+	*crc = leat_crc32c(*crc, bytes, len);
+	piece[(*count)++] = (struct leat_cache_piece){bytes, len};
+	if (pad) {
+		*crc = leat_crc32c(*crc, zeros, pad);
+		piece[(*count)++] = (struct leat_cache_piece){zeros, pad};
+	}
+}
+
+void
+leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in)
+{
+	int64_t shapes[LEAT_MAX_FIELDS * LEAT_MAX_DIMS + ALIGN / sizeof(int64_t)] = {0};
+	struct entry entry = {.sample = sample, .bytes = entry_bytes(cache, in)};
+	struct leat_cache_piece piece[1 + 2 * (1 + LEAT_MAX_FIELDS)];
+	uint64_t place;
+	int count = 1;
+
+	if (leat_cache_has(cache, sample) || !entry.bytes)
+		return;
+	place = leat_cache_store_take(&cache->store, entry.bytes);
+	if (!place)
+		return;
+	write_shapes(cache, in, (unsigned char *)shapes);
+	piece[0] = (struct leat_cache_piece){&entry, sizeof(entry)};
+	if (shapes_bytes(cache))
+		add_piece(piece, &count, &entry.crc, shapes, (size_t)shapes_bytes(cache));
+	for (int i = 0; i < cache->schema.count; i++)
+		if (leat_datum_bytes(&in->field[i]))
+			add_piece(piece, &count, &entry.crc, in->field[i].data, leat_datum_bytes(&in->field[i]));
+	if (leat_cache_store_write(&cache->store, place, piece, count)) {
+		leat_cache_store_publish(&cache->store, sample, place);
+		atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);
+	}
+}
+
+void
+leat_cache_stats(const struct leat_cache *cache, struct leat_cache_stats *stats)
+{
+	stats->kept = atomic_load_explicit(&cache->kept, memory_order_relaxed);
+	leat_cache_store_fill(&cache->store, &stats->bytes, &stats->capacity);
+}

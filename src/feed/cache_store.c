@@ -1,0 +1,142 @@
+/* cache_store.c - see cache_store.h; the shared file is made and opened in cache_file.c */
+#include "feed/cache_store.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+uint64_t
+leat_cache_store_overhead(uint64_t samples)
+{
+	uint64_t table = samples * sizeof(uint64_t);
+
+	return PAGE + ((table + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+}
+
+enum leat_status
+leat_cache_store_memory(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted,
+                        struct leat_mem *mem, struct leat_err *err)
+{
+	uint64_t overhead = leat_cache_store_overhead(o->samples);
+
+	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
+	if (wanted <= overhead)
+		return leat_fail(err, LEAT_LIMIT, "a cache of %llu bytes is too small for the table of %llu samples",
+		                 (unsigned long long)o->size, (unsigned long long)o->samples);
+	store->mapped = leat_map(mem, (size_t)wanted);
+	if (!store->mapped)
+		return leat_fail_mem(err, mem, (size_t)wanted, "the cache");
+	store->mem = mem;
+	store->mapped_bytes = wanted;
+	store->table = (_Atomic uint64_t *)(void *)(store->mapped + PAGE);
+	store->used = &store->own_used;
+	store->room = store->mapped + overhead;
+	store->capacity = wanted - overhead;
+	return LEAT_OK;
+}
+
+void
+leat_cache_store_close(struct leat_cache_store *store)
+{
+	if (!store->mem)
+		return;
+	if (store->fd >= 0)
+		leat_cache_store_close_file(store);
+	else
+		leat_unmap(store->mem, store->mapped, (size_t)store->mapped_bytes);
+	store->mem = NULL;
+}
+
+uint64_t
+leat_cache_store_find(const struct leat_cache_store *store, uint64_t sample)
+{
+	if (!store->mem || sample >= store->samples)
+		return 0;
+	return atomic_load_explicit(&store->table[sample], memory_order_acquire);
+}
+
+unsigned char *
+leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room)
+{
+	/* Of a file anything may be wrong. */
+	if (place - 1 >= store->capacity || (place - 1) % 64 != 0)
+		return NULL;
+	*room = store->capacity - (place - 1);
+	return store->room + (place - 1);
+}
+
+uint64_t
+leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes)
+{
+	uint64_t at;
+
+	if (!store->mem || atomic_load_explicit(&store->full, memory_order_relaxed) || bytes > store->capacity)
+		return 0;
+	/* Looking first keeps the counter from running away when the cache is full. */
+	if (atomic_load_explicit(store->used, memory_order_relaxed) > store->capacity - bytes)
+		return 0;
+	at = atomic_fetch_add_explicit(store->used, bytes, memory_order_relaxed);
+	return at <= store->capacity - bytes ? at + 1 : 0;
+}
+
+static bool
+write_all(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+	const char *from = bytes;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, from, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		from += n;
+		len -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return true;
+}
+
+bool
+leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const struct leat_cache_piece *piece, int pieces)
+{
+	uint64_t at = place - 1;
+
+	for (int i = 0; i < pieces; i++) {
+		if (store->fd < 0) {
+			memcpy(store->room + at, piece[i].bytes, piece[i].len);
+		} else if (!write_all(store->fd, piece[i].bytes, piece[i].len, store->room_at + at)) {
+			/* A full disk stays full: do not try at every sample. */
+			atomic_store_explicit(&store->full, true, memory_order_relaxed);
+			return false;
+		}
+		at += piece[i].len;
+	}
+	return true;
+}
+
+void
+leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place)
+{
+	if (sample < store->samples)
+		atomic_store_explicit(&store->table[sample], place, memory_order_release);
+}
+
+void
+leat_cache_store_forget(struct leat_cache_store *store, uint64_t sample, uint64_t place)
+{
+	if (sample < store->samples)
+		atomic_compare_exchange_strong(&store->table[sample], &place, 0);
+}
+
+void
+leat_cache_store_fill(const struct leat_cache_store *store, uint64_t *bytes, uint64_t *capacity)
+{
+	uint64_t used = store->mem ? atomic_load_explicit(store->used, memory_order_relaxed) : 0;
+
+	*capacity = store->capacity;
+	*bytes = used < store->capacity ? used : store->capacity;
+}

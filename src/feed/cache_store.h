@@ -1,0 +1,55 @@
+/* cache_store.h - a cache's room: a table of places and bytes, in memory or in a shared file; private to cache*.c
+ *
+ * A place is an offset from the beginning of the room for samples, plus 1: 0 is none. */
+#ifndef LEAT_FEED_CACHE_STORE_H
+#define LEAT_FEED_CACHE_STORE_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "feed/cache.h"
+
+struct leat_cache_piece {
+	const void *bytes;
+	size_t len;
+};
+
+struct leat_cache_store {
+	struct leat_mem *mem; /* NULL: nothing can be kept */
+	_Atomic uint64_t *table;
+	_Atomic uint64_t *used; /* of the room */
+	unsigned char *room;
+	uint64_t samples, capacity;
+
+	/* In a file: */
+	int fd; /* -1: in memory */
+	unsigned char *mapped;
+	uint64_t mapped_bytes, room_at;
+	atomic_bool full;          /* the disk, too: nothing more is written */
+	_Atomic uint64_t own_used; /* in memory */
+};
+
+/* `wanted`, at most options->size, is what all samples would take. */
+enum leat_status leat_cache_store_memory(struct leat_cache_store *store, const struct leat_cache_options *options,
+                                         uint64_t wanted, struct leat_mem *mem, struct leat_err *err);
+/* cache_file.c */
+enum leat_status leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_options *options,
+                                       uint64_t wanted, struct leat_mem *mem, const struct leat_log *log,
+                                       struct leat_err *err);
+void leat_cache_store_close_file(struct leat_cache_store *store);
+
+void leat_cache_store_close(struct leat_cache_store *store); /* takes a zeroed one */
+
+uint64_t leat_cache_store_overhead(uint64_t samples);
+uint64_t leat_cache_store_find(const struct leat_cache_store *store, uint64_t sample);
+/* NULL: no such place. *room is what lies behind it. */
+unsigned char *leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room);
+uint64_t leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes); /* 0: full */
+bool leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const struct leat_cache_piece *piece,
+                            int pieces);
+void leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place);
+/* Takes a place that holds no whole sample out of the table, unless it was replaced meanwhile. */
+void leat_cache_store_forget(struct leat_cache_store *store, uint64_t sample, uint64_t place);
+void leat_cache_store_fill(const struct leat_cache_store *store, uint64_t *bytes, uint64_t *capacity);
+
+#endif
