@@ -109,6 +109,44 @@ root_up(uint64_t n)
 
 /* Columns are made even because a round on a side of odd length is an even permutation, whatever its key:
  * with both sides odd, half of all permutations could never come. */
+/* In (0, 1). */
+static double
+open_unit(struct leat_rng *rng)
+{
+	return ((double)(leat_rng_u64(rng) >> 12) + 0.5) * 0x1p-52;
+}
+
+static double
+normal(struct leat_rng *rng)
+{
+	double r = sqrt(-2 * log(open_unit(rng)));
+
+	return r * cos(2 * M_PI * open_unit(rng));
+}
+
+/* Marsaglia and Tsang (2000); below 1 by way of a + 1. */
+static double
+gamma_variate(struct leat_rng *rng, double a)
+{
+	double boost = a < 1 ? pow(open_unit(rng), 1 / a) : 1;
+	double d = (a < 1 ? a + 1 : a) - 1.0 / 3, c = 1 / sqrt(9 * d);
+
+	for (;;) {
+		double x = normal(rng), v = 1 + c * x;
+
+		if (v > 0 && log(open_unit(rng)) < 0.5 * x * x + d - d * v * v * v + d * log(v * v * v))
+			return boost * d * v * v * v;
+	}
+}
+
+double
+leat_rng_beta(struct leat_rng *rng, double a)
+{
+	double x = gamma_variate(rng, a), y = gamma_variate(rng, a);
+
+	return x + y > 0 ? x / (x + y) : leat_rng_coin(rng); /* both can underflow for tiny a */
+}
+
 void
 leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream)
 {

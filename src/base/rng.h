@@ -31,6 +31,9 @@ leat_rng_coin(struct leat_rng *rng)
 	return (int)(leat_rng_u32(rng) & 1);
 }
 
+/* Beta(a, a), in [0, 1]: near 0 and 1 for a < 1, near 1/2 for a > 1. */
+double leat_rng_beta(struct leat_rng *rng, double a);
+
 /* A pseudo-random permutation of [0, n), n <= 2^62, in O(1) memory: a Feistel network over a
  * rectangle of rows x cols >= n places, walking on until it is below n. docs/PLAN.md has the formula.
  * A small rectangle mixes less in a round than a large one, so that it gets more of them. */

@@ -32,6 +32,8 @@ static const struct {
 	{"convert", "Conversion: the same values in another type or order"},
 	{"plan", "Plan: which samples, and in which order"},
 	{"batch", "Batches"},
+	{"mix", "Mixing: works on whole batches, behind batch"},
+	{"cache", "Caches: do once what stands before"},
 	{"hint", "Hints: change speed, never values"},
 };
 

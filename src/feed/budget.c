@@ -139,7 +139,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 {
 	size_t capacity[LEAT_MAX_FIELDS] = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
-	bool direct = p->stages == 0 && p->source.kind->payload_is_field && !replaces;
+	bool direct = p->stages == 0 && p->source.kind->payload_is_field && !replaces && !p->cache;
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
@@ -257,7 +257,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	b->threads = options->threads;
 	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
 	set_least(b, p, rows);
-	minimum = used + total(b);
+	minimum = b->least = used + total(b);
 	if (minimum > options->memory || peak > options->memory)
 		return fail_minimum(b, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {

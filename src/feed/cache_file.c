@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define SUFFIX ".leatcache"
 
 static const char magic[8] = {'L', 'E', 'A', 'T', 'C', 'A', 'C', 'H'};
@@ -37,9 +39,9 @@ struct header {
 _Static_assert(sizeof(struct header) <= PAGE, "the header is one page");
 
 static void
-make_path(char path[MAX_PATH], const struct leat_cache_options *o, const char *suffix)
+make_path(char path[MAX_PATH], const struct leat_cache_options *o)
 {
-	snprintf(path, MAX_PATH, "%s/%s%s", o->dir, o->key, suffix);
+	snprintf(path, MAX_PATH, "%s/%s%s", o->dir, o->key, SUFFIX);
 }
 
 /* ---- room in the folder ---- */
@@ -150,8 +152,9 @@ make_file(const struct leat_cache_options *o, uint64_t wanted, const char *path)
 	bytes = make_room(dir, o, wanted);
 	bytes = (bytes < wanted ? bytes : wanted) & ~(uint64_t)(PAGE - 1);
 	if (bytes >= leat_cache_least(o->samples)) {
-		make_path(temp, o, ".XXXXXX");
-		fd = mkstemp(temp);
+		snprintf(temp, sizeof(temp), "%s/.%.16s-%ld-%llu", o->dir, o->key, (long)getpid(),
+		         (unsigned long long)leat_now());
+		fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd >= 0) {
 			if (prepare(fd, o, bytes) && link(temp, path) != 0 && errno != EEXIST)
 				errno = 0; /* without a file nothing is kept: the caller says so */
@@ -224,7 +227,7 @@ open_file(struct leat_cache_store *store, const struct leat_cache_options *o, ui
 {
 	char path[MAX_PATH];
 
-	make_path(path, o, SUFFIX);
+	make_path(path, o);
 	for (int attempt = 0; attempt < 3; attempt++) {
 		int fd = open_locked(path);
 
@@ -249,7 +252,7 @@ leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_op
                       struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
-	if (strlen(o->dir) + strlen(o->key) + sizeof(SUFFIX) + 8 > MAX_PATH)
+	if (strlen(o->dir) + strlen(o->key) + sizeof(SUFFIX) + 64 > MAX_PATH)
 		return leat_fail(err, LEAT_INVALID, "the cache's folder has too long a name");
 	if (o->size < leat_cache_least(o->samples))
 		return leat_fail(err, LEAT_INVALID,

@@ -2,6 +2,8 @@
  *
  * Worker threads. Everything a stage needs lies in its own memory and the worker's
  * scratch: nothing is locked, nothing is allocated. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "feed/pipeline.h"
 
@@ -10,6 +12,21 @@ start_stream(struct leat_work *work, const struct leat_bound *bound, const struc
 {
 	if (bound->op->random)
 		leat_rng_init(&work->rng, id->seed, id->epoch, id->position, bound->stream);
+}
+
+/* Memory that others read is copied before an op works in place. */
+static enum leat_status
+own(struct leat_work *work, int field, struct leat_err *err)
+{
+	struct leat_datum shared = work->sample->field[field];
+	enum leat_status status;
+
+	if (!shared.borrowed)
+		return LEAT_OK;
+	status = leat_work_out(work, field, shared.dtype, shared.ndim, shared.shape, err);
+	if (status == LEAT_OK)
+		memcpy(work->sample->field[field].data, shared.data, leat_datum_bytes(&shared));
+	return status;
 }
 
 static int
@@ -38,7 +55,7 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 		start_stream(work, stage->op[k], id);
 		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout), &step[steps]);
 	}
-	if (in.dtype != LEAT_F32) {
+	if (in.dtype != LEAT_F32 || in.borrowed) {
 		status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);
 		if (status != LEAT_OK)
 			return status;
@@ -56,6 +73,12 @@ run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, cons
 		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
 	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
 	start_stream(work, stage->op[0], id);
+	if (stage->op[0]->op->in_place) {
+		enum leat_status status = own(work, stage->field[k], err);
+
+		if (status != LEAT_OK)
+			return status;
+	}
 	return stage->op[0]->op->run(stage->op[0]->params, work, stage->field[k], err);
 }
 
@@ -75,16 +98,19 @@ run_stage(const struct leat_stage *stage, struct leat_work *work, const struct l
 }
 
 enum leat_status
-leat_chain_run(const struct leat_pipeline *p, struct leat_work *work, const struct leat_sample_id *id, uint64_t *stage_ns,
-               struct leat_err *err)
+leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work *work, const struct leat_sample_id *id,
+               uint64_t *stage_ns, struct leat_err *err)
 {
+	/* What a cache keeps must not depend on when it was made. */
+	struct leat_sample_id frozen = {.seed = id->seed, .epoch = 0, .position = id->sample, .sample = id->sample};
 	uint64_t begin = stage_ns ? leat_now() : 0;
 
-	for (int s = 0; s < p->stages; s++) {
+	for (int s = from; s < to; s++) {
+		const struct leat_sample_id *place = p->cache && s < p->cached ? &frozen : id;
 		enum leat_status status;
 
 		work->stage = s;
-		status = run_stage(&p->stage[s], work, id, err);
+		status = run_stage(&p->stage[s], work, place, err);
 		if (status != LEAT_OK) {
 			if (status != LEAT_LIMIT)
 				leat_err_in(err, "%s", p->stage[s].op[0]->op->name);

@@ -175,7 +175,7 @@ go_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 	leat_plan_reseed(&feed->pipeline.plan, c->seed);
 	leat_engine_go(feed, c->epoch, c->position);
 	leat_err_clear(&feed->failure);
-	if (leat_engine_start(feed, &feed->failure) == LEAT_OK)
+	if (leat_feed_keep(feed, 0, &feed->failure) == LEAT_OK && leat_engine_start(feed, &feed->failure) == LEAT_OK)
 		return LEAT_OK;
 	return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 }

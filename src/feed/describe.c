@@ -39,6 +39,10 @@ kind_name(enum leat_op_kind kind)
 		return "plan";
 	case LEAT_OP_BATCH:
 		return "batch";
+	case LEAT_OP_MIX:
+		return "mix";
+	case LEAT_OP_CACHE:
+		return "cache";
 	case LEAT_OP_HINT:
 		return "hint";
 	}

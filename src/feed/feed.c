@@ -36,6 +36,11 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 	if (feed->global_rows % world != 0)
 		return fail_batch_size(feed->global_rows, world, err);
 	*rows = feed->global_rows / world;
+	if (world > 1 && *rows % feed->pipeline.row_group != 0)
+		return leat_fail(err, LEAT_INVALID,
+		                 "%s works on groups of %d samples, and batch(%lld) gives each of %d ranks %lld: take a multiple of %d",
+		                 feed->pipeline.mix[0]->op->name, feed->pipeline.row_group, (long long)feed->global_rows, world,
+		                 (long long)*rows, feed->pipeline.row_group * world);
 	feed->tail = batch->tail;
 	if (feed->tail == LEAT_TAIL_AUTO)
 		feed->tail = world == 1 ? LEAT_TAIL_SHORT : LEAT_TAIL_PAD;
@@ -50,6 +55,13 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 }
 
 static enum leat_status
+divide(struct leat_feed *feed, int64_t rows, struct leat_err *err)
+{
+	return leat_budget_make(&feed->budget, &feed->pipeline, &feed->options, rows, atomic_load(&feed->mem.used),
+	                        atomic_load(&feed->mem.peak), &feed->log, err);
+}
+
+static enum leat_status
 open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 {
 	const struct leat_options *o = &feed->options;
@@ -61,8 +73,12 @@ open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = resolve_batch(feed, &rows, err);
 	if (status == LEAT_OK)
-		status = leat_budget_make(&feed->budget, &feed->pipeline, o, rows, atomic_load(&feed->mem.used),
-		                          atomic_load(&feed->mem.peak), &feed->log, err);
+		status = divide(feed, rows, err);
+	if (status == LEAT_OK && feed->pipeline.cache) {
+		status = leat_feed_keep(feed, o->memory - feed->budget.least, err);
+		if (status == LEAT_OK)
+			status = divide(feed, rows, err);
+	}
 	if (status != LEAT_OK)
 		return status;
 	feed->mem.limit = o->memory;
@@ -126,6 +142,7 @@ leat_close(struct leat_feed *feed)
 	if (!feed)
 		return;
 	leat_engine_close(feed);
+	leat_cache_close(feed->cache);
 	leat_pipeline_close(&feed->pipeline);
 	for (uint64_t i = 0; i < feed->bad_kept; i++)
 		leat_free(&feed->mem, (void *)feed->bad[i].reason);

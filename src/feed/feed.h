@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/threads.h"
 #include "feed/batch.h"
+#include "feed/cache.h"
 #include "feed/pipeline.h"
 #include "trace/counters.h"
 
@@ -40,6 +41,7 @@ struct leat_budget {
 	size_t scratch;      /* of each worker */
 	size_t jumbo;        /* of the one that samples too large for a worker's scratch share */
 	struct leat_batch_form form;
+	size_t least; /* memory that it cannot be done without */
 };
 
 /* A few samples, neighbours in a batch, that one worker takes care of. */
@@ -53,9 +55,17 @@ struct leat_run {
 		uint64_t sample;
 		struct leat_extent extent;
 		unsigned char *head, *payload, *tail;
+		bool cached; /* no bytes are needed: the cache has it */
 		bool unread; /* its bytes did not come: to be read alone, so that the error is its own */
 	} item[LEAT_RUN_ROWS];
 };
+
+/* How many bytes have to be read for it. */
+static inline size_t
+leat_item_bytes(const struct leat_run_item *item)
+{
+	return item->extent.damaged || item->cached ? 0 : (size_t)item->extent.length;
+}
 
 struct leat_worker {
 	struct leat_feed *feed;
@@ -75,6 +85,8 @@ struct leat_feed {
 	struct leat_options options;
 	struct leat_pipeline pipeline;
 	struct leat_budget budget;
+	struct leat_cache *cache; /* NULL: none */
+	uint64_t cache_size;
 	int64_t global_rows; /* of a batch over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	uint64_t opened_ns;
@@ -125,6 +137,10 @@ struct leat_feed {
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used,
                                   size_t peak, const struct leat_log *log, struct leat_err *err);
+
+/* keep.c: opens the cache that the spec asks for, if it does; `room` is what memory= leaves for it. Again after
+ * the seed changed: what random ops before a cache made is of the old one. */
+enum leat_status leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err);
 
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);

@@ -16,13 +16,15 @@ adjacent(const struct leat_run_item *a, const struct leat_run_item *b)
 	return a->extent.file == b->extent.file && a->extent.offset + a->extent.length == b->extent.offset;
 }
 
-/* One past the last item that can be read together with item `first`; one that is damaged stands alone. */
+/* One past the last item that can be read together with item `first`; one without bytes stands alone. */
 static int
 group_end(const struct leat_run *run, int first)
 {
 	int end = first + 1;
 
-	while (!run->item[first].extent.damaged && end < run->items && !run->item[end].extent.damaged && adjacent(&run->item[end - 1], &run->item[end]))
+	if (!leat_item_bytes(&run->item[first]))
+		return end;
+	while (end < run->items && leat_item_bytes(&run->item[end]) && adjacent(&run->item[end - 1], &run->item[end]))
 		end++;
 	return end;
 }
@@ -79,7 +81,7 @@ leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags)
 		int end = group_end(run, run->read);
 		enum leat_status status = LEAT_OK;
 
-		if (!run->item[run->read].extent.damaged)
+		if (leat_item_bytes(&run->item[run->read]))
 			status = read_items(feed, &run->item[run->read], end - run->read, flags, NULL);
 		if (status == LEAT_AGAIN)
 			return status;

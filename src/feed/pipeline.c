@@ -256,6 +256,9 @@ join_pointwise(struct leat_pipeline *p, const struct leat_stage *stage)
 {
 	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
 
+	/* A cache keeps what is between two stages: none may reach across it. */
+	if (p->cache && p->cached == p->stages)
+		return false;
 	if (!last || stage->op[0]->op->kind != LEAT_OP_POINTWISE || last->op[0]->op->kind != LEAT_OP_POINTWISE)
 		return false;
 	if (!same_fields(last, stage) || last->ops == LEAT_MAX_POINTWISE)
@@ -367,12 +370,49 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 }
 
 static enum leat_status
+add_cache(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
+{
+	if (p->cache)
+		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len, "a spec has one cache at most");
+	p->cache = bound;
+	p->cached = p->stages;
+	p->cache_schema = p->schema;
+	for (int s = 0; s < p->stages; s++)
+		for (int k = 0; k < p->stage[s].ops; k++)
+			p->cache_frozen |= p->stage[s].op[k]->op->random;
+	return LEAT_OK;
+}
+
+static int
+common_multiple(int a, int b)
+{
+	int n = a;
+
+	while (n % b != 0)
+		n += a;
+	return n;
+}
+
+static enum leat_status
+add_mix(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
+{
+	struct leat_stage none = {0};
+
+	p->mix[p->mixes++] = bound;
+	p->row_group = common_multiple(p->row_group, bound->op->row_group > 0 ? bound->op->row_group : 1);
+	return infer(p, bound, &none, err);
+}
+
+static enum leat_status
 add_op(struct leat_pipeline *p, const struct leat_bound *bound, bool *batched, struct leat_err *err)
 {
 	const struct leat_call *call = bound->call;
 	struct leat_err why = {0};
 
-	if (*batched && bound->op->kind != LEAT_OP_HINT)
+	if (!*batched && bound->op->kind == LEAT_OP_MIX)
+		return leat_fail_at(err, p->spec.text, call->at, call->len, "'%s' works on whole batches: put it behind batch",
+		                    bound->op->name);
+	if (*batched && bound->op->kind != LEAT_OP_HINT && bound->op->kind != LEAT_OP_MIX)
 		return leat_fail_at(err, p->spec.text, call->at, call->len,
 		                    "'%s' cannot come after batch: put it before, where it works on samples", bound->op->name);
 	switch (bound->op->kind) {
@@ -386,6 +426,10 @@ add_op(struct leat_pipeline *p, const struct leat_bound *bound, bool *batched, s
 		p->batch = *(const struct leat_batch_params *)bound->params;
 		*batched = true;
 		return LEAT_OK;
+	case LEAT_OP_CACHE:
+		return add_cache(p, bound, err);
+	case LEAT_OP_MIX:
+		return add_mix(p, bound, err);
 	case LEAT_OP_HINT:
 		p->prefetch = ((const struct leat_prefetch_params *)bound->params)->batches;
 		return LEAT_OK;
@@ -402,6 +446,7 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 	p->schema = p->source.schema;
 	p->batch = (struct leat_batch_params){.size = 1};
 	p->prefetch = -1;
+	p->row_group = 1;
 	for (int i = 0; i < p->ops; i++) {
 		enum leat_status status = add_op(p, &p->op[i], &batched, err);
 
@@ -415,7 +460,8 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 
 /* ---- place ---- */
 
-/* Backwards from the finished sample: a field goes straight to its slot from the last stage that writes it anew. */
+/* Backwards from the finished sample: a field goes straight to its slot from the last stage that writes it anew. (A
+ * stage behind that one works in place; it needs new memory only for what a cache lent.) */
 static void
 place_results(struct leat_pipeline *p)
 {
@@ -429,10 +475,10 @@ place_results(struct leat_pipeline *p)
 
 		for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
 			stage->slot[i] = -1;
-			if (i >= stage->count || final[i] < 0 || placed[final[i]] || !writes_anew(stage, i))
+			if (i >= stage->count || final[i] < 0 || placed[final[i]])
 				continue;
 			stage->slot[i] = final[i];
-			placed[final[i]] = true;
+			placed[final[i]] = writes_anew(stage, i);
 		}
 		/* Ops on the set of fields renumber: what lies before them is written again or borrowed. */
 		if (stage->op[0]->op->kind == LEAT_OP_FIELDS)
@@ -466,12 +512,21 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 		leat_str_addf(out, "@%d", bound->op->version);
 	leat_str_add(out, "(");
 	before = out->len;
-	if (bound->op->print)
+	if (identity && bound->op->kind == LEAT_OP_CACHE)
+		; /* where it keeps samples, and how many, changes nothing */
+	else if (bound->op->print)
 		bound->op->print(bound->params, out);
 	else
 		leat_opts_print(bound->op->opts, bound->params, !identity, out);
 	print_fields(bound, out->len > before ? ", " : "", out);
 	leat_str_add(out, ")");
+}
+
+/* Does an op have a say in what comes out? A cache only by freezing what random ops before it draw. */
+static bool
+counts(const struct leat_pipeline *p, const struct leat_op *op)
+{
+	return op->kind != LEAT_OP_HINT && (op->kind != LEAT_OP_CACHE || p->cache_frozen);
 }
 
 static char *
@@ -488,12 +543,37 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	leat_opts_print(p->source.kind->opts, p->source_params, !identity, &out);
 	leat_str_add(&out, ")");
 	for (int i = 0; i < p->ops; i++)
-		if (!identity || p->op[i].op->kind != LEAT_OP_HINT)
+		if (!identity || counts(p, p->op[i].op))
 			print_op(&p->op[i], identity, &out);
 	text = leat_str_take(&out);
 	if (!text)
 		leat_str_free(&out);
 	return text;
+}
+
+/* What is kept in a cache is made by the source and the sample ops before it; random ones draw by the seed. */
+enum leat_status
+leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
+{
+	uint8_t digest[LEAT_SHA256_BYTES];
+	struct leat_str out;
+	int failed;
+
+	leat_str_init(&out, p->mem, MAX_CANONICAL);
+	leat_str_addf(&out, "%s %s@%d(", p->data, p->source.kind->name, p->source.kind->version);
+	leat_opts_print(p->source.kind->opts, p->source_params, false, &out);
+	leat_str_add(&out, ")");
+	for (int s = 0; s < p->cached; s++)
+		for (int k = 0; k < p->stage[s].ops; k++)
+			print_op(p->stage[s].op[k], true, &out);
+	if (p->cache_frozen)
+		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
+	failed = out.failed || leat_sha256(leat_str_text(&out), out.len, digest) != 0;
+	leat_str_free(&out);
+	if (failed)
+		return leat_fail_mem(err, p->mem, MAX_CANONICAL, "the cache's key");
+	leat_hex(digest, sizeof digest, p->cache_key);
+	return LEAT_OK;
 }
 
 static enum leat_status

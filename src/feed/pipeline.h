@@ -10,6 +10,7 @@
 #include "feed/spec.h"
 #include "format/source.h"
 #include "op/batch.h"
+#include "op/cache.h"
 #include "op/op.h"
 
 enum { LEAT_MAX_OPS = 64, LEAT_MAX_POINTWISE = 8 };
@@ -31,8 +32,8 @@ struct leat_stage {
 	enum leat_layout layout[LEAT_MAX_FIELDS];  /* of those, when it begins */
 	enum leat_dtype dtype[LEAT_MAX_FIELDS];    /* likewise */
 	int count;                                 /* fields of the sample when it is done */
-	int slot[LEAT_MAX_FIELDS];                 /* by field when it is done: the final field whose slot the
-	                                              result goes to straight away, or -1: scratch */
+	int slot[LEAT_MAX_FIELDS];                 /* by field when it is done: the final field whose slot new memory
+	                                              is, because no later stage writes it anew; or -1: scratch */
 };
 
 struct leat_pipeline {
@@ -59,6 +60,15 @@ struct leat_pipeline {
 	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
 	size_t aside; /* an op's own need while it runs */
 
+	const struct leat_bound *cache;  /* NULL: none */
+	int cached;                      /* stages that come before it, their results are what is kept */
+	struct leat_schema cache_schema; /* of what is kept */
+	bool cache_frozen;               /* random ops come before it */
+	char cache_key[LEAT_SHA256_HEX];
+
+	const struct leat_bound *mix[LEAT_MAX_OPS]; /* ops on whole batches, behind `batch` */
+	int mixes, row_group;                       /* ranks take multiples of row_group rows */
+
 	struct leat_batch_params batch;
 	int64_t prefetch; /* -1: chosen by the engine */
 
@@ -73,14 +83,18 @@ enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, u
                                     struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* takes a zeroed pipeline */
 
+/* Sets cache_key. */
+enum leat_status leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err);
+
 /* What the chain needs to know of the sample it runs on. */
 struct leat_sample_id {
 	uint64_t seed, epoch, position;
+	uint64_t sample; /* its number in the source */
 };
 
-/* Runs all stages on work->sample, which the source has filled. Worker threads. With `stage_ns` the
- * time of each stage is added to it. */
-enum leat_status leat_chain_run(const struct leat_pipeline *p, struct leat_work *work, const struct leat_sample_id *id,
-                                uint64_t *stage_ns, struct leat_err *err);
+/* Runs stages `from` up to, not including, `to` on work->sample, which the source, or a cache, has filled. Worker
+ * threads. With `stage_ns` the time of each stage is added to it. */
+enum leat_status leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work *work,
+                                const struct leat_sample_id *id, uint64_t *stage_ns, struct leat_err *err);
 
 #endif

@@ -83,7 +83,7 @@ static void
 aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row, size_t *used)
 {
 	const struct leat_extent *e = &item->extent;
-	size_t payload = e->damaged ? 0 : (size_t)(e->length - e->head - e->tail);
+	size_t payload = leat_item_bytes(item) ? leat_item_bytes(item) - e->head - e->tail : 0;
 
 	item->head = run->buffer + *used;
 	if (feed->budget.form.direct) {
@@ -96,7 +96,7 @@ aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *it
 	} else {
 		item->payload = item->head + e->head;
 		item->tail = item->payload + payload;
-		*used += e->damaged ? 0 : (size_t)e->length;
+		*used += leat_item_bytes(item);
 	}
 }
 
@@ -134,8 +134,8 @@ plan_run(struct leat_feed *feed)
 
 		item.sample = leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
 		source->kind->locate(source, item.sample, &item.extent);
-		if (!item.extent.damaged)
-			bytes += (size_t)item.extent.length;
+		item.cached = feed->cache && leat_cache_has(feed->cache, item.sample);
+		bytes += leat_item_bytes(&item);
 		if (run->items > 0 && bytes > LEAT_RUN_BYTES)
 			break;
 		add_item(feed, run, &item, &used);
@@ -179,34 +179,53 @@ place(struct leat_work *work, int field, size_t bytes)
 }
 
 static enum leat_status
-run_chain(struct leat_worker *w, const struct leat_sample_id *id, struct leat_err *err)
+run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *id, bool timed, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
 	uint64_t stage_ns[LEAT_TRACE_STAGES] = {0};
-	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
-	enum leat_status status = leat_chain_run(p, &w->work, id, timed ? stage_ns : NULL, err);
+	enum leat_status status = leat_chain_run(p, from, to, &w->work, id, timed ? stage_ns : NULL, err);
 
-	for (int s = 0; timed && s < p->stages; s++)
+	for (int s = from; timed && s < to; s++)
 		leat_count(&w->counters.stage_ns[s], stage_ns[s]);
 	return status;
 }
 
-/* From an item's bytes to its row of the batch. */
+/* What the source and the stages before a cache make of an item's bytes. */
 static enum leat_status
-make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
+make_first(struct leat_worker *w, const struct leat_run_item *item, const struct leat_sample_id *id, bool timed,
+           struct leat_err *err)
 {
-	const struct leat_source *source = &w->feed->pipeline.source;
-	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row};
-	enum leat_status status;
+	const struct leat_pipeline *p = &w->feed->pipeline;
+	enum leat_status status = p->source.kind->unpack(&p->source, item->sample, &item->extent, item->head, item->payload,
+	                                                 item->tail, &w->sample, err);
 
-	w->work.scratch = scratch;
-	w->in_chain = false;
-	status = source->kind->unpack(source, item->sample, &item->extent, item->head, item->payload, item->tail, &w->sample,
-	                              err);
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
 	w->in_chain = true;
-	status = run_chain(w, &id, err);
+	status = run_chain(w, 0, p->cached, id, timed, err);
+	if (status == LEAT_OK && w->feed->cache)
+		leat_cache_put(w->feed->cache, item->sample, &w->sample);
+	return status;
+}
+
+/* From an item's bytes, or from the cache, to its row of the batch. LEAT_AGAIN: the cache has lost it. */
+static enum leat_status
+make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &w->feed->pipeline;
+	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row, item->sample};
+	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
+	enum leat_status status = LEAT_OK;
+
+	w->work.scratch = scratch;
+	w->in_chain = item->cached;
+	if (!item->cached)
+		status = make_first(w, item, &id, timed, err);
+	else if (!leat_cache_get(w->feed->cache, item->sample, &w->sample))
+		status = LEAT_AGAIN;
+	if (status != LEAT_OK || w->batch->form->direct)
+		return status;
+	status = run_chain(w, p->cached, p->stages, &id, timed, err);
 	if (status == LEAT_OK)
 		status = leat_batch_store(w->batch, w->row, &w->sample, err);
 	return status;
@@ -227,6 +246,30 @@ make_jumbo_sample(struct leat_worker *w, const struct leat_run_item *item, struc
 	return status;
 }
 
+/* The slow way for the few that are not read with their run: one at a time, into the large scratch. */
+static enum leat_status
+read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	enum leat_status status = LEAT_OK;
+
+	pthread_mutex_lock(&feed->jumbo_lock);
+	leat_scratch_reset(&feed->jumbo);
+	if (!item->extent.damaged) {
+		item->head = leat_scratch_alloc(&feed->jumbo, (size_t)item->extent.length);
+		if (!item->head)
+			status = leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
+		item->payload = item->head ? item->head + item->extent.head : NULL;
+		item->tail = item->head ? item->head + item->extent.length - item->extent.tail : NULL;
+		if (status == LEAT_OK)
+			status = leat_item_read(feed, item, err);
+	}
+	if (status == LEAT_OK)
+		status = make_sample(w, item, &feed->jumbo, err);
+	pthread_mutex_unlock(&feed->jumbo_lock);
+	return status;
+}
+
 static enum leat_status
 try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
 {
@@ -239,6 +282,10 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 	status = make_sample(w, item, &w->scratch, err);
 	if (status == LEAT_LIMIT)
 		status = make_jumbo_sample(w, item, err);
+	if (status == LEAT_AGAIN) {
+		item->cached = false;
+		status = read_and_make(w, item, err);
+	}
 	return status;
 }
 
@@ -301,29 +348,6 @@ note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced,
 	pthread_mutex_unlock(&feed->lock);
 }
 
-static enum leat_status
-try_candidate(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
-{
-	struct leat_feed *feed = w->feed;
-	enum leat_status status = LEAT_OK;
-
-	pthread_mutex_lock(&feed->jumbo_lock);
-	leat_scratch_reset(&feed->jumbo);
-	if (!item->extent.damaged) {
-		item->head = leat_scratch_alloc(&feed->jumbo, (size_t)item->extent.length);
-		if (!item->head)
-			status = leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
-		item->payload = item->head ? item->head + item->extent.head : NULL;
-		item->tail = item->head ? item->head + item->extent.length - item->extent.tail : NULL;
-		if (status == LEAT_OK)
-			status = leat_item_read(feed, item, err);
-	}
-	if (status == LEAT_OK)
-		status = make_sample(w, item, &feed->jumbo, err);
-	pthread_mutex_unlock(&feed->jumbo_lock);
-	return status;
-}
-
 /* Candidates depend on seed, epoch and position alone: every run chooses the same. They are drawn from the
  * plan, not from the source: what take, skip or shard keep out must not come in here. */
 static enum leat_status
@@ -343,7 +367,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 		source->kind->locate(source, item.sample, &item.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
-		status = try_candidate(w, &item, err);
+		status = read_and_make(w, &item, err);
 	}
 	w->in_chain = true; /* whatever the last one says, it does not say where the first lies */
 	if (is_bad_sample(status))
@@ -389,6 +413,30 @@ do_items(struct leat_worker *w, struct leat_run *run)
 	}
 }
 
+/* Ops on whole batches, in the order of the spec. */
+static void
+mix(const struct leat_feed *feed, struct leat_batch *batch)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	struct leat_rows rows = {
+	        .schema = &p->schema,
+	        .count = batch->count,
+	        .position = leat_batch_positions(batch),
+	        .begin = batch->first - (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows,
+	        .seed = feed->seed,
+	        .epoch = batch->epoch,
+	};
+
+	for (int i = 0; i < batch->form->columns; i++) {
+		rows.column[i] = batch->base + batch->form->column[i].values_at;
+		rows.row_bytes[i] = batch->form->column[i].row_bytes;
+	}
+	for (int i = 0; i < p->mixes; i++) {
+		rows.stream = p->mix[i]->stream;
+		p->mix[i]->op->run_rows(p->mix[i]->params, &rows);
+	}
+}
+
 /* Under the lock, which it gives up while it completes a batch. */
 static void
 finish_run(struct leat_feed *feed, struct leat_run *run)
@@ -403,6 +451,8 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	pthread_mutex_unlock(&feed->lock);
 	/* Ranks never get batches of unequal size. */
 	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD || feed->options.world > 1);
+	if (feed->pipeline.mixes > 0)
+		mix(feed, batch);
 	pthread_mutex_lock(&feed->lock);
 	batch->complete = true;
 	pthread_cond_signal(&feed->ready);
@@ -422,7 +472,7 @@ do_run(struct leat_worker *w, struct leat_run *run)
 		leat_run_read(feed, run, 0);
 	}
 	for (int i = 0; i < run->items; i++)
-		leat_count(&w->counters.bytes_read, run->item[i].extent.damaged ? 0 : run->item[i].extent.length);
+		leat_count(&w->counters.bytes_read, leat_item_bytes(&run->item[i]));
 	middle = leat_now();
 	leat_count(&w->counters.read_ns, middle - begin);
 	do_items(w, run);

@@ -442,8 +442,8 @@ put_default(const struct wanted *wanted, struct leat_work *work, int field, stru
 }
 
 static enum leat_status
-put_bytes(const struct wanted *wanted, const char *key, const struct leat_feature *feature, struct leat_datum *out,
-          struct leat_err *err)
+put_bytes(const struct wanted *wanted, const char *key, const struct leat_feature *feature, bool borrowed,
+          struct leat_datum *out, struct leat_err *err)
 {
 	const unsigned char *bytes;
 	size_t len;
@@ -455,7 +455,8 @@ put_bytes(const struct wanted *wanted, const char *key, const struct leat_featur
 		return leat_fail(err, LEAT_DATA, "feature '%s' has %zu bytes, expected %lld", key, len,
 		                 (long long)wanted->shape[0]);
 	*out = (struct leat_datum){
-		.data = (void *)bytes, /* in the fetched record, which is the worker's own */
+		.data = (void *)bytes, /* in the record */
+		.borrowed = borrowed,
 		.dtype = LEAT_U8,
 		.ndim = 1,
 		.shape = {(int64_t)len},
@@ -480,8 +481,8 @@ put_numbers(const struct wanted *wanted, const struct leat_feature *feature, siz
 }
 
 static enum leat_status
-put_feature(const struct example *example, size_t i, const struct leat_feature *feature, struct leat_work *work,
-            struct leat_err *err)
+put_feature(const struct example *example, size_t i, const struct leat_feature *feature, bool borrowed,
+            struct leat_work *work, struct leat_err *err)
 {
 	const struct wanted *wanted = &example->wanted[i];
 	const char *key = example->key[i].text;
@@ -494,7 +495,7 @@ put_feature(const struct example *example, size_t i, const struct leat_feature *
 	    (feature->kind != wanted->kind || (wanted->values >= 0 && count != (size_t)wanted->values)))
 		return fail_values(wanted, key, feature->kind, count, err);
 	if (status == LEAT_OK && wanted->kind == LEAT_FEATURE_BYTES)
-		return put_bytes(wanted, key, feature, &work->sample->field[field], err);
+		return put_bytes(wanted, key, feature, borrowed, &work->sample->field[field], err);
 	if (status == LEAT_OK)
 		status = put_numbers(wanted, feature, count, work, field, err);
 	return status;
@@ -516,7 +517,7 @@ run_all(const void *params, struct leat_work *work, struct leat_err *err)
 	sample->count = example->first + (int)example->count;
 	for (size_t i = 0; i < example->count && status == LEAT_OK; i++) {
 		if (found[i].kind != LEAT_FEATURE_NONE)
-			status = put_feature(example, i, &found[i], work, err);
+			status = put_feature(example, i, &found[i], record.borrowed, work, err);
 		else if (example->wanted[i].has_default)
 			status = put_default(&example->wanted[i], work, example->first + (int)i, err);
 		else

@@ -25,6 +25,8 @@ enum leat_op_kind {
 	LEAT_OP_CONVERT,    /* same values, other type or order: cast, layout */
 	LEAT_OP_PLAN,       /* `plan_*` */
 	LEAT_OP_BATCH,      /* ends the sample chain; the engine reads its params (op/batch.h) */
+	LEAT_OP_MIX,        /* works on whole batches, behind `batch`: `run_rows` */
+	LEAT_OP_CACHE,      /* keeps samples as they are here; the engine reads its params (op/cache.h) */
 	LEAT_OP_HINT,       /* changes speed only: stays out of the pipeline's hash */
 };
 
@@ -51,6 +53,28 @@ enum leat_status leat_work_out(struct leat_work *work, int field, enum leat_dtyp
                                struct leat_err *err);
 /* Scratch for the op's own use, 64-byte aligned. */
 void *leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err); /* NULL: err is filled */
+
+/* What an op on whole batches has: the rows of this rank, one behind the other in each field's memory. */
+struct leat_rows {
+	const struct leat_schema *schema;
+	void *column[LEAT_MAX_FIELDS]; /* of each field, dense: row i is at i * row_bytes */
+	size_t row_bytes[LEAT_MAX_FIELDS];
+	int64_t count;
+	const uint64_t *position; /* of each row in the epoch; UINT64_MAX: padding */
+	uint64_t begin;           /* position of the global batch's first row */
+	uint64_t seed, epoch, stream;
+};
+
+/* Ops that mix neighbours: row i and i + 1 make a pair when they stand at 2k and 2k + 1 of the global batch. False: row i
+ * has no partner after it (it is the second of a pair, padding, or the other one was bad). */
+bool leat_rows_pair(const struct leat_rows *rows, int64_t i);
+/* The pair's random numbers, the same for any number of ranks. */
+void leat_rows_stream(const struct leat_rows *rows, int64_t i, struct leat_rng *rng);
+/* Checks that `name` is a dense field and, with `floats`, of float32; gives its number. */
+enum leat_status leat_rows_field(const struct leat_schema *schema, const char *name, bool floats, int *field,
+                                 struct leat_err *err);
+/* Both rows of a pair: a becomes share * a + (1 - share) * b, b the other way round. */
+void leat_rows_blend(const struct leat_rows *rows, int64_t i, int field, float share);
 
 /* Where a plan op stands: in which pass over its input, and at which position of it. */
 struct leat_at {
@@ -101,6 +125,12 @@ struct leat_op {
 	/* FIELDS ops: see and change all fields. */
 	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
 	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err);
+
+	/* MIX ops: dense fields only (`infer_all` checks and may change nothing). Called by one thread for a batch, with
+	 * its bad samples gone. To give the same bytes for any number of ranks, rows may depend on rows of the same
+	 * group of `row_group` only, counted from the global batch's begin; ranks never split such a group. */
+	void (*run_rows)(const void *params, const struct leat_rows *rows);
+	int row_group;
 
 	/* PLAN ops. open gives the size of its output (0: nothing is left, which the plan refuses) and
 	 * optionally a state (with what memory it needs from in->mem); map (NULL: every place stays as

@@ -1,0 +1,69 @@
+/* keep.c - the cache that a spec asks for: how large, where, and under which key */
+#include <string.h>
+
+#include "feed/feed.h"
+
+static const uint64_t disk_size = (uint64_t)10 << 30;
+
+static void
+warn_of_frozen_ops(const struct leat_feed *feed)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+
+	for (int s = 0; s < p->cached; s++)
+		for (int k = 0; k < p->stage[s].ops; k++)
+			if (p->stage[s].op[k]->op->random)
+				leat_log(&feed->log, LEAT_LOG_WARN,
+				         "%s comes before cache, so each sample gets the same in every epoch: put it "
+				         "behind, if that is "
+				         "not meant",
+				         p->stage[s].op[k]->op->name);
+}
+
+/* In memory the size is settled when the feed is opened, and kept. */
+static enum leat_status
+open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	const struct leat_cache_params *params = p->cache->params;
+	struct leat_cache_options o = {
+		.dir = params->where == LEAT_CACHE_DISK ? params->dir : NULL,
+		.size = size,
+		.samples = p->source.count,
+		.key = p->cache_key,
+		.schema = &p->cache_schema,
+	};
+
+	return leat_cache_open(&feed->cache, &o, &feed->mem, &feed->log, err);
+}
+
+enum leat_status
+leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err)
+{
+	struct leat_pipeline *p = &feed->pipeline;
+	const struct leat_cache_params *params = p->cache ? p->cache->params : NULL;
+	char old_key[LEAT_SHA256_HEX];
+	enum leat_status status;
+
+	if (!params)
+		return LEAT_OK;
+	memcpy(old_key, p->cache_key, sizeof old_key);
+	status = leat_pipeline_cache_key(p, feed->seed, err);
+	if (status != LEAT_OK || strcmp(old_key, p->cache_key) == 0)
+		return status;
+	if (feed->cache) {
+		leat_cache_close(feed->cache);
+		feed->cache = NULL;
+	} else {
+		warn_of_frozen_ops(feed);
+		if (params->size > 0)
+			feed->cache_size = (uint64_t)params->size;
+		else
+			feed->cache_size = params->where == LEAT_CACHE_DISK ? disk_size : room / 4 * 3;
+	}
+	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_least(p->source.count)) {
+		leat_log(&feed->log, LEAT_LOG_WARN, "nothing is cached: memory= leaves no room for it");
+		return LEAT_OK;
+	}
+	return open_cache(feed, feed->cache_size, err);
+}

@@ -1,0 +1,15 @@
+/* cache.h - the options of `cache`, which the engine reads */
+#ifndef LEAT_OP_CACHE_H
+#define LEAT_OP_CACHE_H
+
+#include <stdint.h>
+
+enum leat_cache_where { LEAT_CACHE_MEMORY, LEAT_CACHE_DISK };
+
+struct leat_cache_params {
+	int where;       /* enum leat_cache_where */
+	const char *dir; /* DISK */
+	int64_t size;    /* 0: memory: what memory= leaves; disk: 10 GiB */
+};
+
+#endif

@@ -1,0 +1,60 @@
+/* mixup.c - blend each sample with its neighbour, labels alike (Zhang et al., 2018)
+ *
+ * Neighbours of the batch, which a shuffle has put together at random, make a pair: x becomes s x + (1 - s) y
+ * and y becomes s y + (1 - s) x, with s drawn from Beta(alpha, alpha) for each pair. A sample whose
+ * neighbour is missing stays as it is. */
+#include "op/op.h"
+
+struct mixup {
+	float alpha;
+	const char *image, *label;
+	int field[2]; /* found at open */
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct mixup, alpha, "0.2", 0.001, 1000, "of the Beta distribution: small mixes little"),
+	LEAT_STRING(struct mixup, image, "image", "the field with the images, float32"),
+	LEAT_STRING(struct mixup, label, "label", "the field with the labels, float32: put one_hot before batch"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+{
+	struct mixup *mixup = params;
+	enum leat_status status = leat_rows_field(schema, mixup->image, true, &mixup->field[0], err);
+
+	return status == LEAT_OK ? leat_rows_field(schema, mixup->label, true, &mixup->field[1], err) : status;
+}
+
+static void
+run_rows(const void *params, const struct leat_rows *rows)
+{
+	const struct mixup *mixup = params;
+
+	for (int64_t i = 0; i < rows->count; i++) {
+		struct leat_rng rng;
+		float share;
+
+		if (!leat_rows_pair(rows, i))
+			continue;
+		leat_rows_stream(rows, i, &rng);
+		share = (float)leat_rng_beta(&rng, (double)mixup->alpha);
+		leat_rows_blend(rows, i, mixup->field[0], share);
+		leat_rows_blend(rows, i, mixup->field[1], share);
+	}
+}
+
+const struct leat_op leat_op_mixup = {
+	.name = "mixup",
+	.doc = "Blend each sample of a batch, and its label, with its neighbour.",
+	.example = "mixup(0.2)",
+	.kind = LEAT_OP_MIX,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct mixup),
+	.random = true,
+	.infer_all = infer_all,
+	.run_rows = run_rows,
+	.row_group = 2,
+};
