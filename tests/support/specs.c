@@ -128,6 +128,27 @@ print_field(struct specs *specs, const struct leat_op *op, const struct leat_sch
 
 /* ---- ops ---- */
 
+/* Ops behind batch name their fields by options of their own. */
+static bool
+print_mix(struct specs *specs, const struct leat_op *op, const struct leat_schema *schema, char *out, size_t cap)
+{
+	size_t len = (size_t)snprintf(out, cap, "%s(", op->name);
+	const char *comma = "";
+
+	for (const struct leat_opt *opt = op->opts; opt->type != LEAT_OPT_NONE; opt++) {
+		const char *field = schema->field[specs_below(specs, (unsigned)schema->count)].name;
+		char value[128];
+
+		if (opt->type != LEAT_OPT_STRING && !print_value(specs, opt, value, sizeof value))
+			continue;
+		len += (size_t)snprintf(out + len, cap - len, "%s%s=%s", comma, opt->name,
+		                        opt->type == LEAT_OPT_STRING ? field : value);
+		comma = ", ";
+	}
+	snprintf(out + len, cap - len, ")");
+	return true;
+}
+
 static bool
 print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema *schema, char *out, size_t cap)
 {
@@ -135,6 +156,8 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 
 	if (op->kind == LEAT_OP_BATCH || op->kind == LEAT_OP_HINT)
 		return false;
+	if (op->kind == LEAT_OP_MIX)
+		return print_mix(specs, op, schema, out, cap);
 	if (op->parse) { /* what no table describes is described by its example, which the data fits */
 		snprintf(out, cap, "%s", op->example);
 		return true;
@@ -233,4 +256,18 @@ specs_draw(struct specs *specs)
 		append_op(specs, place_of("decode"), &schema);
 	for (unsigned added = 0; added < wanted && tries < 60; tries++)
 		added += append_op(specs, draw_op(specs, ops), &schema);
+}
+
+void
+specs_batch(struct specs *specs, unsigned size)
+{
+	size_t len = strlen(specs->text), op = 0;
+	struct leat_schema schema;
+
+	snprintf(specs->text + len, sizeof specs->text - len, " | batch(%u)", size);
+	assert_true(look_at(specs->text, &schema, &specs->size));
+	for (; leat_ops[op]; op++)
+		for (int tries = 0; leat_ops[op]->kind == LEAT_OP_MIX && tries < 6; tries++)
+			if (append_op(specs, op, &schema))
+				break;
 }

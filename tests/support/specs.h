@@ -18,12 +18,14 @@ struct specs {
 	uint64_t max_size;             /* of an epoch */
 	unsigned used[SPECS_MAX_OPS];  /* by place in leat_ops: in how many specs */
 	uint64_t size;                 /* of the last spec's epoch */
-	char text[4096];               /* the last spec, without batch and prefetch */
+	char text[4096];               /* the last spec, without prefetch */
 };
 
 void specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size);
 /* Draws a pipeline into specs->text. */
 void specs_draw(struct specs *specs);
+/* Ends what was drawn with batch(size) and ops that work on batches, where some fit. */
+void specs_batch(struct specs *specs, unsigned size);
 unsigned specs_below(struct specs *specs, unsigned n);
 
 #endif

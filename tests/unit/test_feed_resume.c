@@ -125,7 +125,8 @@ drawn_pipelines_go_on_where_they_stopped(void **state)
 		struct trace whole;
 
 		specs_draw(&specs);
-		snprintf(spec, sizeof spec, "%s | batch(%u)", specs.text, 1 + specs_below(&specs, 13));
+		specs_batch(&specs, 1 + specs_below(&specs, 13));
+		snprintf(spec, sizeof spec, "%s", specs.text);
 		options.seed = leat_rng_u64(&specs.rng);
 		trace_run(&whole, spec, &options);
 		if (i % 4 == 0)

@@ -73,7 +73,8 @@ drawn_pipelines_give_the_same_bytes_in_every_way(void **state)
 		struct trace first, other;
 
 		specs_draw(&specs);
-		snprintf(spec, sizeof spec, "%s | batch(%u)", specs.text, 1 + specs_below(&specs, 13));
+		specs_batch(&specs, 1 + specs_below(&specs, 13));
+		snprintf(spec, sizeof spec, "%s", specs.text);
 		options.seed = leat_rng_u64(&specs.rng);
 		options.threads = 1;
 		trace_run(&first, spec, &options);
