@@ -78,8 +78,8 @@ close_at_once(struct leat_feed *feed, const char *when)
 static void
 closing_takes_no_time_in_any_state(void **state)
 {
-	static const char *const rests[] = {" | shuffle | batch(8)", DECODED, DECODED " | prefetch(0)",
-	                                    " | repeat(100000000)" DECODED};
+	static const char *const rests[] = {" | shuffle | batch(8)", DECODED, (DECODED " | prefetch(0)"),
+	                                    (" | repeat(100000000)" DECODED)};
 	struct leat_options options;
 
 	(void)state;

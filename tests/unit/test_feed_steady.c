@@ -146,8 +146,8 @@ reading_and_parsing_ask_for_nothing(void **state)
 	        " | shuffle | batch(16)",
 	        " | interleave(2) | shuffle(100) | batch(16)",
 	        " | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(16)",
-	        " | shuffle | example(label=int64, tokens=int64[], box=float[4]) | scale(2, field=box) | "
-	        "cast(float32, field=tokens) | batch(16)",
+	        (" | shuffle | example(label=int64, tokens=int64[], box=float[4]) | scale(2, field=box) | "
+	         "cast(float32, field=tokens) | batch(16)"),
 	};
 
 	(void)state;
