@@ -241,32 +241,30 @@ keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 	return true;
 }
 
-/* Bad rows come in the order workers met them; the list is in plan order. */
-static struct leat_bad_row *
-take_first_bad(struct leat_batch *batch)
+static int
+by_position(const void *a, const void *b)
 {
-	struct leat_bad_row **first = &batch->bad, *row;
+	const struct leat_bad *x = a, *y = b;
 
-	for (struct leat_bad_row **at = &batch->bad; *at; at = &(*at)->next)
-		if ((*at)->row < (*first)->row)
-			first = at;
-	row = *first;
-	if (row)
-		*first = row->next;
-	return row;
+	return x->position < y->position ? -1 : x->position > y->position;
 }
 
 static enum leat_status
 count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err)
 {
-	uint64_t bad = batch->bad_unlisted;
-	struct leat_bad_row *row;
+	uint64_t bad = batch->bad_unlisted, before = feed->bad_kept;
 
-	while ((row = take_first_bad(batch)) != NULL) {
+	while (batch->bad) {
+		struct leat_bad_row *row = batch->bad;
+
+		batch->bad = row->next;
 		bad++;
 		if (!keep_bad(feed, batch, row))
 			leat_free(&feed->mem, row);
 	}
+	/* They came in the order workers met them; the list is in plan order. */
+	if (feed->bad_kept > before)
+		qsort(feed->bad + before, feed->bad_kept - before, sizeof *feed->bad, by_position);
 	feed->bad_of_epoch += bad;
 	leat_count(&feed->bad_count, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
