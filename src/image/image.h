@@ -49,6 +49,14 @@ enum leat_flip { LEAT_FLIP_HORIZONTAL, LEAT_FLIP_VERTICAL }; /* left and right c
 /* In place; any type. */
 void leat_flip(const struct leat_datum *image, enum leat_flip direction);
 
+/* How the plane goes on beyond an image a b c: with `fill`; a a|a b c|c c; c b|a b c|b a; b a|a b c|c b. */
+enum leat_border { LEAT_BORDER_CONSTANT, LEAT_BORDER_EDGE, LEAT_BORDER_REFLECT, LEAT_BORDER_SYMMETRIC };
+
+/* The rectangle of the plane, as large as `out`, that begins at (top, left) of `in`, which may be negative. u8 or
+ * f32. */
+void leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left,
+               enum leat_border border, float fill);
+
 /* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
  * u8 or f32. Places that no pixel of `in` covers become `fill`. */
 void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);

@@ -1,17 +1,10 @@
 /* remap.c - pixels that move without changing: flips, rotation to the nearest pixel, HWC <-> CHW
  *
  * The element type matters by its size alone. */
-#include "image/image.h"
-#include "image/affine.h"
+#include "image/pixel.h"
 
 #include <math.h>
 #include <string.h>
-
-static size_t
-pixel_bytes(const struct leat_datum *image)
-{
-	return (size_t)image->shape[2] * leat_dtype_size(image->dtype);
-}
 
 static void
 swap_bytes(unsigned char *restrict a, unsigned char *restrict b, size_t count)
@@ -36,7 +29,7 @@ mirror_row(unsigned char *row, size_t width, size_t pixel)
 static void
 flip_horizontal(const struct leat_datum *image)
 {
-	size_t height = (size_t)image->shape[0], width = (size_t)image->shape[1], pixel = pixel_bytes(image);
+	size_t height = (size_t)image->shape[0], width = (size_t)image->shape[1], pixel = leat_pixel_bytes(image);
 	unsigned char *row = image->data;
 
 	for (size_t y = 0; width && y < height; y++, row += width * pixel) {
@@ -52,7 +45,7 @@ flip_horizontal(const struct leat_datum *image)
 static void
 flip_vertical(const struct leat_datum *image)
 {
-	size_t height = (size_t)image->shape[0], stride = (size_t)image->shape[1] * pixel_bytes(image);
+	size_t height = (size_t)image->shape[0], stride = (size_t)image->shape[1] * leat_pixel_bytes(image);
 	unsigned char *data = image->data;
 
 	for (size_t y = 0; y < height / 2; y++)
@@ -122,18 +115,14 @@ void
 leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill)
 {
 	struct rotation r = rotation_about_centre(radians, in->shape[0], in->shape[1]);
-	float fill_f32[LEAT_MAX_CHANNELS];
-	uint8_t fill_u8[LEAT_MAX_CHANNELS];
+	struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
 
-	for (int c = 0; c < LEAT_MAX_CHANNELS; c++)
-		fill_f32[c] = fill;
-	leat_cast(fill_f32, LEAT_F32, fill_u8, LEAT_U8, LEAT_MAX_CHANNELS);
-	if (in->dtype == LEAT_F32)
-		rotate(in, out->data, &r, fill_f32, pixel_bytes(in));
-	else if (in->shape[2] == 3)
-		rotate(in, out->data, &r, fill_u8, 3);
+	if (leat_pixel_bytes(in) == 3)
+		rotate(in, out->data, &r, pixel.bytes, 3);
+	else if (leat_pixel_bytes(in) == 12)
+		rotate(in, out->data, &r, pixel.bytes, 12);
 	else
-		rotate(in, out->data, &r, fill_u8, pixel_bytes(in));
+		rotate(in, out->data, &r, pixel.bytes, leat_pixel_bytes(in));
 }
 
 /* Elements by the type of their size: the one loop, in instances the compiler can vectorize. */

@@ -1,0 +1,72 @@
+/* crop.c - a rectangle of the plane an image lies in: crops, and what is added around an image
+ *
+ * Each row of the result is up to three pieces: what lies left of the image, a copy of the image's row, what lies
+ * right of it. */
+#include "image/pixel.h"
+
+#include <string.h>
+
+/* Doubles what is there until `count` pixels are. */
+static void
+repeat_pixel(unsigned char *to, const void *pixel, size_t bytes, size_t count)
+{
+	size_t total = bytes * count, done = bytes;
+
+	if (!count)
+		return;
+	memcpy(to, pixel, bytes);
+	while (done < total) {
+		size_t part = done < total - done ? done : total - done;
+
+		memcpy(to + done, to, part);
+		done += part;
+	}
+}
+
+/* Places [from, to) of a row of the result, none of them inside the image; result place x is row place x + left. */
+static void
+copy_outside(const unsigned char *row, unsigned char *out, int64_t from, int64_t to, int64_t left, int64_t width,
+             size_t bytes, enum leat_border border)
+{
+	for (int64_t x = from; x < to; x++)
+		memcpy(out + (size_t)x * bytes, row + (size_t)leat_border_place(x + left, width, border) * bytes,
+		       bytes);
+}
+
+static int64_t
+within(int64_t x, int64_t limit)
+{
+	return x < 0 ? 0 : x > limit ? limit : x;
+}
+
+void
+leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left, enum leat_border border,
+          float fill)
+{
+	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
+	const int64_t width = in->shape[1], places = out->shape[1];
+	const int64_t begin = within(-left, places), end = begin + within(width - left - begin, places - begin);
+	const size_t bytes = leat_pixel_bytes(in);
+	unsigned char *to = out->data;
+
+	for (int64_t y = 0; y < out->shape[0]; y++, to += (size_t)places * bytes) {
+		int64_t from = leat_border_place(y + top, in->shape[0], border);
+		const unsigned char *row =
+			(const unsigned char *)in->data + (size_t)(from < 0 ? 0 : from * width) * bytes;
+
+		if (from < 0) {
+			repeat_pixel(to, pixel.bytes, bytes, (size_t)places);
+			continue;
+		}
+		if (begin < end)
+			memcpy(to + (size_t)begin * bytes, row + (size_t)(begin + left) * bytes,
+			       (size_t)(end - begin) * bytes);
+		if (border == LEAT_BORDER_CONSTANT) {
+			repeat_pixel(to, pixel.bytes, bytes, (size_t)begin);
+			repeat_pixel(to + (size_t)end * bytes, pixel.bytes, bytes, (size_t)(places - end));
+		} else {
+			copy_outside(row, to, 0, begin, left, width, bytes, border);
+			copy_outside(row, to, end, places, left, width, bytes, border);
+		}
+	}
+}

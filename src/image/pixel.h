@@ -1,0 +1,56 @@
+/* pixel.h - what the kernels that move pixels share; private to src/image */
+#ifndef LEAT_IMAGE_PIXEL_H
+#define LEAT_IMAGE_PIXEL_H
+
+#include "image/affine.h"
+#include "image/image.h"
+
+static inline size_t
+leat_pixel_bytes(const struct leat_datum *image)
+{
+	return (size_t)image->shape[2] * leat_dtype_size(image->dtype);
+}
+
+/* A pixel with `fill` in every channel, in the type of the image. u8: what does not fit is cut to 0..255. */
+struct leat_pixel {
+	_Alignas(float) unsigned char bytes[LEAT_MAX_CHANNELS * sizeof(float)];
+};
+
+static inline struct leat_pixel
+leat_pixel_of(float fill, enum leat_dtype dtype)
+{
+	float all[LEAT_MAX_CHANNELS];
+	struct leat_pixel pixel;
+
+	for (int c = 0; c < LEAT_MAX_CHANNELS; c++)
+		all[c] = fill;
+	leat_cast(all, LEAT_F32, pixel.bytes, dtype, LEAT_MAX_CHANNELS);
+	return pixel;
+}
+
+/* Where place `at` of a line comes from that goes on beyond its `n` places as `border` says; -1: from nowhere. */
+static inline int64_t
+leat_border_place(int64_t at, int64_t n, enum leat_border border)
+{
+	int64_t period;
+
+	if (at >= 0 && at < n)
+		return at;
+	switch (border) {
+	case LEAT_BORDER_EDGE:
+		return at < 0 ? 0 : n - 1;
+	case LEAT_BORDER_REFLECT:
+		period = n > 1 ? 2 * (n - 1) : 1;
+		at = (at % period + period) % period;
+		return at < n ? at : period - at;
+	case LEAT_BORDER_SYMMETRIC:
+		period = 2 * n;
+		at = (at % period + period) % period;
+		return at < n ? at : period - 1 - at;
+	case LEAT_BORDER_CONSTANT:
+		break;
+	}
+	return -1;
+}
+
+#endif
