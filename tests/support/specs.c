@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "feed/pipeline.h"
+#include "trace.h"
 
 void
 specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size)
@@ -195,6 +196,21 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	return status == LEAT_OK;
 }
 
+/* Whether the op that was added works on all samples: a crop may be larger than an image of unknown size. */
+static bool
+suits_all(const char *text)
+{
+	struct leat_options options;
+	struct trace trace;
+	bool suits;
+
+	trace_options(&options);
+	trace_run(&trace, text, &options);
+	suits = trace.status != LEAT_DATA;
+	trace_free(&trace);
+	return suits;
+}
+
 static bool
 append_op(struct specs *specs, size_t place, struct leat_schema *schema)
 {
@@ -206,7 +222,8 @@ append_op(struct specs *specs, size_t place, struct leat_schema *schema)
 	if (!print_op(specs, leat_ops[place], schema, op, sizeof op) || len + strlen(op) + 64 > sizeof specs->text)
 		return false;
 	snprintf(specs->text + len, sizeof specs->text - len, " | %s", op);
-	if (!look_at(specs->text, &next, &size) || size > specs->max_size) {
+	if (!look_at(specs->text, &next, &size) || size > specs->max_size ||
+	    (leat_ops[place]->kind == LEAT_OP_GEOMETRY && !suits_all(specs->text))) {
 		specs->text[len] = '\0';
 		return false;
 	}
