@@ -1,0 +1,66 @@
+/* center_crop.c - the middle of an image, as torchvision's CenterCrop
+ *
+ * Where what is left over is odd, half of it is rounded to the even number, as Python rounds. An image that is smaller
+ * gets zeros around it; an odd one more goes to the right or below. */
+#include "image/image.h"
+#include "op/op.h"
+
+#include <math.h>
+
+struct center_crop {
+	int64_t height, width;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct center_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
+	LEAT_INT(struct center_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_OPT_END,
+};
+
+/* The first of `wanted` places in the middle of `there`; negative: before them. */
+static int64_t
+middle(int64_t there, int64_t wanted)
+{
+	return there < wanted ? -((wanted - there) / 2) : (int64_t)rint((double)(there - wanted) / 2);
+}
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct center_crop *crop = params;
+
+	(void)layout, (void)err;
+	field->shape[0] = crop->height;
+	field->shape[1] = crop->width;
+	return LEAT_OK;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct center_crop *crop = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, in.dtype, 3,
+		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
+	if (status == LEAT_OK)
+		leat_crop(&in, &work->sample->field[field], middle(in.shape[0], crop->height),
+		          middle(in.shape[1], crop->width), LEAT_BORDER_CONSTANT, 0);
+	return status;
+}
+
+const struct leat_op leat_op_center_crop = {
+	.name = "center_crop",
+	.doc = "Keep the middle of an image; where the image is smaller than that, zeros are added around it.",
+	.example = "center_crop(224, 224)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct center_crop),
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.infer = infer,
+	.run = run,
+};
