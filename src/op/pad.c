@@ -1,0 +1,97 @@
+/* pad.c - more pixels around an image, as torchvision's Pad and numpy.pad
+ *
+ * Both mirrors go on mirroring where more is wanted than the image has, as numpy does. */
+#include "image/image.h"
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+struct pad {
+	int64_t top, left, bottom, right, all;
+	float fill;
+	int mode; /* enum leat_border, whose order the choices have */
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct pad, top, "0", 0, 65500, "rows that are added above"),
+	LEAT_INT(struct pad, left, "0", 0, 65500, "columns that are added on the left"),
+	LEAT_INT(struct pad, bottom, "0", 0, 65500, "rows that are added below"),
+	LEAT_INT(struct pad, right, "0", 0, 65500, "columns that are added on the right"),
+	LEAT_INT(struct pad, all, "0", 0, 65500, "the same on every side, in place of the four before"),
+	LEAT_FLOAT(struct pad, fill, "0", -INFINITY, INFINITY,
+                   "what stands there with mode=constant; cut to 0..255 for uint8"),
+	LEAT_ENUM(struct pad, mode, "constant", "constant|edge|reflect|symmetric",
+                  "what stands there: fill, the outermost pixel, the image mirrored without or with that pixel"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct pad *pad = params;
+
+	if (pad->all && (pad->top || pad->left || pad->bottom || pad->right))
+		return leat_fail(err, LEAT_SPEC,
+		                 "all=%" PRId64 " is for every side: write either all, or top, left, bottom and right",
+		                 pad->all);
+	return LEAT_OK;
+}
+
+static int64_t
+padded_height(const struct pad *pad, int64_t height)
+{
+	return height + pad->top + pad->bottom + 2 * pad->all;
+}
+
+static int64_t
+padded_width(const struct pad *pad, int64_t width)
+{
+	return width + pad->left + pad->right + 2 * pad->all;
+}
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct pad *pad = params;
+
+	(void)layout, (void)err;
+	if (field->shape[0] >= 0)
+		field->shape[0] = padded_height(pad, field->shape[0]);
+	if (field->shape[1] >= 0)
+		field->shape[1] = padded_width(pad, field->shape[1]);
+	return LEAT_OK;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct pad *pad = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+
+	if (status == LEAT_OK)
+		status = leat_work_out(
+			work, field, in.dtype, 3,
+			(const int64_t[]){padded_height(pad, in.shape[0]), padded_width(pad, in.shape[1]), in.shape[2]},
+			err);
+	if (status == LEAT_OK)
+		leat_crop(&in, &work->sample->field[field], -(pad->top + pad->all), -(pad->left + pad->all),
+		          (enum leat_border)pad->mode, pad->fill);
+	return status;
+}
+
+const struct leat_op leat_op_pad = {
+	.name = "pad",
+	.doc = "Add pixels around an image.",
+	.example = "pad(all=4, mode=reflect)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct pad),
+	.check = check,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.infer = infer,
+	.run = run,
+};
