@@ -1,0 +1,103 @@
+/* random_crop.c - a rectangle anywhere in an image, as torchvision's RandomCrop
+ *
+ * First `padding` pixels of `fill` are added on every side. If that is still smaller than the result, it is an error
+ * of the sample, or, with pad_if_needed, as much as is missing is added on both sides. Then every place of the
+ * rectangle is equally likely. */
+#include "image/image.h"
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+struct random_crop {
+	int64_t height, width, padding;
+	bool pad_if_needed;
+	float fill;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct random_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
+	LEAT_INT(struct random_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_INT(struct random_crop, padding, "0", 0, 65500, "pixels that are added on every side first"),
+	LEAT_BOOL(struct random_crop, pad_if_needed, "false",
+                  "true: what is missing to height and width is added on both sides; false: that is an error"),
+	LEAT_FLOAT(struct random_crop, fill, "0", -INFINITY, INFINITY, "what is added; cut to 0..255 for uint8"),
+	LEAT_OPT_END,
+};
+
+/* A side of -1 is not known. */
+static enum leat_status
+check_large_enough(const struct random_crop *crop, const int64_t *shape, enum leat_status status, struct leat_err *err)
+{
+	bool low = shape[0] >= 0 && shape[0] + 2 * crop->padding < crop->height;
+	bool narrow = shape[1] >= 0 && shape[1] + 2 * crop->padding < crop->width;
+
+	if (crop->pad_if_needed || !(low || narrow))
+		return LEAT_OK;
+	return leat_fail(err, status,
+	                 "%" PRId64 " %s are wanted, but the image has only %" PRId64
+	                 "; add padding, or write pad_if_needed=true",
+	                 low ? crop->height : crop->width, low ? "rows" : "columns",
+	                 shape[low ? 0 : 1] + 2 * crop->padding);
+}
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct random_crop *crop = params;
+	enum leat_status status = check_large_enough(crop, field->shape, LEAT_SPEC, err);
+
+	(void)layout;
+	field->shape[0] = crop->height;
+	field->shape[1] = crop->width;
+	return status;
+}
+
+/* The first of `wanted` places, anywhere in `there` with what is added around them. */
+static int64_t
+draw_place(struct leat_rng *rng, int64_t there, int64_t wanted, int64_t added)
+{
+	int64_t padded = there + 2 * added;
+
+	if (padded < wanted) {
+		added += wanted - padded;
+		padded += 2 * (wanted - padded);
+	}
+	return (int64_t)leat_rng_below(rng, (uint64_t)(padded - wanted + 1)) - added;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_crop *crop = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+	int64_t top, left;
+
+	if (status == LEAT_OK)
+		status = check_large_enough(crop, in.shape, LEAT_DATA, err);
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, in.dtype, 3,
+		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
+	if (status != LEAT_OK)
+		return status;
+	top = draw_place(&work->rng, in.shape[0], crop->height, crop->padding);
+	left = draw_place(&work->rng, in.shape[1], crop->width, crop->padding);
+	leat_crop(&in, &work->sample->field[field], top, left, LEAT_BORDER_CONSTANT, crop->fill);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_random_crop = {
+	.name = "random_crop",
+	.doc = "Keep a rectangle at a random place of an image.",
+	.example = "random_crop(32, 32, padding=4)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_crop),
+	.random = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.infer = infer,
+	.run = run,
+};
