@@ -1,0 +1,282 @@
+/* test_ops_crop.c - crops and padding, against the pixels they should keep */
+#include "pictures.h"
+
+/* The place that numpy.pad takes a place from, walked step by step; -1: outside. */
+static int64_t
+mirrored(int64_t at, int64_t n, const char *mode)
+{
+	int64_t step = 1, place = 0;
+
+	if (at >= 0 && at < n)
+		return at;
+	if (!strcmp(mode, "constant"))
+		return -1;
+	if (!strcmp(mode, "edge"))
+		return at < 0 ? 0 : n - 1;
+	if (n == 1)
+		return 0;
+	/* Walk from 0, turning round at both ends; symmetric stays there for one step. */
+	if (at < 0)
+		at = !strcmp(mode, "reflect") ? -at : -at - 1;
+	for (; at > 0; at--) {
+		if (place + step >= 0 && place + step < n)
+			place += step;
+		else if (step = -step, !strcmp(mode, "reflect"))
+			place += step;
+	}
+	return place;
+}
+
+/* Every pixel of the result is the picture's at (y + top, x + left), or what `mode` says. */
+static void
+assert_frame(const struct picture *p, int64_t top, int64_t left, const char *mode, double fill)
+{
+	const struct leat_datum *got = &bench.sample.field[0];
+
+	assert_int_equal(got->dtype, p->dtype);
+	for (int64_t y = 0; y < got->shape[0]; y++)
+		for (int64_t x = 0; x < got->shape[1]; x++)
+			for (int64_t k = 0; k < p->c; k++) {
+				int64_t fy = mirrored(y + top, p->h, mode), fx = mirrored(x + left, p->w, mode);
+				double want = fy < 0 || fx < 0 ? fill : picture_at(p, fy, fx, k);
+
+				if (result_at(y, x, k) != want)
+					fail_msg("%s %dx%d at %d,%d: pixel %d,%d", mode, (int)p->h, (int)p->w, (int)top,
+					         (int)left, (int)y, (int)x);
+			}
+}
+
+static void
+crop_keeps_the_rectangle(void **state)
+{
+	(void)state;
+	for (struct picture p = {0}; next_picture(&p);) {
+		for (int64_t top = 0; top < p.h; top += 2)
+			for (int64_t left = 0; left < p.w; left += 3) {
+				put_picture(&p);
+				runf("crop(%d, %d, %d, %d)", (int)top, (int)left, (int)(p.h - top), (int)(p.w - left));
+				assert_shape(p.h - top, p.w - left, p.c);
+				assert_frame(&p, top, left, "constant", 0);
+				put_picture(&p);
+				runf("crop(%d, %d, 1, 1)", (int)top, (int)left);
+				assert_frame(&p, top, left, "constant", 0);
+			}
+	}
+}
+
+static void
+crop_beyond_the_image_is_an_error(void **state)
+{
+	const struct leat_op *op = leat_op_find("crop");
+	int64_t params[] = {1, 0, 3, 5};
+
+	(void)state;
+	put_size(3, 5, 3, LEAT_U8);
+	refuse("crop(1, 0, 3, 5)", LEAT_SPEC, "rows 1 to 3 are wanted, but the image has only 3");
+	refuse("crop(0, 5, 3, 1)", LEAT_SPEC, "columns 5 to 5 are wanted, but the image has only 5");
+	refuse("crop(0, 0, 65500, 65500)", LEAT_SPEC, "rows");
+	refuse("crop(0, 0, 0, 1)", LEAT_SPEC, "height");
+	refuse("crop(-1, 0, 1, 1)", LEAT_SPEC, "top");
+	refuse("crop(0, 0, 1)", LEAT_SPEC, "width");
+	/* Where only the sample tells. */
+	assert_int_equal(op->params_size, sizeof(params));
+	assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+	assert_non_null(strstr(bench.err.text, "rows 1 to 3"));
+}
+
+static void
+center_crop_rounds_as_torchvision(void **state)
+{
+	/* Rows, rows wanted, the first. Halves go to the even number: 0.5 to 0, 1.5 to 2, 2.5 to 2. */
+	static const int64_t firsts[][3] = {{5, 5, 0}, {6, 5, 0},  {7, 5, 1},  {8, 5, 2},  {9, 5, 2}, {10, 5, 2},
+	                                    {5, 6, 0}, {5, 7, -1}, {5, 8, -1}, {5, 9, -2}, {1, 4, -1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(firsts) / sizeof(*firsts); i++) {
+		struct picture high = {.h = firsts[i][0], .w = 3, .c = 3, .dtype = LEAT_U8};
+		struct picture wide = {.h = 3, .w = firsts[i][0], .c = 3, .dtype = LEAT_F32};
+
+		put_picture(&high);
+		runf("center_crop(%d, 3)", (int)firsts[i][1]);
+		assert_frame(&high, firsts[i][2], 0, "constant", 0);
+		put_picture(&wide);
+		runf("center_crop(3, %d)", (int)firsts[i][1]);
+		assert_frame(&wide, 0, firsts[i][2], "constant", 0);
+	}
+	for (struct picture p = {0}; next_picture(&p);) {
+		put_picture(&p);
+		runf("center_crop(%d, %d)", (int)p.h, (int)p.w);
+		assert_frame(&p, 0, 0, "constant", 0);
+		put_picture(&p);
+		run("center_crop(19, 21)");
+		assert_shape(19, 21, p.c);
+	}
+	refuse("center_crop(0, 1)", LEAT_SPEC, "height");
+}
+
+static void
+pad_continues_the_image_as_its_mode_says(void **state)
+{
+	static const char *const modes[] = {"constant", "edge", "reflect", "symmetric"};
+	static const int64_t sides[][4] = {{0, 0, 0, 0}, {1, 2, 3, 4}, {0, 0, 0, 5}, {9, 0, 0, 0}, {20, 17, 11, 23}};
+
+	(void)state;
+	for (int m = 0; m < 4; m++)
+		for (int s = 0; s < 5; s++)
+			for (struct picture p = {0}; next_picture(&p);) {
+				const int64_t *side = sides[s];
+
+				put_picture(&p);
+				runf("pad(%d, %d, %d, %d, fill=7, mode=%s)", (int)side[0], (int)side[1], (int)side[2],
+				     (int)side[3], modes[m]);
+				assert_shape(p.h + side[0] + side[2], p.w + side[1] + side[3], p.c);
+				assert_frame(&p, -side[0], -side[1], modes[m], 7);
+			}
+}
+
+static void
+pad_is_undone_by_crop(void **state)
+{
+	(void)state;
+	for (struct picture p = {0}; next_picture(&p);) {
+		put_picture(&p);
+		runf("pad(all=3, fill=1000) | crop(3, 3, %d, %d)", (int)p.h, (int)p.w);
+		assert_frame(&p, 0, 0, "constant", 0);
+	}
+	put_size(1, 1, 1, LEAT_U8);
+	run("pad(all=1, fill=1000)");
+	assert_true(result_at(0, 0, 0) == 255);
+	put_size(1, 1, 1, LEAT_U8);
+	run("pad(left=1, fill=-3)");
+	assert_true(result_at(0, 0, 0) == 0);
+	assert_shape(1, 2, 1);
+}
+
+static void
+pad_wants_all_or_sides(void **state)
+{
+	(void)state;
+	put_size(3, 5, 3, LEAT_U8);
+	refuse("pad(1, all=2)", LEAT_SPEC, "either all, or top");
+	refuse("pad(1, mode=wrap)", LEAT_SPEC, "constant, edge, reflect or symmetric");
+	refuse("pad(-1)", LEAT_SPEC, "top");
+}
+
+/* An image whose size only its sample tells leaves a side open. */
+static void
+pad_adds_to_the_sides_that_are_known(void **state)
+{
+	const struct leat_op *op = leat_op_find("pad");
+	struct leat_field field = {.name = "image", .dtype = LEAT_U8, .ndim = 3, .shape = {-1, 8, 3}};
+	enum leat_layout layout = LEAT_HWC;
+	unsigned char params[128] = {0};
+
+	(void)state;
+	assert_true(op->params_size <= sizeof(params));
+	memcpy(params, (const int64_t[]){1, 2, 3, 4}, 32);
+	assert_int_equal(op->infer(params, &field, &layout, &bench.err), LEAT_OK);
+	assert_int_equal(field.shape[0], -1);
+	assert_int_equal(field.shape[1], 14);
+}
+
+static void
+random_crop_takes_every_place_equally_often(void **state)
+{
+	uint8_t pixels[6 * 8];
+	int seen[3][4] = {{0}};
+	enum { DRAWS = 6000 };
+
+	(void)state;
+	for (int i = 0; i < 48; i++)
+		pixels[i] = (uint8_t)i;
+	for (bench.position = 0; bench.position < DRAWS; bench.position++) {
+		int64_t top, left;
+
+		bench_put_image(&bench, pixels, LEAT_U8, 6, 8, 1);
+		run("random_crop(4, 5)");
+		top = (int64_t)result_at(0, 0, 0) / 8;
+		left = (int64_t)result_at(0, 0, 0) % 8;
+		assert_true(top <= 2 && left <= 3);
+		for (int64_t y = 0; y < 4; y++)
+			for (int64_t x = 0; x < 5; x++)
+				assert_true(result_at(y, x, 0) == (double)((top + y) * 8 + left + x));
+		seen[top][left]++;
+	}
+	for (int i = 0; i < 12; i++)
+		assert_in_range(seen[i / 4][i % 4], DRAWS / 12 - 110, DRAWS / 12 + 110); /* five standard deviations */
+	bench.position = 0;
+}
+
+/* The same numbers, drawn again: padding, then what is missing on both sides. */
+static void
+random_crop_pads_as_torchvision(void **state)
+{
+	static const struct {
+		int64_t height, width, padding;
+	} crops[] = {{3, 5, 0}, {3, 5, 2}, {1, 1, 1}, {9, 20, 0}, {9, 20, 3}, {20, 2, 1}};
+
+	(void)state;
+	for (bench.position = 0; bench.position < 40; bench.position++)
+		for (size_t i = 0; i < sizeof(crops) / sizeof(*crops); i++)
+			for (struct picture p = {0}; next_picture(&p);) {
+				int64_t sides[2] = {p.h, p.w};
+				int64_t wanted[2] = {crops[i].height, crops[i].width};
+				int64_t first[2];
+				struct leat_rng rng;
+
+				put_picture(&p);
+				runf("random_crop(%d, %d, %d, pad_if_needed=true, fill=9)", (int)wanted[0],
+				     (int)wanted[1], (int)crops[i].padding);
+				assert_shape(wanted[0], wanted[1], p.c);
+				leat_rng_init(&rng, 7, 0, bench.position, leat_stream("random_crop", 0));
+				for (int d = 0; d < 2; d++) {
+					int64_t before = crops[i].padding;
+					int64_t padded = sides[d] + 2 * before;
+
+					if (padded < wanted[d])
+						before += wanted[d] - padded;
+					padded = sides[d] + 2 * before;
+					first[d] = (int64_t)leat_rng_below(&rng, (uint64_t)(padded - wanted[d] + 1)) -
+					           before;
+				}
+				assert_frame(&p, first[0], first[1], "constant", 9);
+			}
+	bench.position = 0;
+}
+
+static void
+random_crop_larger_than_the_image_is_an_error(void **state)
+{
+	const struct leat_op *op = leat_op_find("random_crop");
+	int64_t params[16] = {4, 5, 0};
+
+	(void)state;
+	put_size(3, 5, 3, LEAT_U8);
+	refuse("random_crop(4, 5)", LEAT_SPEC, "4 rows are wanted, but the image has only 3; add padding");
+	refuse("random_crop(3, 8, padding=1)", LEAT_SPEC, "8 columns are wanted, but the image has only 7");
+	run("random_crop(4, 5, padding=1)");
+	assert_shape(4, 5, 3);
+	put_size(3, 5, 3, LEAT_U8);
+	assert_true(op->params_size <= sizeof(params));
+	assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+	assert_non_null(strstr(bench.err.text, "pad_if_needed=true"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(crop_keeps_the_rectangle),
+		TEST(crop_beyond_the_image_is_an_error),
+		TEST(center_crop_rounds_as_torchvision),
+		TEST(pad_continues_the_image_as_its_mode_says),
+		TEST(pad_is_undone_by_crop),
+		TEST(pad_wants_all_or_sides),
+		TEST(pad_adds_to_the_sides_that_are_known),
+		TEST(random_crop_takes_every_place_equally_often),
+		TEST(random_crop_pads_as_torchvision),
+		TEST(random_crop_larger_than_the_image_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
