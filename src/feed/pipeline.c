@@ -267,6 +267,15 @@ join_pointwise(struct leat_pipeline *p, const struct leat_stage *stage)
 	return true;
 }
 
+/* Fields are worked on one after the other: what one needed is free for the next. */
+static void
+count_aside(struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_field *field)
+{
+	size_t bytes = bound->op->aside ? bound->op->aside(bound->params, field) : 0;
+
+	p->aside = bytes > p->aside ? bytes : p->aside;
+}
+
 static enum leat_status
 infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
 {
@@ -282,6 +291,7 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 
 			stage->layout[k] = p->schema.layout[i];
 			stage->dtype[k] = p->schema.field[i].dtype;
+			count_aside(p, bound, &p->schema.field[i]);
 			if (op->infer)
 				status = op->infer(bound->params, &p->schema.field[i], &p->schema.layout[i], &why);
 			if (op->kind == LEAT_OP_POINTWISE)
@@ -322,29 +332,18 @@ needs_of(const struct leat_pipeline *p, int i)
 	return (struct leat_needs){elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
 }
 
-/* What resampling needs for tables and a few rows. */
-static size_t
-some_rows(const struct leat_field *field)
-{
-	bool image = field->ndim > 1 && leat_field_is_static(field);
-
-	return image ? 64 * (size_t)(field->shape[0] + field->shape[1]) : 0;
-}
-
 /* A result that is written again later was not the last, which goes to its slot: it lies in scratch. */
 static void
 count_scratch(struct leat_pipeline *p, const struct leat_stage *stage)
 {
 	for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
 		bool gone = i >= p->schema.count;
-		size_t rows = gone ? 0 : some_rows(&p->schema.field[i]);
 
 		if (!writes_anew(stage, i))
 			continue;
 		p->scratch.bytes += p->written[i].bytes;
 		p->scratch.times += p->written[i].times;
 		p->written[i] = gone ? (struct leat_needs){0} : needs_of(p, i);
-		p->aside = rows > p->aside ? rows : p->aside;
 	}
 }
 

@@ -38,11 +38,39 @@ void leat_decode_end(struct leat_decode *decode);
 
 /* ---- geometry ---- */
 
-enum leat_resize_method { LEAT_RESIZE_BILINEAR, LEAT_RESIZE_NEAREST };
+enum leat_resize_method {
+	LEAT_RESIZE_BILINEAR,
+	LEAT_RESIZE_NEAREST,
+	LEAT_RESIZE_BICUBIC,
+	LEAT_RESIZE_LANCZOS,
+	LEAT_RESIZE_AREA,
+};
+enum leat_resize_mode { LEAT_RESIZE_TF, LEAT_RESIZE_TORCH };
 
-/* As tf.image.resize, antialias off. BILINEAR: u8 or f32 becomes f32. NEAREST: the type stays. */
-enum leat_status leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
-                             struct leat_scratch *scratch, struct leat_err *err);
+/* How pixels are made. Not every combination has a meaning: leat_resampling_check. NEAREST and AREA do not look at
+ * antialias. */
+struct leat_resampling {
+	int method, mode; /* enums above, as an option table fills them */
+	bool antialias;
+};
+
+/* Says what is wrong with a combination. */
+enum leat_status leat_resampling_check(const struct leat_resampling *how, struct leat_err *err);
+/* What an image of type `in` becomes. As tf.image.resize: f32, NEAREST keeps the type. As torchvision: the same type. */
+enum leat_dtype leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in);
+
+/* A rectangle within an image. */
+struct leat_window {
+	int64_t top, left, height, width;
+};
+
+/* `part` of `in` (NULL: all of it) at the size of `out`. What lies outside the part does not count: the result is that
+ * of a crop first. u8 or f32. */
+enum leat_status leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
+                             const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err);
+/* The most scratch it takes to bring an image, or a part of one, from sides in[0] and in[1] (-1: not known, and not
+ * counted) to out[0] and out[1]. */
+size_t leat_resize_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
 enum leat_flip { LEAT_FLIP_HORIZONTAL, LEAT_FLIP_VERTICAL }; /* left and right change places, or top and bottom */
 

@@ -1,14 +1,18 @@
-/* resize.c - an image at another size, as tf.image.resize with antialias=False
+/* resize.c - an image at another size: which way, and the two that need no sums
  *
  * Half-pixel centres: output place i looks at input place x = (i + 0.5) * in/out - 0.5, all in float.
- * Bilinear: between floor(x) and ceil(x), kept inside the image, first along the row, then between
+ * Bilinear without antialias: between floor(x) and ceil(x), kept inside the image, first along the row, then between
  * rows, a + (b - a) * t each. A row of the input is interpolated once and kept as long as it is one of the two
- * needed; which changes nothing, as the order of the two directions is TensorFlow's.
- * Nearest: place floor((i + 0.5) * in/out). */
-#include "image/image.h"
+ * needed; which changes nothing, as the order of the two directions is TensorFlow's. mode=torch is the same, bytes
+ * rounded to bytes.
+ * Nearest: place floor((i + 0.5) * in/out). mode=torch adds up steps of in/out in double, as Pillow does.
+ * resample.c has the rest. */
+#include "image/resample.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "image/affine.h"
 
 struct place {
 	size_t lo, hi; /* input places, times the number of elements there */
@@ -43,6 +47,18 @@ find_nearest(size_t *place, int64_t in, int64_t out, size_t stride)
 	}
 }
 
+static void
+find_nearest_torch(size_t *place, int64_t in, int64_t out, size_t stride)
+{
+	double step = (double)in / (double)out, x = step / 2;
+
+	for (int64_t i = 0; i < out; i++, x += step) {
+		int64_t at = (int64_t)x;
+
+		place[i] = (size_t)(at >= in ? in - 1 : at) * stride;
+	}
+}
+
 /* One row of input, interpolated along itself. Instances for what the compiler should know. */
 #define STRETCH(type, name)                                                                                            \
 	static inline void name(const type *restrict row, float *restrict out, const struct place *restrict place,     \
@@ -62,19 +78,20 @@ STRETCH(uint8_t, stretch_u8)
 STRETCH(float, stretch_f32)
 
 static void
-stretch(const struct leat_datum *in, size_t row, float *out, const struct place *place, size_t width)
+stretch(const struct leat_view *in, size_t row, float *out, const struct place *place, size_t width)
 {
-	size_t channels = (size_t)in->shape[2], first = row * (size_t)in->shape[1] * channels;
+	const void *at = in->data + row * in->stride;
+	size_t channels = in->channels;
 
 	if (in->dtype == LEAT_U8) {
-		const uint8_t *data = (const uint8_t *)in->data + first;
+		const uint8_t *data = at;
 
 		if (channels == 3)
 			stretch_u8(data, out, place, width, 3);
 		else
 			stretch_u8(data, out, place, width, channels);
 	} else {
-		const float *data = (const float *)in->data + first;
+		const float *data = at;
 
 		if (channels == 3)
 			stretch_f32(data, out, place, width, 3);
@@ -90,7 +107,7 @@ struct rows {
 };
 
 static const float *
-stretched(struct rows *rows, size_t row, size_t keep, const struct leat_datum *in, const struct place *place,
+stretched(struct rows *rows, size_t row, size_t keep, const struct leat_view *in, const struct place *place,
           size_t width)
 {
 	int victim = rows->row[0] == keep ? 1 : 0;
@@ -103,37 +120,52 @@ stretched(struct rows *rows, size_t row, size_t keep, const struct leat_datum *i
 	return rows->line[victim];
 }
 
-static enum leat_status
-fail_full(const struct leat_scratch *scratch, struct leat_err *err)
+enum leat_status
+leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
 {
 	return leat_fail(err, LEAT_LIMIT,
 	                 "resizing the image needs more memory than the %zu bytes there are for a sample; raise memory",
 	                 scratch->size);
 }
 
-static enum leat_status
-bilinear(const struct leat_datum *in, const struct leat_datum *out, struct leat_scratch *scratch, struct leat_err *err)
+/* Adding 2^23 leaves no bits behind the point: halves go to the even number. */
+static void
+mix_u8(const float *restrict top, const float *restrict bottom, float t, uint8_t *restrict out, size_t count)
 {
-	size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], line = width * (size_t)out->shape[2];
+	for (size_t i = 0; i < count; i++)
+		out[i] = (uint8_t)(int32_t)(top[i] + (bottom[i] - top[i]) * t + 0x1p23f - 0x1p23f);
+}
+
+static void
+mix_f32(const float *restrict top, const float *restrict bottom, float t, float *restrict out, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		out[i] = top[i] + (bottom[i] - top[i]) * t;
+}
+
+static enum leat_status
+bilinear(const struct leat_view *in, const struct leat_datum *out, struct leat_scratch *scratch, struct leat_err *err)
+{
+	size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], line = width * in->channels;
 	struct place *xs = leat_scratch_alloc(scratch, width * sizeof(*xs));
 	struct place *ys = leat_scratch_alloc(scratch, height * sizeof(*ys));
 	float *lines = leat_scratch_alloc(scratch, 2 * line * sizeof(*lines));
 	struct rows rows = {.row = {SIZE_MAX, SIZE_MAX}};
-	float *to = out->data;
 
 	if (!xs || !ys || !lines)
-		return fail_full(scratch, err);
-	find_places(xs, in->shape[1], out->shape[1], (size_t)in->shape[2]);
-	find_places(ys, in->shape[0], out->shape[0], 1);
+		return leat_resize_full(scratch, err);
+	find_places(xs, in->width, out->shape[1], in->channels);
+	find_places(ys, in->height, out->shape[0], 1);
 	rows.line[0] = lines;
 	rows.line[1] = lines + line;
-	for (size_t y = 0; y < height; y++, to += line) {
+	for (size_t y = 0; y < height; y++) {
 		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, xs, width);
 		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, xs, width);
-		float t = ys[y].t;
 
-		for (size_t i = 0; i < line; i++)
-			to[i] = top[i] + (bottom[i] - top[i]) * t;
+		if (out->dtype == LEAT_U8)
+			mix_u8(top, bottom, ys[y].t, (uint8_t *)out->data + y * line, line);
+		else
+			mix_f32(top, bottom, ys[y].t, (float *)out->data + y * line, line);
 	}
 	return LEAT_OK;
 }
@@ -147,20 +179,22 @@ pick(const unsigned char *restrict row, unsigned char *restrict out, const size_
 }
 
 static enum leat_status
-nearest(const struct leat_datum *in, const struct leat_datum *out, struct leat_scratch *scratch, struct leat_err *err)
+nearest(const struct leat_view *in, const struct leat_datum *out, enum leat_resize_mode mode,
+        struct leat_scratch *scratch, struct leat_err *err)
 {
-	size_t pixel = (size_t)in->shape[2] * leat_dtype_size(in->dtype);
+	void (*find)(size_t *, int64_t, int64_t, size_t) = mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
+	size_t pixel = in->channels * leat_dtype_size(in->dtype);
 	size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], line = width * pixel;
 	size_t *xs = leat_scratch_alloc(scratch, width * sizeof(*xs));
 	size_t *ys = leat_scratch_alloc(scratch, height * sizeof(*ys));
 	unsigned char *to = out->data;
 
 	if (!xs || !ys)
-		return fail_full(scratch, err);
-	find_nearest(xs, in->shape[1], out->shape[1], pixel);
-	find_nearest(ys, in->shape[0], out->shape[0], (size_t)in->shape[1] * pixel);
+		return leat_resize_full(scratch, err);
+	find(xs, in->width, out->shape[1], pixel);
+	find(ys, in->height, out->shape[0], in->stride);
 	for (size_t y = 0; y < height; y++, to += line) {
-		const unsigned char *row = (const unsigned char *)in->data + ys[y];
+		const unsigned char *row = in->data + ys[y];
 
 		if (y && ys[y] == ys[y - 1])
 			memcpy(to, to - line, line);
@@ -174,14 +208,79 @@ nearest(const struct leat_datum *in, const struct leat_datum *out, struct leat_s
 	return LEAT_OK;
 }
 
-enum leat_status
-leat_resize(const struct leat_datum *in, const struct leat_datum *out, enum leat_resize_method method,
-            struct leat_scratch *scratch, struct leat_err *err)
-{
-	const size_t mark = scratch->used;
-	enum leat_status status =
-		method == LEAT_RESIZE_BILINEAR ? bilinear(in, out, scratch, err) : nearest(in, out, scratch, err);
+/* ---- which way ---- */
 
+static bool
+is_plain_bilinear(const struct leat_resampling *how)
+{
+	return how->method == LEAT_RESIZE_BILINEAR && !how->antialias;
+}
+
+enum leat_status
+leat_resampling_check(const struct leat_resampling *how, struct leat_err *err)
+{
+	if (how->mode == LEAT_RESIZE_TF)
+		return LEAT_OK;
+	if (how->method == LEAT_RESIZE_AREA)
+		return leat_fail(err, LEAT_SPEC, "mode=torch has no method=area; write mode=tf");
+	if ((how->method == LEAT_RESIZE_BICUBIC || how->method == LEAT_RESIZE_LANCZOS) && !how->antialias)
+		return leat_fail(err, LEAT_SPEC, "mode=torch has bicubic and lanczos with antialias=true only");
+	return LEAT_OK;
+}
+
+enum leat_dtype
+leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in)
+{
+	return how->mode == LEAT_RESIZE_TF && how->method != LEAT_RESIZE_NEAREST ? LEAT_F32 : in;
+}
+
+static struct leat_view
+view_of(const struct leat_datum *image, const struct leat_window *part)
+{
+	const struct leat_window all = {0, 0, image->shape[0], image->shape[1]};
+	size_t channels = (size_t)image->shape[2], pixel = channels * leat_dtype_size(image->dtype);
+	size_t stride = (size_t)image->shape[1] * pixel;
+
+	part = part ? part : &all;
+	return (struct leat_view){
+		.data = (const unsigned char *)image->data + (size_t)part->top * stride + (size_t)part->left * pixel,
+		.stride = stride,
+		.height = part->height,
+		.width = part->width,
+		.channels = channels,
+		.dtype = image->dtype,
+	};
+}
+
+enum leat_status
+leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
+            const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_view view = view_of(in, part);
+	const size_t mark = scratch->used;
+	enum leat_status status;
+
+	if (how->method == LEAT_RESIZE_NEAREST)
+		status = nearest(&view, out, (enum leat_resize_mode)how->mode, scratch, err);
+	else if (is_plain_bilinear(how))
+		status = bilinear(&view, out, scratch, err);
+	else
+		status = leat_resample(&view, out, how, scratch, err);
 	scratch->used = mark;
 	return status;
+}
+
+size_t
+leat_resize_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out)
+{
+	enum { BLOCKS = 8, BLOCK_EXTRA = 64 }; /* each block begins at a multiple of 64 */
+	size_t sides = (size_t)(out[0] + out[1]), bytes;
+
+	if (how->method == LEAT_RESIZE_NEAREST)
+		bytes = sides * sizeof(size_t);
+	else if (is_plain_bilinear(how))
+		bytes = sides * sizeof(struct place) + 2 * (size_t)out[1] * LEAT_MAX_CHANNELS * sizeof(float);
+	else
+		bytes = leat_resample_scratch(how, in, out);
+	return bytes + BLOCKS * BLOCK_EXTRA;
 }

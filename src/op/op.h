@@ -117,6 +117,9 @@ struct leat_op {
 	/* `infer` says what the field becomes; NULL: it stays what it is. */
 	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
+	/* Optional: the most scratch that `run` needs beside its result for a field as it is before `infer`, so far as its
+	 * shape tells; for memory=, which has to be enough whatever comes. */
+	size_t (*aside)(const void *params, const struct leat_field *field);
 	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass
 	 * (leat_affine_apply). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <= LEAT_MAX_CHANNELS of each, and
 	 * returns how many. */

@@ -1,29 +1,30 @@
 /* resize.c - an image at another size
  *
- * mode=tf is tf.image.resize with antialias=False: bilinear gives float32, not rounded, also where the size
- * stays as it is (there TensorFlow's Python leaves the image alone, type and all); nearest keeps the type. */
-#include "image/image.h"
+ * mode=tf is tf.image.resize: float32, not rounded, also where the size stays as it is (there TensorFlow's Python
+ * leaves the image alone, type and all); nearest keeps the type. mode=torch is torchvision's: with antialias, uint8 is
+ * Pillow's to the bit; without, it is what torchvision makes of tensors (bilinear, rounded) or Pillow (nearest). Channels
+ * are independent: alpha, if there is any, is a channel like the others. */
 #include "op/op.h"
+#include "op/resampling.h"
 
 struct resize {
 	int64_t height, width;
-	int method; /* enum leat_resize_method */
-	int mode;
+	struct leat_resampling how;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
 	LEAT_INT(struct resize, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
-	LEAT_ENUM(struct resize, method, "bilinear", "bilinear|nearest",
-                  "how pixels are made: bilinear gives float32, nearest keeps the type"),
-	LEAT_ENUM(struct resize, mode, "tf", "tf", "whose pixels: tf is tf.image.resize without antialias"),
+	LEAT_RESAMPLING_OPTIONS(struct resize, how),
 	LEAT_OPT_END,
 };
 
-static enum leat_dtype
-result_dtype(const struct resize *resize, enum leat_dtype dtype)
+static enum leat_status
+check(void *params, struct leat_err *err)
 {
-	return resize->method == LEAT_RESIZE_BILINEAR ? LEAT_F32 : dtype;
+	const struct resize *resize = params;
+
+	return leat_resampling_check(&resize->how, err);
 }
 
 static enum leat_status
@@ -32,10 +33,18 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	const struct resize *resize = params;
 
 	(void)layout, (void)err;
-	field->dtype = result_dtype(resize, field->dtype);
+	field->dtype = leat_resize_dtype(&resize->how, field->dtype);
 	field->shape[0] = resize->height;
 	field->shape[1] = resize->width;
 	return LEAT_OK;
+}
+
+static size_t
+aside(const void *params, const struct leat_field *field)
+{
+	const struct resize *resize = params;
+
+	return leat_resize_scratch(&resize->how, field->shape, (const int64_t[]){resize->height, resize->width});
 }
 
 static enum leat_status
@@ -43,15 +52,13 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 {
 	const struct resize *resize = params;
 	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status;
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	status = leat_check_image(&in, LEAT_HWC, err);
 	if (status == LEAT_OK)
-		status = leat_work_out(work, field, result_dtype(resize, in.dtype), 3,
+		status = leat_work_out(work, field, leat_resize_dtype(&resize->how, in.dtype), 3,
 		                       (const int64_t[]){resize->height, resize->width, in.shape[2]}, err);
 	if (status == LEAT_OK)
-		status = leat_resize(&in, &work->sample->field[field], (enum leat_resize_method)resize->method,
-		                     work->scratch, err);
+		status = leat_resize(&in, NULL, &work->sample->field[field], &resize->how, work->scratch, err);
 	return status;
 }
 
@@ -63,8 +70,10 @@ const struct leat_op leat_op_resize = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct resize),
+	.check = check,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
+	.aside = aside,
 	.run = run,
 };
