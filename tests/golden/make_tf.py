@@ -221,4 +221,5 @@ def main():
     (HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')
 
 
-main()
+if __name__ == "__main__":
+    main()
