@@ -42,6 +42,17 @@ leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout)
 	return is_u8_or_f32(field) && !is_blob && leat_field_channels(field, layout) <= LEAT_MAX_CHANNELS;
 }
 
+enum leat_status
+leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err)
+{
+	if (range->count != 2)
+		return leat_fail(err, LEAT_SPEC, "%s takes two numbers, the least and the largest, not %d", name, range->count);
+	if (range->value[0] > range->value[1])
+		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g]: the first number is above the second", name,
+		                 (double)range->value[0], (double)range->value[1]);
+	return LEAT_OK;
+}
+
 int64_t
 leat_field_channels(const struct leat_field *field, enum leat_layout layout)
 {

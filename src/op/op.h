@@ -153,6 +153,9 @@ bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout)
 bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout);   /* u8, 1 dim, any length */
 bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
 
+/* For `check`: an option `name` that holds two numbers, the first not above the second. */
+enum leat_status leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err);
+
 /* For `infer`: */
 int64_t leat_field_channels(const struct leat_field *field, enum leat_layout layout); /* 1 if no image; -1: unknown */
 enum leat_status leat_infer_f32(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);

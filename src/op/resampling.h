@@ -10,8 +10,7 @@
 	{ "method", LEAT_OPT_ENUM, offsetof(T, how.method), "bilinear", 0, 0,                                          \
 	  "bilinear|nearest|bicubic|lanczos|area", "how pixels are made", 0 },                                         \
 	{ "mode", LEAT_OPT_ENUM, offsetof(T, how.mode), "tf", 0, 0, "tf|torch",                                        \
-	  "whose pixels: tf is tf.image.resize, whose result is float32 unless the method is nearest; torch is "       \
-	  "torchvision, which keeps the type and rounds uint8 (with antialias as Pillow does)", 0 },                   \
+	  "whose pixels: tf.image.resize's, float32 but for nearest, or torchvision's, which keep their type", 0 },      \
 	{ "antialias", LEAT_OPT_BOOL, offsetof(T, how.antialias), "false", 0, 1, NULL,                                 \
 	  "true: each pixel of a smaller image is made of all that it covers; without effect on nearest and area", 0 }
 

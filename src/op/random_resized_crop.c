@@ -1,0 +1,134 @@
+/* random_resized_crop.c - a random part of an image at a fixed size, as torchvision's RandomResizedCrop
+ *
+ * Up to ten times a share of the image's area and a ratio of width to height are drawn, the latter evenly on a
+ * logarithmic scale; the first rectangle that fits is taken, at a random place. If none fits it is the largest one
+ * in the middle whose ratio is allowed. The crop is not made: what is resampled is a part of the image, once.
+ *
+ * Pixels are those of `resize`. Which part is drawn is the same in both modes. */
+#include "op/op.h"
+#include "op/resampling.h"
+
+#include <math.h>
+
+struct random_resized_crop {
+	int64_t height, width;
+	struct leat_floats scale, ratio;
+	struct leat_resampling how;
+};
+
+enum { TRIES = 10 };
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct random_resized_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
+	LEAT_INT(struct random_resized_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_FLOATS(struct random_resized_crop, scale, "[0.08, 1]", 0, 1,
+                    "least and largest share of the image's area that is taken"),
+	LEAT_FLOATS(struct random_resized_crop, ratio, "[3/4, 4/3]", 1e-3, 1e3,
+                    "least and largest ratio of width to height of what is taken"),
+	LEAT_RESAMPLING_OPTIONS(struct random_resized_crop, how),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct random_resized_crop *crop = params;
+	enum leat_status status = leat_check_range(&crop->scale, "scale", err);
+
+	if (status == LEAT_OK)
+		status = leat_check_range(&crop->ratio, "ratio", err);
+	if (status == LEAT_OK)
+		status = leat_resampling_check(&crop->how, err);
+	return status;
+}
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct random_resized_crop *crop = params;
+
+	(void)layout, (void)err;
+	field->dtype = leat_resize_dtype(&crop->how, field->dtype);
+	field->shape[0] = crop->height;
+	field->shape[1] = crop->width;
+	return LEAT_OK;
+}
+
+static size_t
+aside(const void *params, const struct leat_field *field)
+{
+	const struct random_resized_crop *crop = params;
+
+	return leat_resize_scratch(&crop->how, field->shape, (const int64_t[]){crop->height, crop->width});
+}
+
+/* The middle of the image, as large as the ratios allow. */
+static struct leat_window
+middle(const struct leat_floats *ratio, int64_t height, int64_t width)
+{
+	double own = (double)width / (double)height, least = (double)ratio->value[0], most = (double)ratio->value[1];
+	struct leat_window part = {.height = height, .width = width};
+
+	if (own < least)
+		part.height = (int64_t)fmax(rint((double)width / least), 1);
+	else if (own > most)
+		part.width = (int64_t)fmax(rint((double)height * most), 1);
+	part.top = (height - part.height) / 2;
+	part.left = (width - part.width) / 2;
+	return part;
+}
+
+static struct leat_window
+draw_part(const struct random_resized_crop *crop, struct leat_rng *rng, int64_t height, int64_t width)
+{
+	const float *scale = crop->scale.value, *ratio = crop->ratio.value;
+
+	for (int i = 0; i < TRIES; i++) {
+		double area = (double)height * (double)width * (double)leat_rng_uniform(rng, scale[0], scale[1]);
+		double shape = exp((double)leat_rng_uniform(rng, logf(ratio[0]), logf(ratio[1])));
+		double w = rint(sqrt(area * shape)), h = rint(sqrt(area / shape));
+
+		if (w >= 1 && w <= (double)width && h >= 1 && h <= (double)height) {
+			struct leat_window part = {.height = (int64_t)h, .width = (int64_t)w};
+
+			part.top = (int64_t)leat_rng_below(rng, (uint64_t)(height - part.height + 1));
+			part.left = (int64_t)leat_rng_below(rng, (uint64_t)(width - part.width + 1));
+			return part;
+		}
+	}
+	return middle(&crop->ratio, height, width);
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_resized_crop *crop = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+	struct leat_window part;
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, leat_resize_dtype(&crop->how, in.dtype), 3,
+		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
+	if (status != LEAT_OK)
+		return status;
+	part = draw_part(crop, &work->rng, in.shape[0], in.shape[1]);
+	return leat_resize(&in, &part, &work->sample->field[field], &crop->how, work->scratch, err);
+}
+
+const struct leat_op leat_op_random_resized_crop = {
+	.name = "random_resized_crop",
+	.doc = "Resample a random part of an image to height x width.",
+	.example = "random_resized_crop(224, 224, mode=torch, antialias=true)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_resized_crop),
+	.random = true,
+	.check = check,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.infer = infer,
+	.aside = aside,
+	.run = run,
+};
