@@ -262,6 +262,140 @@ random_crop_larger_than_the_image_is_an_error(void **state)
 	assert_non_null(strstr(bench.err.text, "pad_if_needed=true"));
 }
 
+/* What random_resized_crop takes, by torchvision's rules, from the same stream. */
+static struct leat_window
+drawn_part(const struct picture *p, const float scale[2], const float ratio[2])
+{
+	struct leat_rng rng;
+
+	leat_rng_init(&rng, 7, 0, bench.position, leat_stream("random_resized_crop", 0));
+	for (int tries = 0; tries < 10; tries++) {
+		double area = (double)(p->h * p->w) * (double)leat_rng_uniform(&rng, scale[0], scale[1]);
+		double r = exp((double)leat_rng_uniform(&rng, logf(ratio[0]), logf(ratio[1])));
+		int64_t w = lrint(sqrt(area * r)), h = lrint(sqrt(area / r));
+
+		if (0 < w && w <= p->w && 0 < h && h <= p->h) {
+			int64_t top = (int64_t)leat_rng_below(&rng, (uint64_t)(p->h - h + 1));
+
+			return (struct leat_window){top, (int64_t)leat_rng_below(&rng, (uint64_t)(p->w - w + 1)), h, w};
+		}
+	}
+	fail_msg("nothing fits");
+	return (struct leat_window){0};
+}
+
+static void
+random_resized_crop_is_a_crop_and_a_resize(void **state)
+{
+	static const char *const ways[] = {"method=bilinear",
+	                                   "method=nearest",
+	                                   "method=bilinear, mode=torch",
+	                                   "method=bilinear, mode=torch, antialias=true",
+	                                   "method=bicubic, mode=torch, antialias=true",
+	                                   "method=lanczos, antialias=true",
+	                                   "method=area"};
+	static const float scale[] = {0.08f, 1}, ratio[] = {0.75f, (float)(4.0 / 3)};
+
+	(void)state;
+	for (bench.position = 0; bench.position < 60; bench.position++)
+		for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+			const struct picture p = {.h = 17, .w = 16, .c = 3, .dtype = i % 3 ? LEAT_U8 : LEAT_F32};
+			struct leat_window part = drawn_part(&p, scale, ratio);
+			void *kept;
+
+			put_picture(&p);
+			runf("random_resized_crop(6, 9, %s)", ways[i]);
+			assert_shape(6, 9, 3);
+			kept = keep_result();
+			put_picture(&p);
+			runf("crop(%d, %d, %d, %d) | resize(6, 9, %s)", (int)part.top, (int)part.left, (int)part.height,
+			     (int)part.width, ways[i]);
+			assert_result(kept);
+			free(kept);
+		}
+	bench.position = 0;
+}
+
+/* Each pixel of the picture says where it is: the nearest one to each corner tells what was taken. */
+static void
+random_resized_crop_takes_shares_and_ratios_as_asked(void **state)
+{
+	static float places[60 * 80 * 2];
+	double least = 1, most = 0, sum = 0;
+	int wide = 0;
+	enum { DRAWS = 2000 };
+
+	(void)state;
+	for (int i = 0; i < 60 * 80; i++) {
+		places[2 * i] = (float)(i / 80);
+		places[2 * i + 1] = (float)(i % 80);
+	}
+	for (bench.position = 0; bench.position < DRAWS; bench.position++) {
+		double h, w, share;
+
+		bench_put_image(&bench, places, LEAT_F32, 60, 80, 2);
+		run("random_resized_crop(120, 120, scale=[0.1, 0.5], ratio=[1/2, 2], method=nearest)");
+		h = result_at(119, 0, 0) - result_at(0, 0, 0) + 1;
+		w = result_at(0, 119, 1) - result_at(0, 0, 1) + 1;
+		share = h * w / (60 * 80);
+		assert_true(share > 0.09 && share < 0.52); /* sides are rounded */
+		assert_true(w / h > 0.47 && w / h < 2.1);
+		least = fmin(least, share);
+		most = fmax(most, share);
+		sum += share;
+		wide += w > h;
+	}
+	assert_true(least < 0.11 && most > 0.49);
+	assert_true(fabs(sum / DRAWS - 0.3) < 0.02);
+	assert_in_range(wide, DRAWS / 2 - 150, DRAWS / 2 + 150);
+	bench.position = 0;
+}
+
+static void
+random_resized_crop_that_fits_nowhere_takes_the_middle(void **state)
+{
+	/* Sides of the image, ratio, the part. */
+	static const struct {
+		int64_t h, w;
+		const char *ratio;
+		struct leat_window part;
+	} cases[] = {
+		{2, 20, "[1, 1]", {0, 9, 2, 2}},      {20, 3, "[1, 1]", {8, 0, 3, 3}},
+		{1, 24, "[1/2, 3/4]", {0, 11, 1, 1}}, {24, 1, "[100, 100]", {11, 0, 1, 1}},
+		{5, 4, "[1000, 1000]", {2, 0, 1, 4}}, {3, 24, "[1/2, 5/2]", {0, 8, 3, 8}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct picture p = {.h = cases[i].h, .w = cases[i].w, .c = 1, .dtype = LEAT_U8};
+
+		put_picture(&p);
+		runf("random_resized_crop(%d, %d, scale=[1, 1], ratio=%s, method=nearest)", (int)cases[i].part.height,
+		     (int)cases[i].part.width, cases[i].ratio);
+		assert_frame(&p, cases[i].part.top, cases[i].part.left, "constant", 0);
+	}
+	for (struct picture p = {0}; next_picture(&p);) { /* nothing at all: the whole image */
+		put_picture(&p);
+		runf("random_resized_crop(%d, %d, scale=[0, 0], ratio=[1/1000, 1000], method=nearest)", (int)p.h,
+		     (int)p.w);
+		assert_frame(&p, 0, 0, "constant", 0);
+	}
+}
+
+static void
+random_resized_crop_refuses_ranges_that_are_none(void **state)
+{
+	(void)state;
+	put_size(3, 5, 3, LEAT_U8);
+	refuse("random_resized_crop(2, 2, scale=0.5)", LEAT_SPEC,
+	       "scale takes two numbers, the least and the largest, not 1");
+	refuse("random_resized_crop(2, 2, ratio=[2, 1])", LEAT_SPEC,
+	       "ratio=[2, 1]: the first number is above the second");
+	refuse("random_resized_crop(2, 2, ratio=[0, 1])", LEAT_SPEC, "ratio");
+	refuse("random_resized_crop(2, 2, scale=[0, 2])", LEAT_SPEC, "scale");
+	refuse("random_resized_crop(2, 2, method=area, mode=torch)", LEAT_SPEC, "area");
+}
+
 int
 main(void)
 {
@@ -276,6 +410,10 @@ main(void)
 		TEST(random_crop_takes_every_place_equally_often),
 		TEST(random_crop_pads_as_torchvision),
 		TEST(random_crop_larger_than_the_image_is_an_error),
+		TEST(random_resized_crop_is_a_crop_and_a_resize),
+		TEST(random_resized_crop_takes_shares_and_ratios_as_asked),
+		TEST(random_resized_crop_that_fits_nowhere_takes_the_middle),
+		TEST(random_resized_crop_refuses_ranges_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
