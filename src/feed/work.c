@@ -78,13 +78,32 @@ begin_batch(struct leat_feed *feed)
 	return true;
 }
 
+/* Lengths come from an index that may be a mapped file, and files can change: what has outgrown the room
+ * that was made for it is damage. */
+static void
+check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat_extent *e, int64_t row, size_t used)
+{
+	const struct leat_batch_form *form = &feed->budget.form;
+	uint64_t frame = (uint64_t)e->head + e->tail, payload = e->length - frame, room = feed->budget.run_bytes - used;
+
+	if (!e->damaged && form->direct)
+		e->damaged = frame > room || payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row];
+	else if (!e->damaged)
+		e->damaged = e->length > room;
+	if (e->damaged)
+		e->head = e->tail = 0;
+}
+
 /* Says where an item's bytes go: straight into the batch, or one after the other into the run's buffer. */
 static void
 aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row, size_t *used)
 {
-	const struct leat_extent *e = &item->extent;
-	size_t payload = leat_item_bytes(item) ? leat_item_bytes(item) - e->head - e->tail : 0;
+	struct leat_extent *e = &item->extent;
+	size_t payload;
 
+	if (!item->cached)
+		check_room(feed, run, e, row, *used);
+	payload = leat_item_bytes(item) ? leat_item_bytes(item) - e->head - e->tail : 0;
 	item->head = run->buffer + *used;
 	if (feed->budget.form.direct) {
 		int64_t *offsets = leat_batch_offsets(run->batch, 0);
