@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "format/example.h"
+#include "format/index.h"
 #include "support/data.h"
 #include "support/trace.h"
 
@@ -279,6 +282,54 @@ repeated_samples_have_room(void **state)
 	data_remove(&uneven);
 }
 
+/* Its index says from now on that samples 1 to 63 are as long as sample 0. */
+static void
+stretch_index(const struct data *of)
+{
+	uint64_t head = sizeof(struct leat_index_head), offset, large;
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/.part-00.tfrecord.leatidx", of->folder);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &large, sizeof large, (off_t)(head + sizeof large)), sizeof large);
+	for (uint64_t i = 2; i <= 64; i++) {
+		offset = i * large;
+		assert_int_equal(pwrite(fd, &offset, sizeof offset, (off_t)(head + i * sizeof offset)), sizeof offset);
+	}
+	close(fd);
+	assert_int_equal(truncate(data_path(of, 0), (off_t)(65 * large)), 0);
+}
+
+/* A large index is a mapped file, which may be written to by others. Nothing is read to where there is no room. */
+static void
+an_index_that_grows_under_a_feed_does_no_harm(void **state)
+{
+	struct leat_options options;
+	struct leat_feed *feed;
+	struct trace trace = {0};
+	struct data uneven;
+	char spec[800];
+
+	(void)state;
+	data_make_file(&uneven, 10000, make_uneven);
+	trace_options(&options);
+	options.on_error = LEAT_ON_ERROR_SKIP;
+	snprintf(spec, sizeof spec, "%s | take(64) | batch(64) | prefetch(0)", data_source(&uneven));
+	leat_close(trace_open(spec, &options)); /* makes the index; the next one maps it */
+	feed = trace_open(spec, &options);
+	stretch_index(&uneven);
+	trace_take(&trace, feed, 0);
+	assert_int_equal(trace.status, LEAT_DONE);
+	assert_int_equal(trace.samples, 1);
+	assert_int_equal(leat_bad_count(feed), 63);
+	assert_non_null(strstr(leat_bad_at(feed, 62)->reason, "bytes damaged)"));
+	leat_close(feed);
+	trace_free(&trace);
+	data_remove(&uneven);
+}
+
 /* A number of one byte becomes one of eight, and a default comes from the spec, not from the record. */
 static void
 values_larger_than_their_records_have_room(void **state)
@@ -374,6 +425,7 @@ main(void)
 	        cmocka_unit_test(deep_prefetch_fits_too),
 	        cmocka_unit_test(making_an_index_counts_too),
 	        cmocka_unit_test(repeated_samples_have_room),
+	        cmocka_unit_test(an_index_that_grows_under_a_feed_does_no_harm),
 	        cmocka_unit_test(values_larger_than_their_records_have_room),
 	        cmocka_unit_test(sizes_beyond_64_bits_are_refused),
 	};
