@@ -6,6 +6,7 @@
  * without first; then batches ahead, runs in flight, and scratch from what is left. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/str.h"
 #include "feed/feed.h"
@@ -148,10 +149,19 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 
 /* ---- division ---- */
 
+/* Maps take whole pages, which are larger than 4096 bytes on some machines. */
+static size_t
+page_down(size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return n / page * page;
+}
+
 static size_t
 page_up(size_t n)
 {
-	return (n + 4095) & ~(size_t)4095;
+	return page_down(n + (size_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
 static size_t
@@ -227,10 +237,10 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 	if (p->stages > 0) {
 		size_t each = rest / (2 * b->threads);
 
-		each = each > SCRATCH_PLENTY ? SCRATCH_PLENTY : each & ~(size_t)4095;
+		each = each > SCRATCH_PLENTY ? SCRATCH_PLENTY : page_down(each);
 		b->scratch += each;
 		rest -= each * b->threads;
-		b->jumbo += (rest - rest / 16) & ~(size_t)4095; /* the lists of bad samples may grow into the rest */
+		b->jumbo += page_down(rest - rest / 16); /* the lists of bad samples may grow into the rest */
 	}
 }
 
@@ -264,7 +274,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		/* Half of what is left, over two batches with an arena and values each. */
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
 
-		make_form(b, p, options, rows, UNKNOWN_CAPACITY + (more & ~(size_t)4095));
+		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));
 		minimum = used + total(b);
 	}
 	divide_rest(b, p, options->memory - minimum, options->memory, log);
