@@ -207,8 +207,11 @@ choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, stru
 			         bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
-		if (stage->fields == LEAT_MAX_FIELDS)
-			return fail_field(p, bound, "too many fields", err);
+		for (int n = 0; n < stage->fields; n++)
+			if (stage->field[n] == i) {
+				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name, bound->fields.value[k]);
+				return fail_field(p, bound, what, err);
+			}
 		stage->field[stage->fields++] = i;
 	}
 	return LEAT_OK;
