@@ -93,11 +93,26 @@ drawn_pipelines_give_the_same_bytes_in_every_way(void **state)
 			fail_msg("%s was never drawn", leat_ops[i]->name);
 }
 
+/* Two stages would write to one place. */
+static void
+an_op_takes_a_field_once(void **state)
+{
+	struct leat_feed *feed;
+	struct leat_err err;
+	char spec[600];
+
+	(void)state;
+	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | flip(field=[image, image])", data_source(&data));
+	assert_int_equal(leat_open(spec, NULL, &feed, &err), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "flip: field 'image' is named twice; the fields here are image: uint8[?, ?, 3]"));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(drawn_pipelines_give_the_same_bytes_in_every_way),
+	        cmocka_unit_test(an_op_takes_a_field_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
