@@ -553,13 +553,15 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	return text;
 }
 
-/* What is kept in a cache is made by the source and the sample ops before it; random ones draw by the seed. */
+/* What is kept in a cache is made by the source and the sample ops before it; random ones draw by the seed.
+ * Files that were written again, be it with as many bytes, are other data. */
 enum leat_status
 leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
 {
 	uint8_t digest[LEAT_SHA256_BYTES];
+	struct leat_sha256 *sha = leat_sha256_new();
+	enum leat_status status = LEAT_OK;
 	struct leat_str out;
-	int failed;
 
 	leat_str_init(&out, p->mem, MAX_CANONICAL);
 	leat_str_addf(&out, "%s %s@%d(", p->data, p->source.kind->name, p->source.kind->version);
@@ -570,12 +572,18 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 			print_op(p->stage[s].op[k], true, &out);
 	if (p->cache_frozen)
 		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
-	failed = out.failed || leat_sha256(leat_str_text(&out), out.len, digest) != 0;
+	if (sha && !out.failed) {
+		leat_sha256_add(sha, leat_str_text(&out), out.len);
+		for (size_t i = 0; i < leat_files_count(p->source.files); i++)
+			leat_sha256_add(sha, &leat_files_at(p->source.files, i)->mtime_ns, sizeof(int64_t));
+		leat_sha256_end(sha, digest);
+		leat_hex(digest, sizeof digest, p->cache_key);
+	} else {
+		status = leat_fail_mem(err, p->mem, MAX_CANONICAL, "the cache's key");
+	}
+	leat_sha256_free(sha);
 	leat_str_free(&out);
-	if (failed)
-		return leat_fail_mem(err, p->mem, MAX_CANONICAL, "the cache's key");
-	leat_hex(digest, sizeof digest, p->cache_key);
-	return LEAT_OK;
+	return status;
 }
 
 static enum leat_status
