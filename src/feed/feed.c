@@ -61,6 +61,14 @@ divide(struct leat_feed *feed, int64_t rows, struct leat_err *err)
 	                        atomic_load(&feed->mem.peak), &feed->log, err);
 }
 
+static bool
+has_sized_cache(const struct leat_pipeline *p)
+{
+	const struct leat_cache_params *params = p->cache ? p->cache->params : NULL;
+
+	return params && (params->size > 0 || params->where == LEAT_CACHE_DISK);
+}
+
 static enum leat_status
 open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 {
@@ -72,9 +80,12 @@ open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 	status = leat_pipeline_open(&feed->pipeline, spec, o->seed, o->threads, &feed->mem, &feed->log, err);
 	if (status == LEAT_OK)
 		status = resolve_batch(feed, &rows, err);
+	/* A cache of a given size is part of the minimum; any other takes of what is left. */
+	if (status == LEAT_OK && has_sized_cache(&feed->pipeline))
+		status = leat_feed_keep(feed, 0, err);
 	if (status == LEAT_OK)
 		status = divide(feed, rows, err);
-	if (status == LEAT_OK && feed->pipeline.cache) {
+	if (status == LEAT_OK && feed->pipeline.cache && !has_sized_cache(&feed->pipeline)) {
 		status = leat_feed_keep(feed, o->memory - feed->budget.least, err);
 		if (status == LEAT_OK)
 			status = divide(feed, rows, err);
