@@ -193,7 +193,7 @@ is_whole(const struct entry *entry, uint64_t sample, uint64_t room)
 bool
 leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out)
 {
-	uint64_t place = leat_cache_store_find(&cache->store, sample), room;
+	uint64_t place = leat_cache_store_find(&cache->store, sample), room, bytes;
 	unsigned char *at;
 	const struct entry *entry;
 
@@ -210,7 +210,8 @@ leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *ou
 		}
 		mark_seen(cache, sample);
 	}
-	return describe(cache, at, entry->bytes, out);
+	bytes = *(const volatile uint64_t *)&entry->bytes; /* once: another process may write to the file */
+	return bytes <= room && describe(cache, at, bytes, out);
 }
 
 /* ---- put ---- */
