@@ -272,6 +272,26 @@ data_flip_header(const struct data *data, size_t sample)
 	flip_byte(data, sample, 1);
 }
 
+void
+data_swap_halves(const struct data *data, size_t sample)
+{
+	size_t len = (size_t)data->place[sample].length - LEAT_TFRECORD_FRAME, half = len / 2;
+	off_t at = (off_t)data->place[sample].offset + LEAT_TFRECORD_HEAD;
+	int fd = open(data_path(data, data->place[sample].file), O_RDWR);
+	unsigned char *bytes = malloc(len), *swapped = malloc(len), crc[4];
+
+	assert_true(fd >= 0 && bytes && swapped);
+	assert_int_equal(pread(fd, bytes, len, at), (ssize_t)len);
+	memcpy(swapped, bytes + half, len - half);
+	memcpy(swapped + len - half, bytes, half);
+	leat_store32(crc, leat_tfrecord_crc(swapped, len));
+	assert_int_equal(pwrite(fd, swapped, len, at), (ssize_t)len);
+	assert_int_equal(pwrite(fd, crc, 4, at + (off_t)len), 4);
+	close(fd);
+	free(bytes);
+	free(swapped);
+}
+
 /* ---- the page cache ---- */
 
 static bool

@@ -42,6 +42,8 @@ void data_forget_indexes(const struct data *data);
 
 void data_flip_payload(const struct data *data, size_t sample); /* one bit: the CRC no longer fits */
 void data_flip_header(const struct data *data, size_t sample);
+/* Other bytes of the same length, with checksums that fit. */
+void data_swap_halves(const struct data *data, size_t sample);
 /* Writes what is in the page cache to the disk, then lets go of it. False: this file system keeps it. */
 bool data_drop_cache(const struct data *data);
 
