@@ -1,0 +1,47 @@
+/* random_rotate.c - turn an image about its centre by a random angle; pixels move as with `rotate` */
+#include "image/image.h"
+#include "op/op.h"
+
+#include <math.h>
+
+struct random_rotate {
+	float max; /* radians */
+	float fill;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_ANGLE(struct random_rotate, max, LEAT_REQUIRED, 0, 6.2831854,
+                   "the angle is uniform in [-max, max), with its unit: 15deg, 0.2rad"),
+	LEAT_FLOAT(struct random_rotate, fill, "0", -INFINITY, INFINITY,
+                   "what stands where there was no pixel; cut to 0..255 for uint8"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_rotate *rotate = params;
+	const struct leat_datum in = work->sample->field[field];
+	float angle = leat_rng_uniform(&work->rng, -rotate->max, rotate->max);
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, in.dtype, 3, in.shape, err);
+	if (status == LEAT_OK)
+		leat_rotate(&in, &work->sample->field[field], angle, rotate->fill);
+	return status;
+}
+
+const struct leat_op leat_op_random_rotate = {
+	.name = "random_rotate",
+	.doc = "Turn an image about its centre by a random angle, to the nearest pixel; the size stays.",
+	.example = "random_rotate(15deg)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_rotate),
+	.random = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};
