@@ -94,6 +94,21 @@ leat_rng_uniform(struct leat_rng *rng, float lo, float hi)
 	return x >= hi && lo < hi ? nextafterf(hi, lo) : x;
 }
 
+void
+leat_rng_normals(struct leat_rng *rng, float *out, size_t count)
+{
+	for (size_t i = 0; i < count; i += 2) {
+		/* In (0, 1]: 0 has no logarithm. */
+		float share = (float)((leat_rng_u32(rng) >> 8) + 1) * 0x1p-24f;
+		float turn = (float)(leat_rng_u32(rng) >> 8) * 0x1p-24f * 6.2831853f;
+		float length = sqrtf(-2 * logf(share));
+
+		out[i] = length * cosf(turn);
+		if (i + 1 < count)
+			out[i + 1] = length * sinf(turn);
+	}
+}
+
 /* ceil(sqrt(n)) for n <= 2^62, exact: the estimate in double is at most a few off. */
 static uint64_t
 root_up(uint64_t n)

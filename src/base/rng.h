@@ -8,6 +8,7 @@
 #ifndef LEAT_BASE_RNG_H
 #define LEAT_BASE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 void leat_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
@@ -25,6 +26,8 @@ uint32_t leat_rng_u32(struct leat_rng *rng);
 uint64_t leat_rng_u64(struct leat_rng *rng);                       /* first number drawn is the low half */
 uint64_t leat_rng_below(struct leat_rng *rng, uint64_t n);         /* [0, n): high 64 bits of u64 * n */
 float leat_rng_uniform(struct leat_rng *rng, float lo, float hi);  /* [lo, hi): lo + (hi - lo) * (u32 >> 8) / 2^24, never hi */
+/* `count` numbers of the standard normal distribution, two from each two u32 (Box and Muller, in float). */
+void leat_rng_normals(struct leat_rng *rng, float *out, size_t count);
 static inline int
 leat_rng_coin(struct leat_rng *rng)
 {

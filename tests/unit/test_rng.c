@@ -337,6 +337,41 @@ seed_epoch_and_stream_change_the_order(void **state)
 	assert_true(leat_perm_at(&base, 17) != leat_perm_at(&other, 17));
 }
 
+static void
+normals_have_the_moments_and_the_tails_of_their_distribution(void **state)
+{
+	enum { COUNT = 200000 };
+	static float x[COUNT + 1];
+	double sum = 0, squares = 0, cubes = 0, product = 0;
+	int beyond[3] = {0};
+	struct leat_rng rng, again;
+
+	(void)state;
+	leat_rng_init(&rng, 1, 2, 3, 4);
+	leat_rng_init(&again, 1, 2, 3, 4);
+	x[COUNT] = 77;
+	leat_rng_normals(&rng, x, COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		assert_true(isfinite(x[i]));
+		sum += (double)x[i];
+		squares += (double)x[i] * (double)x[i];
+		cubes += pow((double)x[i], 3);
+		product += i ? (double)x[i] * (double)x[i - 1] : 0;
+		for (int k = 0; k < 3; k++)
+			beyond[k] += fabsf(x[i]) > (float)(k + 1);
+	}
+	/* Five standard deviations each. */
+	assert_true(fabs(sum / COUNT) < 0.0112 && fabs(squares / COUNT - 1) < 0.0159 && fabs(cubes / COUNT) < 0.044);
+	assert_true(fabs(product / COUNT) < 0.0112);
+	assert_in_range(beyond[0], 63462 - 1042, 63462 + 1042);
+	assert_in_range(beyond[1], 9100 - 467, 9100 + 467);
+	assert_in_range(beyond[2], 540 - 117, 540 + 117);
+	/* An odd number of them: the last stands alone, and nothing behind it is touched. */
+	leat_rng_normals(&again, x + COUNT - 3, 3);
+	assert_true(x[COUNT] == 77);
+	assert_true(x[COUNT - 3] == x[0] && x[COUNT - 2] == x[1] && x[COUNT - 1] == x[2]);
+}
+
 int
 main(void)
 {
@@ -347,6 +382,7 @@ main(void)
 		cmocka_unit_test(below_is_in_range_and_reaches_every_value),
 		cmocka_unit_test(uniform_follows_its_formula),
 		cmocka_unit_test(uniform_never_gives_its_upper_end),
+		cmocka_unit_test(normals_have_the_moments_and_the_tails_of_their_distribution),
 		cmocka_unit_test(every_number_comes_once_and_the_inverse_finds_it),
 		cmocka_unit_test(large_permutations_are_inverted_exactly),
 		cmocka_unit_test(permutations_are_those_of_the_documented_formula),
