@@ -8,6 +8,7 @@
 #ifndef LEAT_IMAGE_IMAGE_H
 #define LEAT_IMAGE_IMAGE_H
 
+#include "base/rng.h"
 #include "format/sample.h"
 
 /* ---- decoding ---- */
@@ -88,6 +89,25 @@ void leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_
 /* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
  * u8 or f32. Places that no pixel of `in` covers become `fill`. */
 void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);
+
+/* As torchvision's affine with nearest, on images: sheared, scaled and turned clockwise about the centre, then moved
+ * by whole pixels; the size stays. Places that no pixel of `in` covers become `fill`. u8 or f32. */
+struct leat_warp {
+	double degrees, shear_x, shear_y; /* degrees, all three */
+	double scale;                     /* above 0 */
+	double dx, dy;
+};
+void leat_warp(const struct leat_datum *in, const struct leat_datum *out, const struct leat_warp *warp, float fill);
+
+/* As torchvision's gaussian_blur: `kernel` (odd) pixels in each direction, weighted by a normal distribution. `out` has
+ * the shape and type of `in`, u8 or f32. */
+enum leat_status leat_blur(const struct leat_datum *in, const struct leat_datum *out, size_t kernel, double sigma,
+                           struct leat_scratch *scratch, struct leat_err *err);
+size_t leat_blur_scratch(size_t kernel, int64_t height, int64_t width); /* the most it takes; 0 if a side is -1 */
+
+/* Write over a part of an image, in place: with one value per channel (u8: cut to 0..255), or, f32, with normal noise. */
+void leat_erase(const struct leat_datum *image, const struct leat_window *part, const float *value);
+void leat_erase_noise(const struct leat_datum *image, const struct leat_window *part, struct leat_rng *rng);
 
 /* ---- numbers ---- */
 

@@ -1,0 +1,110 @@
+/* warp.c - turn, shift, scale and shear an image in one go, to the nearest pixel: Pillow's affine transform with
+ * torchvision's matrix
+ *
+ * For every place of the result, taken at its middle, the matrix says where in the image it comes from. Pillow steps
+ * through the image in fixed point with 16 bits behind the point, or, where no turning mixes the directions or the
+ * places are too far out for that, in double; so does this, and takes the same pixels. */
+#include "image/pixel.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The place (X, Y) of the result comes from x = xx * X + xy * Y + x0, the same for y. */
+struct map {
+	double xx, xy, x0, yx, yy, y0;
+};
+
+static double
+radians(double degrees)
+{
+	return degrees * (3.14159265358979323846 / 180);
+}
+
+/* Forwards: shear along x, then along y, scale and turn about the centre, then shift. This is the way back. */
+static struct map
+inverse(const struct leat_warp *warp, double centre_x, double centre_y)
+{
+	double turn = radians(warp->degrees), shear_x = radians(warp->shear_x), shear_y = radians(warp->shear_y);
+	double a = cos(turn - shear_y) / cos(shear_y), b = -(a * tan(shear_x) + sin(turn));
+	double c = sin(turn - shear_y) / cos(shear_y), d = cos(turn) - c * tan(shear_x);
+	struct map map = {
+		.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
+
+	map.x0 = centre_x - map.xx * (centre_x + warp->dx) - map.xy * (centre_y + warp->dy);
+	map.y0 = centre_y - map.yx * (centre_x + warp->dx) - map.yy * (centre_y + warp->dy);
+	return map;
+}
+
+static bool
+is_near(const struct map *map, double x, double y)
+{
+	return fabs(map->xx * x + map->xy * y + map->x0) < 32768 && fabs(map->yx * x + map->yy * y + map->y0) < 32768;
+}
+
+static bool
+fits_fixed(const struct map *map, double width, double height)
+{
+	return is_near(map, 0, 0) && is_near(map, width, 0) && is_near(map, 0, height) && is_near(map, width, height);
+}
+
+static int64_t
+fixed(double x)
+{
+	return (int64_t)floor(x * 65536 + 0.5);
+}
+
+static inline void
+warp_fixed(const struct leat_datum *in, unsigned char *out, const struct map *map, const void *fill, size_t pixel)
+{
+	const int64_t height = in->shape[0], width = in->shape[1];
+	const int64_t xx = fixed(map->xx), xy = fixed(map->xy), yx = fixed(map->yx), yy = fixed(map->yy);
+	const int64_t x0 = fixed(map->x0 + map->xx * 0.5 + map->xy * 0.5);
+	const int64_t y0 = fixed(map->y0 + map->yx * 0.5 + map->yy * 0.5);
+	const unsigned char *data = in->data;
+
+	for (int64_t i = 0; i < height; i++) {
+		for (int64_t j = 0; j < width; j++, out += pixel) {
+			int64_t x = (x0 + i * xy + j * xx) >> 16, y = (y0 + i * yy + j * yx) >> 16;
+			bool inside = x >= 0 && x < width && y >= 0 && y < height;
+
+			memcpy(out, inside ? data + (size_t)(y * width + x) * pixel : fill, pixel);
+		}
+	}
+}
+
+/* Sums, not products: their rounding decides in the middle between two pixels. */
+static inline void
+warp_double(const struct leat_datum *in, unsigned char *out, const struct map *map, const void *fill, size_t pixel)
+{
+	const int64_t height = in->shape[0], width = in->shape[1];
+	double x0 = map->x0 + map->xy * 0.5 + map->xx * 0.5, y0 = map->y0 + map->yy * 0.5 + map->yx * 0.5;
+	const unsigned char *data = in->data;
+
+	for (int64_t i = 0; i < height; i++, x0 += map->xy, y0 += map->yy) {
+		double x = x0, y = y0;
+
+		for (int64_t j = 0; j < width; j++, out += pixel, x += map->xx, y += map->yx) {
+			bool inside = x >= 0 && x < (double)width && y >= 0 && y < (double)height;
+
+			memcpy(out, inside ? data + (size_t)((int64_t)y * width + (int64_t)x) * pixel : fill, pixel);
+		}
+	}
+}
+
+void
+leat_warp(const struct leat_datum *in, const struct leat_datum *out, const struct leat_warp *warp, float fill)
+{
+	const double height = (double)in->shape[0], width = (double)in->shape[1];
+	const struct map map = inverse(warp, width * 0.5, height * 0.5);
+	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
+	const bool straight = map.xy == 0 && map.yx == 0;
+
+	if (straight || !fits_fixed(&map, width, height))
+		warp_double(in, out->data, &map, pixel.bytes, leat_pixel_bytes(in));
+	else if (leat_pixel_bytes(in) == 3)
+		warp_fixed(in, out->data, &map, pixel.bytes, 3);
+	else if (leat_pixel_bytes(in) == 12)
+		warp_fixed(in, out->data, &map, pixel.bytes, 12);
+	else
+		warp_fixed(in, out->data, &map, pixel.bytes, leat_pixel_bytes(in));
+}
