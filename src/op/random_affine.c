@@ -1,0 +1,133 @@
+/* random_affine.c - turn, shift, scale and shear an image at random, as torchvision's RandomAffine on images
+ *
+ * Nearest pixels, the same that Pillow takes. Angles are in degrees and turn clockwise, as there. Drawn are, in this
+ * order: the angle, the shift along x and y in whole pixels, the scale, the shear along x and y. */
+#include "image/image.h"
+#include "op/op.h"
+
+#include <math.h>
+
+struct random_affine {
+	struct leat_floats degrees, translate, scale, shear;
+	float fill;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOATS(struct random_affine, degrees, LEAT_REQUIRED, -360, 360,
+                    "the angle, clockwise: d for [-d, d], or its least and largest value"),
+	LEAT_FLOATS(struct random_affine, translate, "[0, 0]", 0, 1,
+                    "largest shift to either side, as shares of width and height"),
+	LEAT_FLOATS(struct random_affine, scale, "[1, 1]", 1e-3, 1e3, "least and largest factor of size"),
+	LEAT_FLOATS(struct random_affine, shear, "0", -90, 90,
+                    "degrees along x: s for [-s, s], or the least and largest value; two more are for y"),
+	LEAT_FLOAT(struct random_affine, fill, "0", -INFINITY, INFINITY,
+                   "what stands where there was no pixel; cut to 0..255 for uint8"),
+	LEAT_OPT_END,
+};
+
+/* d becomes -d, d. */
+static enum leat_status
+spread(struct leat_floats *range, const char *name, struct leat_err *err)
+{
+	float most = range->value[0];
+
+	if (range->count != 1)
+		return LEAT_OK;
+	if (most < 0)
+		return leat_fail(err, LEAT_SPEC, "%s=%g: a single number is the largest to either side and not below 0",
+		                 name, (double)most);
+	range->value[0] = most > 0 ? -most : 0;
+	range->value[1] = most;
+	range->count = 2;
+	return LEAT_OK;
+}
+
+/* Two numbers for x, which y then does without, or four. */
+static enum leat_status
+check_shear(struct leat_floats *shear, struct leat_err *err)
+{
+	enum leat_status status = spread(shear, "shear", err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (shear->count == 2)
+		shear->value[2] = shear->value[3] = 0;
+	else if (shear->count != 4)
+		return leat_fail(err, LEAT_SPEC, "shear takes one, two or four numbers, not %d", shear->count);
+	shear->count = 4;
+	for (int i = 0; i < 4 && status == LEAT_OK; i += 2)
+		status = leat_check_range(&(struct leat_floats){2, {shear->value[i], shear->value[i + 1]}}, "shear",
+		                          err);
+	return status;
+}
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	struct random_affine *affine = params;
+	enum leat_status status = spread(&affine->degrees, "degrees", err);
+
+	if (status == LEAT_OK)
+		status = leat_check_range(&affine->degrees, "degrees", err);
+	if (status == LEAT_OK)
+		status = leat_check_range(&affine->scale, "scale", err);
+	if (status == LEAT_OK)
+		status = check_shear(&affine->shear, err);
+	if (status == LEAT_OK && affine->translate.count != 2)
+		return leat_fail(err, LEAT_SPEC, "translate takes two numbers, the shares of width and height, not %d",
+		                 affine->translate.count);
+	return status;
+}
+
+static double
+draw(struct leat_rng *rng, const float *range)
+{
+	return (double)leat_rng_uniform(rng, range[0], range[1]);
+}
+
+static double
+draw_shift(struct leat_rng *rng, float share, int64_t side)
+{
+	float most = share * (float)side;
+
+	return rint((double)leat_rng_uniform(rng, -most, most));
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct random_affine *affine = params;
+	const struct leat_datum in = work->sample->field[field];
+	struct leat_rng *rng = &work->rng;
+	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
+	struct leat_warp warp;
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, in.dtype, 3, in.shape, err);
+	if (status != LEAT_OK)
+		return status;
+	warp.degrees = draw(rng, affine->degrees.value);
+	warp.dx = draw_shift(rng, affine->translate.value[0], in.shape[1]);
+	warp.dy = draw_shift(rng, affine->translate.value[1], in.shape[0]);
+	warp.scale = draw(rng, affine->scale.value);
+	warp.shear_x = draw(rng, affine->shear.value);
+	warp.shear_y = draw(rng, affine->shear.value + 2);
+	leat_warp(&in, &work->sample->field[field], &warp, affine->fill);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_random_affine = {
+	.name = "random_affine",
+	.doc = "Turn, shift, scale and shear an image at random about its centre, to the nearest pixel; the size "
+               "stays.",
+	.example = "random_affine(15, translate=[0.1, 0.1], scale=[0.8, 1.2], shear=5)",
+	.kind = LEAT_OP_GEOMETRY,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct random_affine),
+	.random = true,
+	.check = check,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};
