@@ -5,6 +5,7 @@ Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry/. torch
 it computes where pixels come from, as written out below, and lets Pillow or NumPy move them.
 """
 import json
+import math
 import pathlib
 
 import make_tf as golden
@@ -35,7 +36,7 @@ def images():
 def resize_cases():
     for kind, image in images().items():
         source = kind + ".npy"
-        for h, w in ((4, 5), (14, 11)):
+        for h, w in ((4, 5),) if kind == "f32" else ((4, 5), (14, 11)):
             for name, method in PILLOW.items():
                 # Along rows first, as Pillow before 13; 13 begins with columns where the height shrinks much more.
                 resized = by_channel(image, lambda part: part.resize((w, part.height), method).resize((w, h), method))
@@ -44,9 +45,7 @@ def resize_cases():
             if image.dtype == np.uint8:
                 resized = np.rint(tf.image.resize(image, (h, w)).numpy()).astype(np.uint8)
                 case(f"torch-plain-{kind}-{h}", f"resize({h}, {w}, mode=torch)", source, resized, True)
-        if kind in ("rgba", "dot"):
-            continue
-        for h, w in ((4, 5), (8, 10)):
+        for h, w in {"rgb": ((4, 5), (8, 10)), "gray": ((8, 10),), "row": ((4, 5),), "f32": ((4, 5),)}.get(kind, ()):
             for name, method in TENSORFLOW.items():
                 for antialias in (False, True):
                     if (name, antialias) in (("bilinear", False), ("area", True)):
@@ -56,6 +55,65 @@ def resize_cases():
                          f"resize({h}, {w}, {name}, antialias={str(antialias).lower()})", source, resized, False)
 
 
+def crop_cases():
+    for kind, image in images().items():
+        for h, w in ((4, 6), (12, 5)):
+            # torchvision's CenterCrop: Pillow fills with zeros what it crops outside an image.
+            top, left = (-((side - have) // 2) if side > have else int(round((have - side) / 2.0))
+                         for side, have in ((h, image.shape[0]), (w, image.shape[1])))
+            cropped = by_channel(image, lambda part: part.crop((left, top, left + w, top + h)))
+            case(f"center_crop-{kind}-{h}", f"center_crop({h}, {w})", kind + ".npy", cropped, True)
+    image = images()["rgb"]
+    case("crop", "crop(2, 1, 7, 9)", "rgb.npy", tf.image.crop_to_bounding_box(image, 2, 1, 7, 9), True)
+    for mode in ("constant", "edge", "reflect", "symmetric"):
+        case(f"pad-{mode}", f"pad(1, 2, 14, 15, mode={mode})", "rgb.npy", np.pad(image, ((1, 14), (2, 15), (0, 0)), mode), True)
+
+
+def affine_matrix(size, degrees, scale, shear):
+    """torchvision's, from a place of the result to where it comes from."""
+    cx, cy = size[0] * 0.5, size[1] * 0.5
+    turn, sx, sy = (math.radians(np.float32(x)) for x in (degrees, *shear))
+    a = math.cos(turn - sy) / math.cos(sy)
+    b = -(a * math.tan(sx) + math.sin(turn))
+    c = math.sin(turn - sy) / math.cos(sy)
+    d = math.cos(turn) - c * math.tan(sx)
+    m = [x / float(np.float32(scale)) for x in (d, -b, 0.0, -c, a, 0.0)]
+    m[2] = cx - m[0] * cx - m[1] * cy
+    m[5] = cy - m[3] * cx - m[4] * cy
+    return m
+
+
+def affine_cases():
+    ways = ((0, 1, 0, 0), (30, 1, 0, 0), (-90, 1, 0, 0), (45, 0.7, 0, 0), (0, 1.5, 0, 0), (0, 0.6, 20, 0), (10, 1.1, -15, 7),
+            (180, 1, 0, 30), (77, 0.001, 3, 0))
+    for kind, count in (("rgb", 9), ("rgba", 9), ("row", 5), ("f32", 2)):
+        image = images()[kind]
+        for i, (degrees, scale, *shear) in enumerate(ways[:count]):
+            matrix = affine_matrix((image.shape[1], image.shape[0]), degrees, scale, shear)
+            moved = by_channel(image, lambda part: part.transform(part.size, Image.AFFINE, matrix, Image.NEAREST, fillcolor=7))
+            spec = (f"random_affine([{degrees}, {degrees}], scale=[{scale}, {scale}], "
+                    f"shear=[{shear[0]}, {shear[0]}, {shear[1]}, {shear[1]}], fill=7)")
+            case(f"affine-{kind}-{i}", spec, kind + ".npy", moved, True)
+
+
+def gaussian(image, kernel, sigma):
+    """torchvision's, in double."""
+    x = (np.arange(kernel) - kernel // 2) / float(np.float32(sigma))
+    weight = np.exp(-0.5 * x * x)
+    weight /= weight.sum()
+    out = np.pad(image.astype(float), ((kernel // 2,) * 2, (kernel // 2,) * 2, (0, 0)), "reflect")
+    out = sum(w * out[:, i : i + image.shape[1]] for i, w in enumerate(weight))
+    out = sum(w * out[i : i + image.shape[0]] for i, w in enumerate(weight))
+    return np.rint(out).astype(np.uint8) if image.dtype == np.uint8 else out.astype(np.float32)
+
+
+def blur_cases():
+    for kind, image in images().items():
+        for kernel, sigma in ((3, 0.5), (9, 1.7)):
+            case(f"blur-{kind}-{kernel}", f"gaussian_blur({kernel}, sigma=[{sigma}, {sigma}])", kind + ".npy",
+                 gaussian(image, kernel, sigma), image.dtype == np.uint8)
+
+
 def main():
     golden.HERE.mkdir(exist_ok=True)
     for old in golden.HERE.iterdir():
@@ -63,6 +121,9 @@ def main():
     for name, image in images().items():
         save(name, image)
     resize_cases()
+    crop_cases()
+    affine_cases()
+    blur_cases()
     made_by = {"tensorflow": tf.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
     lines = ",\n".join("  " + json.dumps(c) for c in golden.cases)
     (golden.HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')
