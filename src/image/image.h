@@ -30,8 +30,8 @@ struct leat_decode {
 	void *state;
 };
 
-/* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), or 0, what the file
- * has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
+/* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), 4 (RGB and alpha; 255 where the file
+ * has none), or 0, what the file has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
                                    size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */

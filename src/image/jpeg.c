@@ -1,7 +1,8 @@
 /* jpeg.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg
  *
  * TensorFlow's default is the fast integer DCT and smooth ("fancy") upsampling; with the same library
- * that gives the same bytes. Inks (CMYK, YCCK) become RGB by its formula.
+ * that gives the same bytes. Inks (CMYK, YCCK) become RGB by its formula. EXIF is not looked at: an image that a
+ * camera marked as turned comes as it is stored. Alpha, if asked for, is 255.
  *
  * libjpeg mends what is damaged and only warns. Here lost pixels are an error: data that ends early,
  * codes that do not exist, restart markers out of order. What loses none passes, as in TensorFlow:
@@ -147,8 +148,8 @@ choose_colors(struct jpeg *jpeg, int channels)
 
 	if (!channels)
 		channels = cinfo->num_components == 1 ? 1 : 3;
-	if (channels == 3)
-		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : JCS_RGB;
+	if (channels >= 3)
+		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
 	else if (has_inks(cinfo))
 		return leat_fail(jpeg->err, LEAT_DATA,
 		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
@@ -160,18 +161,20 @@ choose_colors(struct jpeg *jpeg, int channels)
 	return LEAT_OK;
 }
 
-/* As TensorFlow: files with Adobe's marker hold the inks inverted. */
+/* As TensorFlow: files with Adobe's marker hold the inks inverted. To 3 or 4 channels. */
 static void
-inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, bool inverted)
+inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, size_t channels, bool inverted)
 {
-	for (size_t i = 0; i < pixels; i++) {
+	for (size_t i = 0; i < pixels; i++, rgb += channels) {
 		int k = inverted ? inks[4 * i + 3] : 255 - inks[4 * i + 3];
 
 		for (size_t c = 0; c < 3; c++) {
 			int ink = inverted ? inks[4 * i + c] : 255 - inks[4 * i + c];
 
-			rgb[3 * i + c] = (uint8_t)(k * ink / 255);
+			rgb[c] = (uint8_t)(k * ink / 255);
 		}
+		if (channels == 4)
+			rgb[3] = 255;
 	}
 }
 
@@ -179,7 +182,7 @@ static void
 read_rows(struct jpeg *jpeg, uint8_t *out)
 {
 	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-	size_t width = cinfo->output_width, stride = width * (size_t)jpeg->decode->channels;
+	size_t width = cinfo->output_width, channels = (size_t)jpeg->decode->channels, stride = width * channels;
 	JSAMPROW inks = NULL;
 
 	if (cinfo->out_color_space == JCS_CMYK)
@@ -189,7 +192,7 @@ read_rows(struct jpeg *jpeg, uint8_t *out)
 
 		jpeg_read_scanlines(cinfo, inks ? &inks : &row, 1);
 		if (inks)
-			inks_to_rgb(inks, row, width, cinfo->saw_Adobe_marker);
+			inks_to_rgb(inks, row, width, channels, cinfo->saw_Adobe_marker);
 	}
 }
 

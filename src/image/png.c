@@ -1,10 +1,12 @@
-/* png.c - PNG by libspng, with the choices of tf.io.decode_png for 8 bits and 1 or 3 channels
+/* png.c - PNG by libspng, with the choices of tf.io.decode_png for 8 bits and 1, 3 or 4 channels
  *
- * Alpha is dropped, not blended. 16 bits become 8 by their upper half. Color becomes gray by the
- * weights of libpng's fixed-point conversion (gAMA, which libpng would honor there, is not).
+ * Alpha, from a channel of its own or from a transparent color (tRNS), is the fourth channel or is dropped, never
+ * blended; what has none is opaque, 255 (TensorFlow writes 1, 3 or 15 there when the file has 1, 2 or 4 bits). 16 bits
+ * become 8 by their upper half. Color becomes gray by the weights of libpng's fixed-point conversion (gAMA, which
+ * libpng would honor there, is not).
  *
- * libspng sees critical chunks alone. None of the others changes a pixel here, and so none can fill memory
- * (compressed text) or fail an image whose pixels are well (libspng is stricter than libpng).
+ * libspng sees critical chunks alone, and tRNS when alpha is asked for. None of the others changes a pixel here, and so
+ * none can fill memory (compressed text) or fail an image whose pixels are well (libspng is stricter than libpng).
  *
  * libspng's allocator functions get no argument, so whom they serve is kept in a variable of the
  * thread, set only while a function of libspng runs.
@@ -23,6 +25,7 @@ static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x
 struct png {
 	spng_ctx *ctx;
 	struct leat_scratch *scratch;
+	bool alpha; /* asked for */
 	bool full; /* the scratch was, at least once: libspng reports that as any error */
 	struct spng_ihdr header;
 	const uint8_t *bytes;
@@ -84,7 +87,13 @@ room_free(void *block)
 
 /* ---- input ---- */
 
-/* Moves on to the next critical chunk; false: the file ends. */
+static bool
+is_wanted(const struct png *png, const uint8_t *kind)
+{
+	return !(kind[0] & ANCILLARY) || (png->alpha && !memcmp(kind, "tRNS", 4));
+}
+
+/* Moves on to the next chunk that libspng sees; false: the file ends. */
 static bool
 next_segment(struct png *png)
 {
@@ -94,7 +103,7 @@ next_segment(struct png *png)
 
 		if (length > png->size - png->at - CHUNK_EXTRA)
 			return false;
-		if (!(chunk[4] & ANCILLARY)) {
+		if (is_wanted(png, chunk + 4)) {
 			png->segment_end = png->at + length + CHUNK_EXTRA;
 			return true;
 		}
@@ -104,7 +113,7 @@ next_segment(struct png *png)
 }
 
 static int
-read_critical(spng_ctx *ctx, void *user, void *to, size_t length)
+read_wanted(spng_ctx *ctx, void *user, void *to, size_t length)
 {
 	struct png *png = user;
 	uint8_t *out = to;
@@ -159,8 +168,8 @@ static bool
 needs_conversion(const struct spng_ihdr *header, int64_t channels, struct native *native)
 {
 	*native = (struct native){.format = SPNG_FMT_PNG, .sample_bytes = header->bit_depth / 8u};
-	if (channels == 3) {
-		native->format = SPNG_FMT_RGB8;
+	if (channels >= 3) {
+		native->format = channels == 4 ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
 		return false;
 	}
 	switch (header->color_type) {
@@ -219,7 +228,8 @@ decode_image(struct leat_decode *decode, uint8_t *out)
 	int error;
 
 	if (!needs_conversion(&png->header, decode->channels, &native))
-		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format, 0);
+		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format,
+		                         png->alpha ? SPNG_DECODE_TRNS : 0);
 
 	/* max_pixels may be anything, but the header's sides have 31 bits: no overflow below 2^62 * 8. */
 	if (pixels > SIZE_MAX / 8)
@@ -266,7 +276,10 @@ read_header(struct leat_decode *decode, int channels, struct leat_err *err)
 	png->ctx = spng_ctx_new2(&functions, 0);
 	if (!png->ctx)
 		return leat_decode_full(decode, err);
-	error = spng_set_png_stream(png->ctx, read_critical, png);
+	/* By itself it would leave out a damaged tRNS. */
+	error = spng_set_crc_action(png->ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
+	if (!error)
+		error = spng_set_png_stream(png->ctx, read_wanted, png);
 	if (!error)
 		error = spng_get_ihdr(png->ctx, &png->header);
 	if (error)
@@ -284,7 +297,13 @@ png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int cha
 
 	if (!png)
 		return leat_decode_full(decode, err);
-	*png = (struct png){.scratch = decode->scratch, .bytes = bytes, .size = size, .segment_end = SIGNATURE};
+	*png = (struct png){
+		.scratch = decode->scratch,
+		.alpha = channels == 4,
+		.bytes = bytes,
+		.size = size,
+		.segment_end = SIGNATURE,
+	};
 	decode->state = png;
 	served = png;
 	status = read_header(decode, channels, err);

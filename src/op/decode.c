@@ -2,7 +2,8 @@
  *
  * The header is read first, so that pixels go straight to where they are wanted. JPEG as
  * tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png, both to 8 bits (image/jpeg.c and
- * image/png.c have the details). */
+ * image/png.c have the details). Alpha is never blended: it is dropped, or, with channels=4, kept; files without it
+ * are opaque then. */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -11,7 +12,8 @@ struct decode {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct decode, channels, "3", 0, 3, "1: gray, 3: RGB, 0: as in each file; alpha is dropped"),
+	LEAT_INT(struct decode, channels, "3", 0, 4,
+                 "1: gray, 3: RGB, 0: either, as in each file; 4: RGB and alpha, which is dropped otherwise"),
 	LEAT_OPT_END,
 };
 
@@ -21,7 +23,7 @@ check(void *params, struct leat_err *err)
 	const struct decode *decode = params;
 
 	if (decode->channels == 2)
-		return leat_fail(err, LEAT_SPEC, "channels=2 is not possible: expected 0, 1 or 3");
+		return leat_fail(err, LEAT_SPEC, "channels=2 is not possible: expected 0, 1, 3 or 4");
 	return LEAT_OK;
 }
 
