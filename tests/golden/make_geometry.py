@@ -4,15 +4,18 @@
 Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry/. torchvision itself is not asked: for images
 it computes where pixels come from, as written out below, and lets Pillow or NumPy move them.
 """
+import io
 import json
 import math
 import pathlib
+import struct
+import zlib
 
 import make_tf as golden
 import numpy as np
 import PIL
 import tensorflow as tf
-from make_tf import case, photo, save
+from make_tf import case, photo, png, save
 from PIL import Image
 
 golden.HERE = pathlib.Path(__file__).parent / "geometry"
@@ -36,7 +39,7 @@ def images():
 def resize_cases():
     for kind, image in images().items():
         source = kind + ".npy"
-        for h, w in ((4, 5),) if kind == "f32" else ((4, 5), (14, 11)):
+        for h, w in ((4, 5),) if kind == "f32" else ((4, 5), (12, 9)):
             for name, method in PILLOW.items():
                 # Along rows first, as Pillow before 13; 13 begins with columns where the height shrinks much more.
                 resized = by_channel(image, lambda part: part.resize((w, part.height), method).resize((w, h), method))
@@ -114,6 +117,60 @@ def blur_cases():
                  gaussian(image, kernel, sigma), image.dtype == np.uint8)
 
 
+def transparent(*values, form=">H"):
+    data = b"".join(struct.pack(form, value) for value in values)
+    return struct.pack(">I", len(data)) + b"tRNS" + data + struct.pack(">I", zlib.crc32(b"tRNS" + data))
+
+
+def alpha_cases():
+    some = np.random.RandomState(8)
+    small = some.randint(0, 256, (6, 5, 4)).astype(np.uint8)
+    deep = some.randint(0, 65536, (6, 5, 4)).astype(np.uint16)
+    key, near = deep[2, 3].tolist(), deep.copy()
+    near[1, 1] = key
+    near[0, 0] = near[0, 0] & 255 | near[1, 1] & 0xff00  # the same upper half, not transparent
+    colors = golden.palette(some.randint(0, 256, 12).tolist())
+    pngs = {
+        "rgb.png": png(small[:, :, :3], 8, 2),
+        "rgb16.png": png(deep[:, :, :3], 16, 2),
+        "rgba.png": png(small, 8, 6),
+        "rgba16.png": png(deep, 16, 6, interlace=True),
+        "gray.png": png(small[:, :, :1], 8, 0),
+        "gray-alpha.png": png(small[:, :, :2], 8, 4),
+        "gray-alpha16.png": png(deep[:, :, :2], 16, 4),
+        "palette-key.png": png(small[:, :, :1] & 3, 2, 3, extra=colors + transparent(10, 200, 255, form="B")),
+        "gray2-key.png": png(small[:, :, :1] & 3, 2, 0, extra=transparent(2)),
+        "gray-key.png": png(small[:, :, :1] & 7, 8, 0, extra=transparent(2)),
+        "gray16-key.png": png(near[:, :, :1], 16, 0, extra=transparent(key[0])),
+        "rgb-key.png": png(small[:, :, :3] & 1, 8, 2, extra=transparent(1, 0, 1)),
+        "rgb16-key.png": png(near[:, :, :3], 16, 2, extra=transparent(*key[:3])),
+    }
+    for name, data in pngs.items():
+        source = save(name, data)
+        case(f"decode4-{name}", "decode(channels=4)", source, tf.io.decode_png(data, 4), True)
+        if "key" in name:  # transparency alone changes no color
+            case(f"decode3-{name}", "decode", source, tf.io.decode_png(data, 3), True)
+    # TensorFlow's alpha is 3 here, where Pillow's is opaque.
+    opaque = png(small[:, :, :1] & 3, 2, 3, extra=colors)
+    case("decode4-palette.png", "decode(channels=4)", save("palette.png", opaque),
+         np.asarray(Image.open(io.BytesIO(opaque)).convert("RGBA")), True)
+
+
+def jpeg_cases():
+    image = photo(9, 12, 9)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by a quarter
+    turned = golden.encode(image, format="JPEG", quality=80, exif=exif)
+    pixels = tf.io.decode_jpeg(turned, 3).numpy()
+    case("exif", "decode", save("exif.jpg", turned), pixels, True)
+    opaque = np.full((9, 12, 1), 255, np.uint8)  # which TensorFlow does not make
+    case("decode4-exif.jpg", "decode(channels=4)", "exif.jpg", np.concatenate([pixels, opaque], -1), True)
+    inks = golden.encode(Image.fromarray(image).convert("CMYK"), format="JPEG", quality=60)
+    for name, data in {"inks.jpg": inks, "inks-plain.jpg": golden.without_adobe_marker(inks)}.items():
+        case(f"decode4-{name}", "decode(channels=4)", save(name, data),
+             np.concatenate([tf.io.decode_jpeg(data, 3).numpy(), opaque], -1), True)
+
+
 def main():
     golden.HERE.mkdir(exist_ok=True)
     for old in golden.HERE.iterdir():
@@ -124,6 +181,8 @@ def main():
     crop_cases()
     affine_cases()
     blur_cases()
+    alpha_cases()
+    jpeg_cases()
     made_by = {"tensorflow": tf.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
     lines = ",\n".join("  " + json.dumps(c) for c in golden.cases)
     (golden.HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')

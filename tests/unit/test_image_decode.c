@@ -113,7 +113,7 @@ a_flipped_bit_anywhere_does_no_harm(void **state)
 
 		for (size_t bit = 0; bit<8 * size; bit += size> 1000 ? 3 : 1) {
 			bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-			decode(bytes, size, bit & 1 ? 1 : 3);
+			decode(bytes, size, (const int[]){1, 3, 4}[bit % 3]);
 			bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
 		}
 		free(bytes);
@@ -372,6 +372,59 @@ channels_0_gives_what_the_file_has_without_alpha(void **state)
 	}
 }
 
+/* Whatever the file has: a fourth channel, a transparent color, or nothing. */
+static void
+alpha_is_kept_when_asked_for_and_changes_no_color(void **state)
+{
+	static const char *const names[] = {"rgb.png", "rgba.png", "rgba16.png", "gray1.png", "gray-alpha.png",
+	                                    "palette2.png", "420.jpg", "gray.jpg", "progressive.jpg", "cmyk.jpg"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		bool has_alpha = strstr(names[i], "rgba") || strstr(names[i], "alpha");
+		size_t size, opaque = 0, count;
+		unsigned char *bytes = read_file(names[i], &size);
+		uint8_t *rgb;
+
+		assert_int_equal(decode(bytes, size, 3), LEAT_OK);
+		count = pixels_size / 3;
+		rgb = malloc(pixels_size);
+		memcpy(rgb, pixels, pixels_size);
+		assert_int_equal(decode(bytes, size, 4), LEAT_OK);
+		assert_int_equal(last_shape[2], 4);
+		for (size_t k = 0; k < count; k++) {
+			assert_memory_equal(rgb + 3 * k, pixels + 4 * k, 3);
+			opaque += pixels[4 * k + 3] == 255;
+		}
+		assert_int_equal(opaque == count, !has_alpha);
+		free(rgb);
+		free(bytes);
+	}
+}
+
+/* A chunk with transparent colors is only looked at when alpha is asked for. */
+static void
+a_damaged_transparency_fails_only_those_who_want_it(void **state)
+{
+	size_t size, at;
+	unsigned char *bytes = bench_read("tests/golden/geometry/palette-key.png", &size);
+
+	(void)state;
+	assert_int_equal(decode(bytes, size, 4), LEAT_OK);
+	for (at = 8; memcmp(bytes + at, "tRNS", 4) != 0; at++)
+		assert_true(at + 4 < size);
+	bytes[at + 4] ^= 1; /* the checksum no longer fits */
+	assert_int_equal(decode(bytes, size, 4), LEAT_DATA);
+	assert_int_equal(decode(bytes, size, 3), LEAT_OK);
+	assert_int_equal(decode(bytes, size, 1), LEAT_OK);
+	bytes[at + 4] ^= 1;
+	memcpy(bytes + at, "tEXt", 4); /* none: opaque */
+	assert_int_equal(decode(bytes, size, 4), LEAT_OK);
+	for (size_t i = 3; i < pixels_size; i += 4)
+		assert_int_equal(pixels[i], 255);
+	free(bytes);
+}
+
 /* An ancillary chunk behind the header: libspng alone would inflate, keep or refuse it. */
 static void
 other_chunks_of_a_png_neither_matter_nor_cost(void **state)
@@ -615,6 +668,8 @@ main(void)
 		TEST(bytes_too_many_at_the_end_of_a_jpeg_are_no_error),
 		TEST(inks_cannot_become_gray),
 		TEST(channels_0_gives_what_the_file_has_without_alpha),
+		TEST(alpha_is_kept_when_asked_for_and_changes_no_color),
+		TEST(a_damaged_transparency_fails_only_those_who_want_it),
 		TEST(other_chunks_of_a_png_neither_matter_nor_cost),
 		TEST(a_progressive_jpeg_keeps_its_coefficients_in_the_scratch),
 		TEST(decoding_works_or_says_so_in_any_amount_of_memory),
