@@ -216,7 +216,7 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
 	enum leat_status status = p->source.kind->unpack(&p->source, item->sample, &item->extent, item->head, item->payload,
-	                                                 item->tail, &w->sample, err);
+	                                                 item->tail, w->work.scratch, &w->sample, err);
 
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;

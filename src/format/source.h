@@ -32,6 +32,7 @@ struct leat_source {
 	const uint64_t *first;   /* file i holds samples [first[i], first[i + 1]); files + 1 numbers */
 	uint64_t max_length;     /* of an extent that is not damaged */
 	uint64_t max_payload;
+	size_t max_scratch;      /* that unpack takes for one sample */
 	struct leat_schema schema; /* of the samples */
 	void *state;             /* the format's own */
 };
@@ -49,10 +50,12 @@ struct leat_source_kind {
 	void (*locate)(const struct leat_source *source, uint64_t index, struct leat_extent *extent);
 
 	/* Checks the framing and payload and fills `sample`'s fields, in place: they may point into
-	 * `payload`. head, payload and tail need not be adjacent. An error says what is damaged and where. */
+	 * `payload`, or into `scratch` where values have to be written anew. head, payload and tail need not
+	 * be adjacent. An error says what is damaged and where; LEAT_LIMIT: scratch is full, and the sample is
+	 * done again with more. */
 	enum leat_status (*unpack)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
 	                           const unsigned char *head, unsigned char *payload, const unsigned char *tail,
-	                           struct leat_sample *sample, struct leat_err *err);
+	                           struct leat_scratch *scratch, struct leat_sample *sample, struct leat_err *err);
 
 	/* The payload is the sample's only field, byte for byte: it may be read straight into a batch. */
 	bool payload_is_field;

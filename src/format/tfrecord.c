@@ -225,14 +225,14 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 /* Worker threads. */
 static enum leat_status
 unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_sample *sample,
-       struct leat_err *err)
+       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
 	uint64_t length = extent->length - LEAT_TFRECORD_FRAME;
 	const char *fault = NULL;
 
-	(void)sample_index;
+	(void)sample_index, (void)scratch;
 	if (extent->damaged)
 		return describe_damage(source, extent->file, extent->offset, extent->length, err);
 	if (params->crc && leat_load32(head + 8) != leat_tfrecord_crc(head, 8))

@@ -152,7 +152,7 @@ features_that_python_wrote_become_fields(void **state)
 		iov.iov_len = (size_t)extent.length;
 		assert_int_equal(leat_files_read(source.files, 0, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
 		assert_int_equal(source.kind->unpack(&source, i, &extent, bytes, bytes + 12, bytes + extent.length - 4,
-		                                     &record, &err),
+		                                     NULL, &record, &err),
 		                 LEAT_OK);
 		if (i == 0) { /* an Example without features */
 			assert_int_equal(run_op(record.field[0].data, (size_t)record.field[0].shape[0]), LEAT_DATA);

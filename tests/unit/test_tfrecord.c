@@ -83,7 +83,7 @@ read_sample(uint64_t i, size_t *len)
 	leat_err_clear(&err);
 	source.kind->locate(&source, i, &extent);
 	if (extent.damaged) {
-		assert_int_equal(source.kind->unpack(&source, i, &extent, NULL, NULL, NULL, &sample, &err), LEAT_DATA);
+		assert_int_equal(source.kind->unpack(&source, i, &extent, NULL, NULL, NULL, NULL, &sample, &err), LEAT_DATA);
 		return NULL;
 	}
 	assert_true(extent.length <= source.max_length);
@@ -91,8 +91,8 @@ read_sample(uint64_t i, size_t *len)
 	iov = (struct iovec){bytes, (size_t)extent.length};
 	assert_int_equal(leat_files_read(source.files, extent.file, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
 	payload = (size_t)extent.length - extent.head - extent.tail;
-	if (source.kind->unpack(&source, i, &extent, bytes, bytes + extent.head, bytes + extent.head + payload, &sample,
-	                        &err) == LEAT_OK) {
+	if (source.kind->unpack(&source, i, &extent, bytes, bytes + extent.head, bytes + extent.head + payload, NULL,
+	                        &sample, &err) == LEAT_OK) {
 		assert_int_equal(sample.count, 1);
 		assert_int_equal(sample.field[0].dtype, LEAT_U8);
 		assert_int_equal(sample.field[0].ndim, 1);
