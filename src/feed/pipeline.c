@@ -617,7 +617,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, uns
 	if (status == LEAT_OK)
 		status = open_source(p, threads, log, err);
 	if (status == LEAT_OK) {
-		leat_plan_init(&p->plan, p->source.count, p->source.first, leat_files_count(p->source.files), seed, mem);
+		leat_plan_init(&p->plan, p->source.count, p->source.first, p->source.parts, seed, mem);
 		status = arrange(p, err);
 	}
 	if (status == LEAT_OK) {

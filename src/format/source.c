@@ -22,6 +22,8 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 	status = kind->open(source, threads, err);
 	if (status != LEAT_OK)
 		*source = (struct leat_source){0};
+	else if (source->parts == 0)
+		source->parts = leat_files_count(source->files);
 	return status;
 }
 
@@ -31,6 +33,24 @@ leat_source_close(struct leat_source *source)
 	if (source->kind)
 		source->kind->close(source);
 	*source = (struct leat_source){0};
+}
+
+size_t
+leat_source_part(const struct leat_source *source, uint64_t sample, size_t *last)
+{
+	size_t low = 0, high = source->parts;
+
+	if (sample >= source->first[*last] && sample < source->first[*last + 1])
+		return *last;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (source->first[middle] <= sample)
+			low = middle;
+		else
+			high = middle;
+	}
+	return *last = low;
 }
 
 static void

@@ -29,7 +29,8 @@ struct leat_source {
 	/* Set by open: */
 	struct leat_files *files;
 	uint64_t count;          /* samples */
-	const uint64_t *first;   /* file i holds samples [first[i], first[i + 1]); files + 1 numbers */
+	const uint64_t *first;   /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
+	size_t parts;            /* what interleave takes turns with; left 0: the files */
 	uint64_t max_length;     /* of an extent that is not damaged */
 	uint64_t max_payload;
 	size_t max_scratch;      /* that unpack takes for one sample */
@@ -65,6 +66,10 @@ enum leat_status leat_source_open(struct leat_source *source, const struct leat_
                                   unsigned threads, struct leat_mem *mem, const struct leat_log *log,
                                   struct leat_err *err);
 void leat_source_close(struct leat_source *source);
+
+/* Which of the parts that `first` tells of holds `sample`. *last, 0 at first, remembers it: neighbours are mostly
+ * asked for together. For `locate`. */
+size_t leat_source_part(const struct leat_source *source, uint64_t sample, size_t *last);
 
 /* SHA-256 over names, sizes and sample counts: the same wherever the data lies. */
 enum leat_status leat_source_fingerprint(const struct leat_source *source, char hex[LEAT_SHA256_HEX],
