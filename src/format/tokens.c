@@ -1,0 +1,285 @@
+/* tokens.c - the source of flat token files: windows of tokens for language models
+ *
+ *	tokens('train-*.bin', dtype=uint16, length=1024, shift=1)
+ *
+ * A file is `header_bytes` of anything, then little-endian tokens without a gap. Sample
+ * i of a file is its tokens [i * stride, i * stride + length); with `shift` there is a
+ * second field, `targets`, as many tokens further on. Windows never cross files, and what
+ * is left at a file's end and is too short for another one is not used. Where windows lie
+ * is arithmetic: nothing is indexed.
+ *
+ * The fields are int32, of int64 tokens int64. A uint32 token that int32 cannot hold makes
+ * its sample a bad one. A file whose length is no multiple of a token's is refused: mostly
+ * dtype or header_bytes is wrong then. */
+#include "format/source.h"
+
+#include <string.h>
+
+struct tokens {
+	struct leat_strings patterns;
+	int dtype; /* enum token */
+	int64_t length, stride, shift, header_bytes;
+};
+
+enum token { UINT16, UINT32, INT32, INT64 };
+
+enum { MOST = 1 << 28 }; /* tokens of a window: their bytes can be counted in an int */
+
+#define NAMED(member, type, def, min, max, choices, doc)                                                               \
+	LEAT_OPT_(struct tokens, member, type, def, min, max, choices, doc, LEAT_OPT_NAMED)
+
+static const struct leat_opt options[] = {
+	LEAT_STRINGS(struct tokens, patterns, LEAT_REQUIRED,
+                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     LEAT_OPT_LOCATION),
+	NAMED(dtype, LEAT_OPT_ENUM, "uint16", 0, 0, "uint16|uint32|int32|int64", "type of a token in the files"),
+	NAMED(length, LEAT_OPT_INT, LEAT_REQUIRED, 1, MOST, NULL, "tokens of a sample"),
+	NAMED(stride, LEAT_OPT_INT, "0", 0, 9e18, NULL,
+              "tokens from the beginning of a sample to that of the next; 0: as many as length"),
+	NAMED(shift, LEAT_OPT_INT, "0", 0, MOST, NULL,
+              "gives the field `targets` too: the tokens so many further on, 1 for the next ones; 0: no such field"),
+	NAMED(header_bytes, LEAT_OPT_SIZE, "0", 0, 9e18, NULL,
+              "bytes at the beginning of each file that are no tokens"),
+	LEAT_OPT_END,
+};
+
+struct state {
+	uint64_t *first; /* what source->first points to */
+	size_t last;     /* the file that locate found last */
+};
+
+static size_t
+token_size(const struct tokens *tokens)
+{
+	return tokens->dtype == UINT16 ? 2 : tokens->dtype == INT64 ? 8 : 4;
+}
+
+static enum leat_dtype
+field_dtype(const struct tokens *tokens)
+{
+	return tokens->dtype == INT64 ? LEAT_I64 : LEAT_I32;
+}
+
+/* Tokens that a sample reads. */
+static uint64_t
+window(const struct tokens *tokens)
+{
+	return (uint64_t)(tokens->length + tokens->shift);
+}
+
+static uint64_t
+stride(const struct tokens *tokens)
+{
+	return (uint64_t)(tokens->stride ? tokens->stride : tokens->length);
+}
+
+static void
+close_source(struct leat_source *source)
+{
+	struct state *state = source->state;
+
+	if (state)
+		leat_free(source->mem, state->first);
+	leat_free(source->mem, state);
+	leat_files_close(source->files);
+}
+
+static void
+add_field(struct leat_source *source, const char *name)
+{
+	const struct tokens *tokens = source->params;
+	struct leat_field *field = leat_schema_add(&source->schema, name, field_dtype(tokens));
+
+	field->ndim = 1;
+	field->shape[0] = tokens->length;
+}
+
+/* The windows of one file. */
+static enum leat_status
+count_windows(const struct tokens *tokens, const struct leat_file *file, uint64_t *count, struct leat_err *err)
+{
+	uint64_t header = (uint64_t)tokens->header_bytes, size = token_size(tokens), here;
+
+	if (file->size < header)
+		return leat_fail(err, LEAT_DATA, "'%s' has %llu bytes, fewer than header_bytes=%llu", file->uri,
+		                 (unsigned long long)file->size, (unsigned long long)header);
+	if ((file->size - header) % size)
+		return leat_fail(
+			err, LEAT_DATA,
+			"'%s' has %llu bytes%s, no multiple of the %llu of a token: check dtype and header_bytes",
+			file->uri, (unsigned long long)(file->size - header), header ? " behind the header" : "",
+			(unsigned long long)size);
+	here = (file->size - header) / size;
+	*count = here < window(tokens) ? 0 : (here - window(tokens)) / stride(tokens) + 1;
+	return LEAT_OK;
+}
+
+static enum leat_status
+count_samples(struct leat_source *source, struct state *state, struct leat_err *err)
+{
+	const struct tokens *tokens = source->params;
+	size_t files = leat_files_count(source->files);
+
+	for (size_t i = 0; i < files; i++) {
+		uint64_t count;
+		enum leat_status status = count_windows(tokens, leat_files_at(source->files, i), &count, err);
+
+		if (status != LEAT_OK)
+			return status;
+		state->first[i + 1] = state->first[i] + count;
+	}
+	source->first = state->first;
+	source->count = state->first[files];
+	if (source->count == 0)
+		return leat_fail(err, LEAT_DATA,
+		                 "no file has the %llu tokens that a sample takes; the first is '%s' with %llu bytes",
+		                 (unsigned long long)window(tokens), leat_files_at(source->files, 0)->uri,
+		                 (unsigned long long)leat_files_at(source->files, 0)->size);
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	const struct tokens *tokens = source->params;
+	struct state *state;
+	enum leat_status status;
+	size_t files;
+
+	(void)threads;
+	status = leat_files_open(&source->files, tokens->patterns.value, tokens->patterns.count, source->mem, err);
+	if (status != LEAT_OK)
+		return status;
+	files = leat_files_count(source->files);
+	state = source->state = leat_alloc(source->mem, sizeof(*state));
+	if (state)
+		state->first = leat_alloc_array(source->mem, files + 1, sizeof(*state->first));
+	if (!state || !state->first)
+		status = leat_fail_mem(err, source->mem, (files + 1) * sizeof(*state->first), "the list of files");
+	if (status == LEAT_OK)
+		status = count_samples(source, state, err);
+	if (status != LEAT_OK) {
+		close_source(source);
+		return status;
+	}
+	source->max_length = source->max_payload = window(tokens) * token_size(tokens);
+	source->max_scratch = (size_t)window(tokens) * leat_dtype_size(field_dtype(tokens));
+	add_field(source, "tokens");
+	if (tokens->shift)
+		add_field(source, "targets");
+	return LEAT_OK;
+}
+
+static void
+locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
+{
+	const struct tokens *tokens = source->params;
+	struct state *state = source->state;
+	size_t file = leat_source_part(source, sample, &state->last);
+
+	*extent = (struct leat_extent){
+		.file = (uint32_t)file,
+		.offset = (uint64_t)tokens->header_bytes +
+	                  (sample - state->first[file]) * stride(tokens) * token_size(tokens),
+		.length = source->max_length,
+	};
+}
+
+/* Fails at the first token that int32 cannot hold. */
+static enum leat_status
+check_tokens(const struct leat_source *source, const struct leat_extent *extent, const int32_t *token, size_t count,
+             struct leat_err *err)
+{
+	int32_t all = 0;
+	size_t i = 0;
+
+	for (size_t k = 0; k < count; k++)
+		all |= token[k];
+	if (all >= 0)
+		return LEAT_OK;
+	while (token[i] >= 0)
+		i++;
+	return leat_fail(err, LEAT_DATA,
+	                 "'%s' at offset %llu: token %lu does not fit int32: check dtype and header_bytes",
+	                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)(extent->offset + 4 * i),
+	                 (unsigned long)(uint32_t)token[i]);
+}
+
+static uint16_t
+load16(const unsigned char *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap16(v) : v;
+}
+
+static void
+convert(const unsigned char *from, enum token dtype, void *to, size_t count)
+{
+	int32_t *narrow = to;
+	int64_t *wide = to;
+
+	switch (dtype) {
+	case UINT16:
+		for (size_t i = 0; i < count; i++)
+			narrow[i] = load16(from + 2 * i);
+		break;
+	case UINT32:
+	case INT32:
+		for (size_t i = 0; i < count; i++)
+			narrow[i] = (int32_t)leat_load32(from + 4 * i);
+		break;
+	case INT64:
+		for (size_t i = 0; i < count; i++)
+			wide[i] = (int64_t)leat_load64(from + 8 * i);
+		break;
+	}
+}
+
+/* Worker threads. */
+static enum leat_status
+unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
+       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
+       struct leat_err *err)
+{
+	const struct tokens *tokens = source->params;
+	enum leat_dtype dtype = field_dtype(tokens);
+	unsigned char *values = leat_scratch_alloc(scratch, source->max_scratch);
+	enum leat_status status = LEAT_OK;
+
+	(void)index, (void)head, (void)tail;
+	if (!values)
+		return leat_fail(err, LEAT_LIMIT,
+		                 "%zu bytes of tokens do not fit the memory for a sample; raise memory",
+		                 source->max_scratch);
+	convert(payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
+	if (tokens->dtype == UINT32)
+		status = check_tokens(source, extent, (const int32_t *)(const void *)values, (size_t)window(tokens),
+		                      err);
+	sample->count = tokens->shift ? 2 : 1;
+	for (int i = 0; i < sample->count; i++)
+		sample->field[i] = (struct leat_datum){
+			.data = values + (i ? (size_t)tokens->shift * leat_dtype_size(dtype) : 0),
+			.dtype = dtype,
+			.ndim = 1,
+			.shape = {tokens->length},
+			.borrowed = tokens->shift > 0, /* by one field from the other */
+		};
+	return status;
+}
+
+const struct leat_source_kind leat_source_tokens = {
+	.name = "tokens",
+	.doc = "Windows of flat files of tokens, in the field `tokens` as int32 (of int64 tokens: int64). Windows "
+               "never "
+	       "cross files; what is left at a file's end and is shorter than a window is not used.",
+	.example = "tokens('train-*.bin', dtype=uint16, length=1024, shift=1)",
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct tokens),
+	.open = open_source,
+	.close = close_source,
+	.locate = locate,
+	.unpack = unpack,
+};
