@@ -31,7 +31,8 @@ create_temp(struct leat_newfile *file, struct leat_err *err)
 		if (!file->temp)
 			return leat_fail_mem(err, file->mem, strlen(file->path) + 64, "a file name");
 		file->fd = open(file->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (file->fd >= 0)
+		file->hidden = file->fd >= 0;
+		if (file->hidden)
 			return LEAT_OK;
 		if (errno != EEXIST)
 			break;
@@ -117,7 +118,29 @@ sync_folder(const struct leat_newfile *file)
 }
 
 enum leat_status
-leat_newfile_commit(struct leat_newfile *file, bool sync, struct leat_err *err)
+leat_newfile_patch(struct leat_newfile *file, uint64_t offset, const void *bytes, size_t len, struct leat_err *err)
+{
+	const char *from = bytes;
+	enum leat_status status = leat_newfile_write(file, "", 0, err);
+
+	if (status == LEAT_OK)
+		status = flush(file, err);
+	while (status == LEAT_OK && len) {
+		ssize_t n = pwrite(file->fd, from, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return file->failed = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
+		from += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return status;
+}
+
+enum leat_status
+leat_newfile_finish(struct leat_newfile *file, bool sync, struct leat_err *err)
 {
 	enum leat_status status = leat_newfile_write(file, "", 0, err);
 	int fd = file->fd;
@@ -126,17 +149,40 @@ leat_newfile_commit(struct leat_newfile *file, bool sync, struct leat_err *err)
 		status = flush(file, err);
 	if (status == LEAT_OK && sync && fsync(fd) != 0)
 		status = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
-	if (status == LEAT_OK) {
-		file->fd = -1;
-		if (close(fd) != 0)
-			status = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
-		else if (rename(file->temp, file->path) != 0)
-			status = leat_fail_errno(err, errno, "cannot create '%s'", file->path);
-		if (status != LEAT_OK)
-			(void)unlink(file->temp);
-		else if (sync)
-			sync_folder(file);
-	}
+	file->fd = -1;
+	if (close(fd) != 0 && status == LEAT_OK)
+		status = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
+	leat_free(file->mem, file->buffer);
+	file->buffer = NULL;
+	file->failed = status;
+	return status;
+}
+
+enum leat_status
+leat_newfile_show(struct leat_newfile *file, const char *path, bool sync, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	if (!path)
+		path = file->path;
+	if (file->failed != LEAT_OK)
+		status = leat_fail(err, file->failed, "'%s' could not be written before", path);
+	else if (rename(file->temp, path) != 0)
+		status = leat_fail_errno(err, errno, "cannot create '%s'", path);
+	file->hidden = status != LEAT_OK;
+	if (status == LEAT_OK && sync)
+		sync_folder(file);
+	leat_newfile_abort(file);
+	return status;
+}
+
+enum leat_status
+leat_newfile_commit(struct leat_newfile *file, bool sync, struct leat_err *err)
+{
+	enum leat_status status = leat_newfile_finish(file, sync, err);
+
+	if (status == LEAT_OK)
+		return leat_newfile_show(file, NULL, sync, err);
 	leat_newfile_abort(file);
 	return status;
 }
@@ -146,10 +192,10 @@ leat_newfile_abort(struct leat_newfile *file)
 {
 	if (!file->mem)
 		return;
-	if (file->fd >= 0) {
+	if (file->fd >= 0)
 		close(file->fd);
+	if (file->hidden)
 		(void)unlink(file->temp);
-	}
 	leat_free(file->mem, file->path);
 	leat_free(file->mem, file->temp);
 	leat_free(file->mem, file->buffer);

@@ -587,6 +587,68 @@ a_new_file_that_is_given_up_leaves_nothing(void **state)
 	assert_int_equal(rmdir(temp.folder), 0);
 }
 
+static void
+new_files_can_be_finished_first_and_shown_later(void **state)
+{
+	struct leat_newfile out[2];
+	struct temp temp;
+	struct leat_err err;
+	unsigned char *bytes;
+	size_t len;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	temp_make(&temp);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(leat_newfile_open(&out[i], temp_path(&temp, i ? "b" : "a"), &mem, &err), LEAT_OK);
+		assert_int_equal(leat_newfile_write(&out[i], "?bc", 3, &err), LEAT_OK);
+		assert_int_equal(leat_newfile_patch(&out[i], 0, i ? "b" : "a", 1, &err), LEAT_OK);
+		assert_int_equal(leat_newfile_write(&out[i], "d", 1, &err), LEAT_OK); /* at the end, as before */
+		assert_int_equal(leat_newfile_finish(&out[i], true, &err), LEAT_OK);
+		assert_int_equal(out[i].size, 4);
+	}
+	assert_false(temp_exists(&temp, "a"));
+	assert_int_equal(leat_newfile_show(&out[0], NULL, true, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_show(&out[1], temp_path(&temp, "other"), false, &err), LEAT_OK);
+	assert_false(temp_exists(&temp, "b"));
+	for (int i = 0; i < 2; i++) {
+		bytes = temp_read(temp_path(&temp, i ? "other" : "a"), &len);
+		assert_int_equal(len, 4);
+		assert_memory_equal(bytes, i ? "bbcd" : "abcd", 4);
+		free(bytes);
+		assert_int_equal(unlink(temp.path), 0);
+	}
+	assert_int_equal(leat_newfile_open(&out[0], temp_path(&temp, "a"), &mem, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_finish(&out[0], false, &err), LEAT_OK);
+	leat_newfile_abort(&out[0]);
+	assert_int_equal(mem.used, 0);
+	assert_int_equal(rmdir(temp.folder), 0);
+}
+
+static void
+a_new_file_on_a_full_disk_fails_at_every_later_step(void **state)
+{
+	struct leat_newfile out;
+	struct temp temp;
+	struct leat_err err;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	temp_make(&temp);
+	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "x"), &mem, &err), LEAT_OK);
+	assert_int_equal(leat_newfile_write(&out, "abc", 3, &err), LEAT_OK);
+	close(out.fd);
+	out.fd = open("/dev/full", O_WRONLY); /* what is buffered finds no room */
+	assert_int_equal(leat_newfile_finish(&out, false, &err), LEAT_IO);
+	assert_non_null(strstr(err.text, "No space left"));
+	assert_int_equal(leat_newfile_show(&out, NULL, false, &err), LEAT_IO);
+	assert_false(temp_exists(&temp, "x"));
+	assert_int_equal(mem.used, 0);
+	assert_int_equal(rmdir(temp.folder), 0);
+}
+
 int
 main(void)
 {
@@ -607,6 +669,8 @@ main(void)
 		TEST(every_failing_allocation_is_survived),
 		TEST(a_new_file_appears_whole_when_it_is_committed),
 		TEST(a_new_file_that_is_given_up_leaves_nothing),
+		TEST(new_files_can_be_finished_first_and_shown_later),
+		TEST(a_new_file_on_a_full_disk_fails_at_every_later_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
