@@ -4,8 +4,6 @@
  * busy for so long with each. What it prints is what any training loop would see. */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/digest.h"
+#include "cli/interrupt.h"
 #include "cli/print.h"
 #include "cli/text.h"
 #include "store/newfile.h"
@@ -55,17 +54,8 @@ struct session {
 	struct leat_digest digest;
 	bool digesting, progress, interrupted;
 	uint64_t begin_ns, end_ns, shown_ns, batches;
-	pthread_t watcher;
-	bool watching;
+	struct leat_interrupt interrupt;
 };
-
-static void
-print_log(void *arg, enum leat_log_level level, const char *text)
-{
-	(void)arg;
-	if (level >= LEAT_LOG_WARN)
-		fprintf(stderr, "leat: %s\n", text);
-}
 
 static enum leat_status
 open_feed(struct session *s, const char *spec, struct leat_err *err)
@@ -82,7 +72,7 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.world = (int)p->world;
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
-	o.log = p->quiet ? NULL : print_log;
+	o.log = p->quiet ? NULL : leat_print_log;
 	return leat_open(spec, &o, &s->feed, err);
 }
 
@@ -120,51 +110,13 @@ save(struct session *s, struct leat_err *err)
 	return status;
 }
 
-/* ---- ^C ---- */
-
-static void *
-watch(void *arg)
+/* With --save, ^C means: stop and remember where. */
+static void
+stop(void *arg)
 {
 	struct session *s = arg;
-	sigset_t set;
-	int signal;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigwait(&set, &signal);
 	leat_cancel(s->feed);
-	return NULL;
-}
-
-/* With --save, ^C means: stop and remember where. Signals are blocked before any thread exists, so that
- * only the watcher takes them. */
-static void
-block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	pthread_sigmask(how, &set, NULL);
-}
-
-static void
-watch_signals(struct session *s)
-{
-	s->watching = pthread_create(&s->watcher, NULL, watch, s) == 0;
-	if (!s->watching)
-		block_signals(SIG_UNBLOCK);
-}
-
-static void
-unwatch_signals(struct session *s)
-{
-	if (!s->watching)
-		return;
-	pthread_kill(s->watcher, SIGTERM);
-	pthread_join(s->watcher, NULL);
 }
 
 /* ---- the loop ---- */
@@ -230,7 +182,7 @@ consume(struct session *s, struct leat_err *err)
 	s->end_ns = leat_now();
 	if (s->progress)
 		fprintf(stderr, "\r\033[K");
-	s->interrupted = s->watching && err->status == LEAT_CANCELLED;
+	s->interrupted = s->interrupt.watching && err->status == LEAT_CANCELLED;
 	if (err->status == LEAT_DONE || err->status == LEAT_END || s->interrupted)
 		leat_err_clear(err);
 	return err->status;
@@ -317,21 +269,6 @@ row(struct leat_table *table, const char *name, const char *fmt, ...)
 	leat_str_add(leat_table_cell(table), text);
 }
 
-static void
-print_bad(const struct session *s)
-{
-	enum { SHOWN = 10 };
-	const struct leat_bad *bad;
-	uint64_t i;
-
-	for (i = 0; i < SHOWN && (bad = leat_bad_at(s->feed, i)) != NULL; i++)
-		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64 "%s): %s at offset %" PRIu64 ": %s\n",
-		       bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped", bad->uri, bad->offset,
-		       bad->reason);
-	if (leat_bad_count(s->feed) > SHOWN)
-		printf("... and %" PRIu64 " more; --json lists all\n", leat_bad_count(s->feed) - SHOWN);
-}
-
 static enum leat_status
 print_table(const struct session *s, const struct result *r, struct leat_err *err)
 {
@@ -351,7 +288,7 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	if (st->bad > 0)
 		row(&table, "bad", "%" PRIu64 " samples", st->bad);
 	status = leat_table_print(&table, stdout, err);
-	print_bad(s);
+	leat_print_bad(s->feed, "; --json lists all");
 	return status;
 }
 
@@ -399,17 +336,17 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
 	if (*s.p->save)
-		block_signals(SIG_BLOCK);
+		leat_interrupt_block();
 	status = open_digest(&s, err);
 	if (status == LEAT_OK)
 		status = open_feed(&s, run->operand[0], err);
 	if (status == LEAT_OK && *s.p->resume)
 		status = resume(&s, err);
 	if (status == LEAT_OK && *s.p->save)
-		watch_signals(&s);
+		leat_interrupt_begin(&s.interrupt, stop, &s);
 	if (status == LEAT_OK)
 		status = consume(&s, err);
-	unwatch_signals(&s);
+	leat_interrupt_end(&s.interrupt);
 	if (status == LEAT_OK && *s.p->save)
 		status = save(&s, err);
 	if (status == LEAT_OK)

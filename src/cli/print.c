@@ -1,6 +1,7 @@
 /* print.c - tables aligned in columns, emphasis on terminals, and progress */
 #include "cli/print.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -197,4 +198,29 @@ leat_progress_end(struct leat_progress *progress)
 		return;
 	fputs("\r\033[K", progress->out);
 	fflush(progress->out);
+}
+
+/* ---- a feed's words ---- */
+
+void
+leat_print_log(void *arg, enum leat_log_level level, const char *text)
+{
+	(void)arg;
+	if (level >= LEAT_LOG_WARN)
+		fprintf(stderr, "leat: %s\n", text);
+}
+
+void
+leat_print_bad(const struct leat_feed *feed, const char *more)
+{
+	enum { SHOWN = 10 };
+	const struct leat_bad *bad;
+
+	for (uint64_t i = 0; i < SHOWN && (bad = leat_bad_at(feed, i)) != NULL; i++)
+		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64
+		       "%s): %s at offset %" PRIu64 ": %s\n",
+		       bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped", bad->uri,
+		       bad->offset, bad->reason);
+	if (leat_bad_count(feed) > SHOWN)
+		printf("... and %" PRIu64 " more%s\n", leat_bad_count(feed) - SHOWN, more);
 }

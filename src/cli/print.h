@@ -1,4 +1,4 @@
-/* print.h - tables aligned in columns, emphasis on terminals, and progress */
+/* print.h - tables aligned in columns, emphasis on terminals, progress, and what a feed has to say */
 #ifndef LEAT_CLI_PRINT_H
 #define LEAT_CLI_PRINT_H
 
@@ -43,5 +43,10 @@ struct leat_progress {
 void leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what);
 void leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total);
 void leat_progress_end(struct leat_progress *progress); /* removes the line */
+
+/* Warnings of a feed, for leat_options.log: to standard error. */
+void leat_print_log(void *arg, enum leat_log_level level, const char *text);
+/* A feed's first bad samples, one a line; `more` says where the others are. */
+void leat_print_bad(const struct leat_feed *feed, const char *more);
 
 #endif

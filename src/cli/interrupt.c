@@ -1,0 +1,56 @@
+/* interrupt.c - see interrupt.h */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+
+static sigset_t
+both_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+void
+leat_interrupt_block(void)
+{
+	sigset_t set = both_signals();
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void *
+watch(void *arg)
+{
+	struct leat_interrupt *interrupt = arg;
+	sigset_t set = both_signals();
+	int signal;
+
+	sigwait(&set, &signal);
+	interrupt->act(interrupt->arg);
+	return NULL;
+}
+
+void
+leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg)
+{
+	sigset_t set = both_signals();
+
+	*interrupt = (struct leat_interrupt){.act = act, .arg = arg};
+	interrupt->watching = pthread_create(&interrupt->watcher, NULL, watch, interrupt) == 0;
+	if (!interrupt->watching)
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void
+leat_interrupt_end(struct leat_interrupt *interrupt)
+{
+	if (!interrupt->watching)
+		return;
+	pthread_kill(interrupt->watcher, SIGTERM);
+	pthread_join(interrupt->watcher, NULL);
+	interrupt->watching = false;
+}

@@ -1,0 +1,23 @@
+/* interrupt.h - ^C and SIGTERM as a wish to stop in good order
+ *
+ * Signals are blocked before any other thread exists, so that only the watcher takes
+ * them. Main thread, but for `act`, which the watcher calls. */
+#ifndef LEAT_CLI_INTERRUPT_H
+#define LEAT_CLI_INTERRUPT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct leat_interrupt {
+	void (*act)(void *arg); /* at the first signal; from another thread */
+	void *arg;
+	pthread_t watcher;
+	bool watching;
+};
+
+void leat_interrupt_block(void);
+/* Without a thread to watch, signals end the process again. */
+void leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg);
+void leat_interrupt_end(struct leat_interrupt *interrupt); /* takes a zeroed one; signals stay blocked */
+
+#endif
