@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/row.h"
 #include "cli/sheet.h"
 
 struct params {
@@ -79,42 +80,23 @@ print_values(const void *data, enum leat_dtype dtype, int ndim, int64_t count)
 
 /* ---- one sample ---- */
 
-/* Where sample `i` of a field lies, its shape and how many values it has. */
-static const void *
-sample_of(const struct leat_field *field, const struct leat_tensor *tensor, int64_t i, int64_t shape[LEAT_MAX_DIMS],
-          int64_t *count)
-{
-	int64_t at, n = 1;
-
-	for (int d = 0; d < field->ndim; d++) {
-		shape[d] = tensor->sample_shapes ? tensor->sample_shapes[i * field->ndim + d]
-		           : tensor->offsets     ? tensor->offsets[i + 1] - tensor->offsets[i]
-		                                 : field->shape[d];
-		n *= shape[d];
-	}
-	at = tensor->offsets ? tensor->offsets[i] : i * n;
-	*count = n;
-	return (const char *)tensor->data + (size_t)at * leat_dtype_size(tensor->dtype);
-}
-
 static enum leat_status
 print_sample(const struct leat_feed *feed, const struct leat_batch *batch, int64_t i, struct leat_err *err)
 {
 	printf("sample at position %" PRIu64 "\n", leat_batch_position(batch, i));
 	for (int f = 0; f < leat_field_count(feed); f++) {
 		const struct leat_field *field = leat_field_at(feed, f);
-		int64_t shape[LEAT_MAX_DIMS], count;
 		struct leat_tensor tensor;
-		const void *data;
+		struct leat_row row;
 		enum leat_status status = leat_batch_field(batch, field->name, &tensor, err);
 
 		if (status != LEAT_OK)
 			return status;
-		data = sample_of(field, &tensor, i, shape, &count);
+		leat_row_of(&row, field, &tensor, i);
 		printf("  %-12s %s", field->name, leat_dtype_name(field->dtype));
 		for (int d = 0; d < field->ndim; d++)
-			printf("%s%" PRId64 "%s", d ? ", " : "[", shape[d], d + 1 == field->ndim ? "]" : "");
-		print_values(data, field->dtype, field->ndim, count);
+			printf("%s%" PRId64 "%s", d ? ", " : "[", row.shape[d], d + 1 == field->ndim ? "]" : "");
+		print_values(row.data, field->dtype, field->ndim, row.count);
 		printf("\n");
 	}
 	return LEAT_OK;
@@ -149,21 +131,20 @@ static enum leat_status
 draw(struct leat_sheet *sheet, const struct leat_field *field, const struct leat_batch *batch, int64_t i, int64_t at,
      int64_t total, struct leat_mem *mem, struct leat_err *err)
 {
-	int64_t shape[LEAT_MAX_DIMS], count;
 	struct leat_tensor tensor;
-	const void *data;
+	struct leat_row row;
 	enum leat_status status = leat_batch_field(batch, field->name, &tensor, err);
 
 	if (status != LEAT_OK)
 		return status;
-	data = sample_of(field, &tensor, i, shape, &count);
+	leat_row_of(&row, field, &tensor, i);
 	if (!sheet->rgb) {
-		bool planar = shape[2] != 1 && shape[2] != 3;
+		bool planar = row.shape[2] != 1 && row.shape[2] != 3;
 
-		status = leat_sheet_open(sheet, total, planar ? shape[2] : shape[1], planar ? shape[1] : shape[0], mem, err);
+		status = leat_sheet_open(sheet, total, row.shape[planar ? 2 : 1], row.shape[planar ? 1 : 0], mem, err);
 	}
 	if (status == LEAT_OK)
-		leat_sheet_draw(sheet, at, data, tensor.dtype, shape);
+		leat_sheet_draw(sheet, at, row.data, tensor.dtype, row.shape);
 	return status;
 }
 

@@ -101,6 +101,9 @@ void
 leat_example_add_floats(struct leat_example *example, const char *key, const float *values, size_t count)
 {
 	begin_feature(example, key, LEAT_FEATURE_FLOAT, 4 * count);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	leat_str_addn(&example->bytes, values, 4 * count);
+#else
 	for (size_t i = 0; i < count; i++) {
 		unsigned char bytes[4];
 		uint32_t bits;
@@ -109,6 +112,7 @@ leat_example_add_floats(struct leat_example *example, const char *key, const flo
 		leat_store32(bytes, bits);
 		leat_str_addn(&example->bytes, bytes, sizeof(bytes));
 	}
+#endif
 }
 
 void

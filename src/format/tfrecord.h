@@ -69,6 +69,9 @@ enum leat_status leat_tfrecord_index(const char *const *patterns, size_t count, 
 
 /* ---- writing (tfrecord_write.c) ---- */
 
+/* Adds a record to a file that someone else opens and ends. */
+enum leat_status leat_tfrecord_write(struct leat_newfile *out, const void *data, size_t len, struct leat_err *err);
+
 /* One thread. The file appears under its name when it is closed, whole. */
 struct leat_tfrecord_writer {
 	struct leat_newfile out;

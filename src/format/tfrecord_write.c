@@ -10,7 +10,7 @@ leat_tfrecord_writer_open(struct leat_tfrecord_writer *writer, const char *path,
 }
 
 enum leat_status
-leat_tfrecord_writer_append(struct leat_tfrecord_writer *writer, const void *data, size_t len, struct leat_err *err)
+leat_tfrecord_write(struct leat_newfile *out, const void *data, size_t len, struct leat_err *err)
 {
 	unsigned char head[LEAT_TFRECORD_HEAD], tail[LEAT_TFRECORD_TAIL];
 	enum leat_status status;
@@ -18,11 +18,19 @@ leat_tfrecord_writer_append(struct leat_tfrecord_writer *writer, const void *dat
 	leat_store64(head, len);
 	leat_store32(head + 8, leat_tfrecord_crc(head, 8));
 	leat_store32(tail, leat_tfrecord_crc(data, len));
-	status = leat_newfile_write(&writer->out, head, sizeof(head), err);
+	status = leat_newfile_write(out, head, sizeof(head), err);
 	if (status == LEAT_OK)
-		status = leat_newfile_write(&writer->out, data, len, err);
+		status = leat_newfile_write(out, data, len, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_write(&writer->out, tail, sizeof(tail), err);
+		status = leat_newfile_write(out, tail, sizeof(tail), err);
+	return status;
+}
+
+enum leat_status
+leat_tfrecord_writer_append(struct leat_tfrecord_writer *writer, const void *data, size_t len, struct leat_err *err)
+{
+	enum leat_status status = leat_tfrecord_write(&writer->out, data, len, err);
+
 	writer->records += status == LEAT_OK;
 	return status;
 }

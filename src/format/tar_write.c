@@ -1,0 +1,69 @@
+/* tar_write.c - see tar_write.h */
+#include "format/tar_write.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 512, NAME = 100 };
+
+static const uint64_t max_size = (UINT64_C(1) << 33) - 1; /* eleven octal digits */
+
+struct header {
+	char name[NAME], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6],
+		version[2], user[32], group[32], major[8], minor[8], prefix[155], unused[12];
+};
+
+_Static_assert(sizeof(struct header) == BLOCK, "a header is one block");
+
+static const char zeros[2 * BLOCK];
+
+static void
+fill_header(struct header *header, const char *name, uint64_t size)
+{
+	const unsigned char *byte = (const unsigned char *)header;
+	unsigned sum = 0;
+
+	memset(header, 0, sizeof(*header));
+	memcpy(header->name, name, strlen(name));
+	memcpy(header->mode, "0000644", 8);
+	memcpy(header->uid, "0000000", 8);
+	memcpy(header->gid, "0000000", 8);
+	snprintf(header->size, sizeof(header->size), "%011llo", (unsigned long long)size);
+	memcpy(header->mtime, "00000000000", 12);
+	header->type = '0';
+	memcpy(header->magic, "ustar", 6);
+	memcpy(header->version, "00", 2);
+	memset(header->checksum, ' ', sizeof(header->checksum)); /* as it is summed */
+	for (size_t i = 0; i < sizeof(*header); i++)
+		sum += byte[i];
+	snprintf(header->checksum, sizeof(header->checksum), "%06o", sum); /* and a space stays behind the NUL */
+}
+
+enum leat_status
+leat_tar_write(struct leat_newfile *out, const char *name, const struct iovec *piece, int pieces, struct leat_err *err)
+{
+	struct header header;
+	enum leat_status status;
+	uint64_t size = 0;
+
+	for (int i = 0; i < pieces; i++)
+		size += piece[i].iov_len;
+	if (strlen(name) > NAME)
+		return leat_fail(err, LEAT_INVALID, "the name '%s' is too long for a tar file: %d bytes are allowed",
+		                 name, NAME);
+	if (size > max_size)
+		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 8 GiB, which a tar file cannot hold", name);
+	fill_header(&header, name, size);
+	status = leat_newfile_write(out, &header, sizeof(header), err);
+	for (int i = 0; i < pieces && status == LEAT_OK; i++)
+		status = leat_newfile_write(out, piece[i].iov_base, piece[i].iov_len, err);
+	if (status == LEAT_OK)
+		status = leat_newfile_write(out, zeros, (size_t)(-size % BLOCK), err);
+	return status;
+}
+
+enum leat_status
+leat_tar_write_end(struct leat_newfile *out, struct leat_err *err)
+{
+	return leat_newfile_write(out, zeros, sizeof(zeros), err);
+}
