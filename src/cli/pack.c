@@ -1,35 +1,44 @@
-/* pack.c - `leat pack`: images with labels become TFRecord shards
+/* pack.c - `leat pack`: images with labels become shards of records
  *
  * The order of the samples is fixed before anything is written: by name, then permuted
  * by the seed. Shard s of n holds the samples [s * count / n, (s + 1) * count / n) of
  * that order, so that each shard can be written by any thread, and the bytes are the
  * same however many there are. */
+#include <ctype.h>
 #include <errno.h>
-#include <glob.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/rng.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/outputs.h"
 #include "cli/pack_list.h"
 #include "cli/print.h"
 #include "format/example.h"
+#include "format/tar_write.h"
 #include "format/tfrecord.h"
+
+enum format { TFRECORD, TAR };
+static const char *const suffixes[] = {".tfrecord", ".tar"};
 
 struct pack {
 	const char *output;
+	int format;
 	int64_t shards, shard_size;
 	bool shuffle, overwrite;
 	int64_t seed, threads;
 };
 
 static const struct leat_opt options[] = {
-	LEAT_STRING(struct pack, output, LEAT_REQUIRED, "where the files go: TEXT-00000-of-00008.tfrecord and so on"),
-	LEAT_INT(struct pack, shards, "0", 0, 99999, "number of files; 0: by --shard-size"),
+	LEAT_STRING(struct pack, output, LEAT_REQUIRED,
+                    "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on"),
+	LEAT_ENUM(struct pack, format, "tfrecord", "tfrecord|tar", "of the files; tar as WebDataset reads it"),
+	LEAT_INT(struct pack, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
 	LEAT_SIZE(struct pack, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
 	LEAT_BOOL(struct pack, shuffle, "true", "keep the order of the names, or of the list"),
 	LEAT_INT(struct pack, seed, "0", 0, 9e18, "of the order: another number, another order"),
@@ -43,134 +52,138 @@ struct job {
 	const struct pack *pack;
 	struct leat_pack_list list;
 	struct leat_perm order;
-	size_t shards;
+	struct leat_outputs outputs;
 	struct leat_mem *mem;
+	atomic_bool stopped; /* by ^C */
 
 	pthread_mutex_t lock; /* of what follows */
 	struct leat_progress progress;
-	uint64_t done, bytes;
+	uint64_t done;
 };
 
 enum { MAX_RECORD_EXTRA = 1 << 20, MAX_TEXT = 1 << 16 };
 
-static char *
-shard_path(const struct job *job, size_t shard)
-{
-	return leat_asprintf(job->mem, "%s-%05zu-of-%05zu.tfrecord", job->pack->output, shard, job->shards);
-}
-
 /* ---- writing ---- */
 
 static enum leat_status
-append_sample(const struct job *job, uint64_t position, struct leat_content *content, struct leat_example *example,
-	      struct leat_tfrecord_writer *writer, struct leat_err *err)
+write_example(const struct job *job, const struct leat_pack_sample *s, const struct leat_content *content,
+              struct leat_example *example, struct leat_newfile *out, struct leat_err *err)
 {
-	uint64_t index = job->pack->shuffle ? leat_perm_at(&job->order, position) : position;
-	const struct leat_pack_sample *s = &job->list.sample[index];
 	const char *class_name = s->class_name ? s->class_name : job->list.class_name[s->label];
-	enum leat_status status = leat_content_read(content, s->path, err);
+	enum leat_status status;
 	const void *record;
 	size_t len;
 
-	if (status != LEAT_OK)
-		return status;
-	if (!content->len)
-		return leat_fail(err, LEAT_DATA, "'%s' is empty", s->path);
 	leat_example_begin(example);
 	leat_example_add_bytes(example, "image", content->bytes, content->len);
 	leat_example_add_int64s(example, "label", &s->label, 1);
 	leat_example_add_bytes(example, "class", class_name, strlen(class_name));
 	leat_example_add_bytes(example, "filename", s->name, strlen(s->name));
 	status = leat_example_finish(example, &record, &len, err);
-	return status == LEAT_OK ? leat_tfrecord_writer_append(writer, record, len, err) : status;
+	return status == LEAT_OK ? leat_tfrecord_write(out, record, len, err) : status;
+}
+
+/* "jpg" of "folder/Name.JPG"; "bin" when a name has nothing that could be called an extension. */
+static void
+extension_of(const char *name, char *extension, size_t cap)
+{
+	const char *dot = strrchr(name, '.');
+	size_t len = dot ? strlen(dot + 1) : 0;
+	bool good = len > 0 && len < cap;
+
+	for (size_t i = 0; i <= len && good; i++) {
+		good = i == len || isalnum((unsigned char)dot[1 + i]);
+		extension[i] = (char)tolower((unsigned char)dot[1 + i]);
+	}
+	if (!good)
+		snprintf(extension, cap, "bin");
+}
+
+static enum leat_status
+write_members(const struct leat_pack_sample *s, uint64_t position, const struct leat_content *content,
+              struct leat_newfile *out, struct leat_err *err)
+{
+	struct iovec image = {content->bytes, content->len}, label;
+	char extension[16], name[64], number[32];
+	enum leat_status status;
+
+	extension_of(s->name, extension, sizeof(extension));
+	snprintf(name, sizeof(name), "%08llu.%s", (unsigned long long)position, extension);
+	status = leat_tar_write(out, name, &image, 1, err);
+	if (status != LEAT_OK)
+		return status;
+	label = (struct iovec){number, (size_t)snprintf(number, sizeof(number), "%lld", (long long)s->label)};
+	snprintf(name, sizeof(name), "%08llu.cls", (unsigned long long)position);
+	return leat_tar_write(out, name, &label, 1, err);
+}
+
+static enum leat_status
+write_sample(const struct job *job, uint64_t position, struct leat_content *content, struct leat_example *example,
+             struct leat_newfile *out, struct leat_err *err)
+{
+	uint64_t index = job->pack->shuffle ? leat_perm_at(&job->order, position) : position;
+	const struct leat_pack_sample *s = &job->list.sample[index];
+	enum leat_status status = leat_content_read(content, s->path, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (!content->len)
+		return leat_fail(err, LEAT_DATA, "'%s' is empty", s->path);
+	if (atomic_load_explicit(&job->stopped, memory_order_relaxed))
+		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
+	if (job->pack->format == TAR)
+		return write_members(s, position, content, out, err);
+	return write_example(job, s, content, example, out, err);
 }
 
 static void
-count(struct job *job, uint64_t samples, uint64_t bytes)
+count_one(struct job *job)
 {
 	pthread_mutex_lock(&job->lock);
-	job->done += samples;
-	job->bytes += bytes;
-	leat_progress_at(&job->progress, job->done, job->list.count);
+	leat_progress_at(&job->progress, ++job->done, job->list.count);
 	pthread_mutex_unlock(&job->lock);
 }
 
-/* Any thread. */
+static enum leat_status
+fill_shard(struct job *job, size_t shard, struct leat_newfile *out, struct leat_err *err)
+{
+	size_t shards = job->outputs.count;
+	uint64_t first = job->list.count * shard / shards, end = job->list.count * (shard + 1) / shards;
+	struct leat_content content = {.mem = job->mem};
+	enum leat_status status = LEAT_OK;
+	struct leat_example example;
+
+	leat_example_init(&example, job->mem, ((size_t)1 << 30) + MAX_RECORD_EXTRA);
+	for (uint64_t i = first; i < end && status == LEAT_OK; i++) {
+		status = write_sample(job, i, &content, &example, out, err);
+		count_one(job);
+	}
+	if (status == LEAT_OK && job->pack->format == TAR)
+		status = leat_tar_write_end(out, err);
+	leat_example_free(&example);
+	leat_free(job->mem, content.bytes);
+	return status;
+}
+
+/* Any thread. What is not finished when another shard fails is given up with all others. */
 static enum leat_status
 write_shard(void *arg, size_t shard, struct leat_err *err)
 {
 	struct job *job = arg;
-	uint64_t first = job->list.count * shard / job->shards, end = job->list.count * (shard + 1) / job->shards;
-	struct leat_content content = {.mem = job->mem};
-	struct leat_tfrecord_writer writer = {0};
-	struct leat_example example;
-	char *path = shard_path(job, shard);
+	struct leat_newfile *out = &job->outputs.file[shard];
+	char *path = leat_shard_path(&job->outputs, shard, job->outputs.count);
 	enum leat_status status;
 
-	leat_example_init(&example, job->mem, ((size_t)1 << 30) + MAX_RECORD_EXTRA);
 	if (path)
-		status = leat_tfrecord_writer_open(&writer, path, job->mem, err);
+		status = leat_newfile_open(out, path, job->mem, err);
 	else
 		status = leat_fail_mem(err, job->mem, 256, "a file name");
-	for (uint64_t i = first; i < end && status == LEAT_OK; i++) {
-		status = append_sample(job, i, &content, &example, &writer, err);
-		count(job, 1, 0);
-	}
-	if (status == LEAT_OK) {
-		uint64_t bytes = writer.out.size;
-
-		status = leat_tfrecord_writer_close(&writer, err);
-		count(job, 0, bytes);
-	} else {
-		leat_tfrecord_writer_abort(&writer);
-	}
-	leat_example_free(&example);
-	leat_free(job->mem, content.bytes);
+	if (status == LEAT_OK)
+		status = fill_shard(job, shard, out, err);
+	if (status == LEAT_OK)
+		status = leat_newfile_finish(out, true, err);
 	leat_free(job->mem, path);
 	return status;
-}
-
-/* ---- what is there already ---- */
-
-/* Files of another run would be read together with ours, because one pattern names both. */
-static enum leat_status
-clear_output(const struct job *job, struct leat_err *err)
-{
-	struct leat_str pattern;
-	enum leat_status status = LEAT_OK;
-	glob_t found;
-
-	leat_str_init(&pattern, job->mem, MAX_TEXT);
-	for (const char *c = job->pack->output; *c; c++)
-		leat_str_addf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
-	leat_str_add(&pattern, "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].tfrecord");
-	if (pattern.failed)
-		status = leat_fail(err, LEAT_INVALID, "the name '%.40s...' is too long", job->pack->output);
-	else if (glob(leat_str_text(&pattern), 0, NULL, &found) == 0) {
-		if (!job->pack->overwrite)
-			status = leat_fail(err, LEAT_INVALID,
-					   "'%s' is there already; --overwrite replaces it and its like",
-					   found.gl_pathv[0]);
-		for (size_t i = 0; i < found.gl_pathc && status == LEAT_OK; i++)
-			if (unlink(found.gl_pathv[i]) != 0)
-				status = leat_fail_errno(err, errno, "cannot remove '%s'", found.gl_pathv[i]);
-		globfree(&found);
-	}
-	leat_str_free(&pattern);
-	return status;
-}
-
-/* After a failure: a part of the shards is worth nothing and would be taken for the whole. */
-static void
-remove_output(const struct job *job)
-{
-	for (size_t i = 0; i < job->shards; i++) {
-		char *path = shard_path(job, i);
-
-		if (path)
-			unlink(path);
-		leat_free(job->mem, path);
-	}
 }
 
 /* ---- the command ---- */
@@ -189,21 +202,21 @@ list_samples(struct job *job, const char *path, struct leat_err *err)
 }
 
 static enum leat_status
-choose_shards(struct job *job, struct leat_err *err)
+choose_shards(const struct job *job, size_t *shards, struct leat_err *err)
 {
 	uint64_t size = (uint64_t)job->pack->shard_size;
 
-	job->shards = (size_t)job->pack->shards;
-	if (!job->shards) {
+	*shards = (size_t)job->pack->shards;
+	if (!*shards) {
 		uint64_t wanted = job->list.bytes / size + (job->list.bytes % size > 0);
 
-		job->shards = wanted < 1 ? 1 : wanted > job->list.count ? job->list.count : (size_t)wanted;
+		*shards = wanted < 1 ? 1 : wanted > job->list.count ? job->list.count : (size_t)wanted;
 	}
-	if (job->shards > job->list.count)
+	if (*shards > job->list.count)
 		return leat_fail(err, LEAT_INVALID, "there are %zu samples, too few for %zu shards", job->list.count,
-				 job->shards);
-	if (job->shards > 99999)
-		return leat_fail(err, LEAT_INVALID, "%zu shards are too many: make --shard-size larger", job->shards);
+		                 *shards);
+	if (*shards > LEAT_MAX_SHARDS)
+		return leat_fail(err, LEAT_INVALID, "%zu shards are too many: make --shard-size larger", *shards);
 	return LEAT_OK;
 }
 
@@ -235,67 +248,110 @@ print_classes(const struct job *job, struct leat_err *err)
 }
 
 static enum leat_status
+print_spec(const struct job *job, struct leat_err *err)
+{
+	char *pattern = leat_shard_pattern(&job->outputs);
+	struct leat_str quoted;
+	enum leat_status status = LEAT_OK;
+
+	leat_str_init(&quoted, job->mem, MAX_TEXT);
+	if (pattern)
+		leat_str_add_quoted(&quoted, pattern);
+	if (!pattern || quoted.failed)
+		status = leat_fail_mem(err, job->mem, MAX_TEXT, "a spec");
+	else if (job->pack->format == TAR)
+		printf("read it with\n  tar(%s, fields=['image=jpg;jpeg;png', 'label=cls']) | decode | shuffle | "
+		       "batch(32)\n",
+		       leat_str_text(&quoted));
+	else
+		printf("read it with\n  tfrecord(%s) | example(image=bytes, label=int64) | decode | shuffle | "
+		       "batch(32)\n",
+		       leat_str_text(&quoted));
+	leat_str_free(&quoted);
+	leat_free(job->mem, pattern);
+	return status;
+}
+
+static enum leat_status
 print_summary(const struct job *job, struct leat_err *err)
 {
 	const struct leat_pack_list *list = &job->list;
-	struct leat_str pattern, spec;
 	enum leat_status status;
 	char size[32];
 
-	printf("%zu samples in %zu file%s, %s\n", list->count, job->shards, job->shards == 1 ? "" : "s",
-	       leat_format_size(size, sizeof(size), job->bytes));
+	printf("%zu samples in %zu file%s, %s\n", list->count, job->outputs.count, job->outputs.count == 1 ? "" : "s",
+	       leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (list->left_out)
 		printf("left out: %zu file%s not .jpg, .jpeg or .png in a class folder, like %s\n", list->left_out,
 		       list->left_out == 1 ? "" : "s", list->left_out_first);
 	status = print_classes(job, err);
-	leat_str_init(&pattern, job->mem, MAX_TEXT);
-	leat_str_init(&spec, job->mem, MAX_TEXT);
-	leat_str_addf(&pattern, "%s-?????" "-of-%05zu.tfrecord", job->pack->output, job->shards);
-	leat_str_add_quoted(&spec, leat_str_text(&pattern));
-	printf("read it with\n  tfrecord(%s) | example(image=bytes, label=int64) | decode | shuffle | batch(32)\n",
-	       leat_str_text(&spec));
-	leat_str_free(&pattern);
-	leat_str_free(&spec);
-	return status;
+	return status == LEAT_OK ? print_spec(job, err) : status;
+}
+
+static void
+stop(void *arg)
+{
+	struct job *job = arg;
+
+	atomic_store(&job->stopped, true);
+}
+
+static enum leat_status
+write_all(struct job *job, struct leat_err *err)
+{
+	unsigned threads = job->pack->threads ? (unsigned)job->pack->threads : leat_cpus("");
+	struct leat_interrupt interrupt;
+	enum leat_status status;
+
+	leat_perm_init(&job->order, job->list.count, (uint64_t)job->pack->seed, 0, leat_stream("pack", 0));
+	leat_interrupt_block();
+	leat_interrupt_begin(&interrupt, stop, job);
+	leat_progress_begin(&job->progress, stderr, "packed");
+	status = leat_parallel(job->mem, threads, job->outputs.count, write_shard, job, err);
+	leat_progress_end(&job->progress);
+	leat_interrupt_end(&interrupt);
+	return status == LEAT_OK ? leat_outputs_show(&job->outputs, err) : status;
 }
 
 static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
-	unsigned threads = job.pack->threads ? (unsigned)job.pack->threads : leat_cpus("");
 	enum leat_status status = list_samples(&job, run->operand[0], err);
+	size_t shards = 0;
 
+	job.outputs = (struct leat_outputs){
+		.mem = run->mem, .prefix = job.pack->output, .suffix = suffixes[job.pack->format]};
 	if (status == LEAT_OK)
-		status = choose_shards(&job, err);
+		status = choose_shards(&job, &shards, err);
 	if (status == LEAT_OK)
-		status = clear_output(&job, err);
-	if (status == LEAT_OK) {
-		leat_perm_init(&job.order, job.list.count, (uint64_t)job.pack->seed, 0, leat_stream("pack", 0));
-		leat_progress_begin(&job.progress, stderr, "packed");
-		status = leat_parallel(run->mem, threads, job.shards, write_shard, &job, err);
-		leat_progress_end(&job.progress);
-		if (status != LEAT_OK)
-			remove_output(&job);
-	}
+		status = leat_outputs_begin(&job.outputs, job.pack->overwrite, err);
+	if (status == LEAT_OK)
+		status = leat_outputs_room(&job.outputs, shards, err);
+	if (status == LEAT_OK)
+		status = write_all(&job, err);
 	if (status == LEAT_OK)
 		status = print_summary(&job, err);
+	leat_outputs_free(&job.outputs);
 	leat_pack_list_free(&job.list);
 	return status;
 }
 
 const struct leat_command leat_command_pack = {
 	.name = "pack",
-	.summary = "Make TFRecord files of images with labels",
+	.summary = "Make TFRecord or tar files of images with labels",
 	.operands = "FOLDER|LIST.csv",
 	.min_operands = 1,
 	.max_operands = 1,
 	.help = "FOLDER holds a folder for each class; the classes, sorted by name, are labelled 0, 1, ...\n"
 		"LIST.csv has a path, relative to itself, and a label in each row; a first row that says\n"
-		"path,label is passed over. Each record is a tf.train.Example with the features image (the\n"
-		"file's bytes), label, class and filename.",
+		"path,label is passed over. Images stay as they are. In TFRecord files each record is a\n"
+		"tf.train.Example with the features image (the file's bytes), label, class and filename; in\n"
+		"tar files a sample is KEY.jpg, or as the image's name ends, and KEY.cls. Whatever else a\n"
+		"spec can read becomes files with 'leat convert'.",
 	.example =
-		"leat pack cells --output cells-train --shards 8\nleat pack cells.csv -o out/cells --shard-size 64MB",
+		"leat pack cells --output cells-train --shards 8\nleat pack cells.csv -o out/cells --shard-size 64MB\n"
+		"leat pack cells -o cells --format tar",
 	.opts = options,
 	.params_size = sizeof(struct pack),
 	.run = run_pack,

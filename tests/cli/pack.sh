@@ -55,8 +55,13 @@ leat pack cells -o other --shards 3 --seed 8 >/dev/null
 cat mixed-*-of-* | cmp -s - other-00000-of-00003.tfrecord || echo "another seed, another order"
 
 try leat pack cells -o whole
+leat index 'whole-*.tfrecord' >/dev/null
+ls -A | grep whole-
 try leat pack cells -o whole --overwrite --shards 2 --no-shuffle >/dev/null
-ls whole-*
+ls -A | grep whole-
+leat index 'whole-*.tfrecord' >/dev/null
+try leat pack cells -o whole --overwrite --shards 2 --seed 5 >/dev/null
+ls -A | grep whole-
 leat pack cells -o small --shard-size 20 | head -n 1
 
 printf '\357\273\277Label,id,Path\r\n"say ""hi"", you",1,cells/sick/1.PNG\r\n\r\na,2,"cells/healthy/2.jpg"\r\n' >names.csv
@@ -65,3 +70,19 @@ python3 show.py names-*.tfrecord
 printf 'cells/sick/1.PNG,12\ncells/healthy/2.jpg,0\n' >numbers.csv
 try leat pack numbers.csv -o numbers --no-shuffle
 python3 show.py numbers-*.tfrecord
+
+# Tar files, as WebDataset has them, in a folder that is not there yet.
+cat >members.py <<'END'
+import sys, tarfile
+for path in sys.argv[1:]:
+    tar = tarfile.open(path, "r:")
+    for m in tar:
+        print(path, m.name, m.size, oct(m.mode), m.mtime, tar.extractfile(m).read())
+END
+try leat pack cells -o new/er/cells --format tar --shards 2 --no-shuffle
+python3 members.py new/er/cells-*.tar
+tar -tf new/er/cells-00001-of-00002.tar | tail -n 2
+cp cells/sick/notes.txt 'no-extension.?!'
+printf 'cells/sick/notes.txt,5\nno-extension.?!,-6\n' >odd.csv
+leat pack odd.csv -o odd --format tar --no-shuffle >/dev/null
+python3 members.py odd-*.tar

@@ -15,7 +15,7 @@ try leat pack cells -o out --shard 3
 try leat pack missing -o out
 try leat pack empty -o out
 try leat pack flat -o out
-try leat pack cells -o missing/out
+try leat pack cells -o cells/a/1.jpg/out
 mkdir cells/c
 try leat pack cells -o out
 : >cells/c/empty.png
@@ -34,3 +34,24 @@ try leat pack quote.csv -o out
 printf 'path,label\n' >none.csv
 try leat pack none.csv -o out
 ls -A | grep out
+
+# What is there stays until the new files are complete.
+mkdir -p good/a bad/a
+printf 'x' >good/a/1.jpg
+printf 'y' >good/a/2.jpg
+printf 'z' >bad/a/1.jpg
+: >bad/a/2.jpg
+leat pack good -o kept --shards 2 >/dev/null
+cksum kept-* >before
+try leat pack bad -o kept --shards 2 --no-shuffle --overwrite
+cksum kept-* | cmp before - && echo "the earlier files are as they were"
+mkfifo bad/pipe.jpg
+printf 'good/a/1.jpg,0\nbad/pipe.jpg,1\n' >slow.csv
+leat pack slow.csv -o kept --shards 2 --no-shuffle --overwrite -j 1 &
+until ls .kept-00001-of-00002.* >/dev/null 2>&1; do sleep 0.01; done
+kill -TERM $!
+printf 'late' >bad/pipe.jpg
+wait $!
+echo "exit $?"
+cksum kept-* | cmp before - && echo "the earlier files are as they were"
+ls -A | grep kept
