@@ -307,6 +307,17 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 	return LEAT_OK;
 }
 
+/* Which field, as numbered before this stage, field `i` behind it is; -1: it is a new one. */
+static int
+carried_from(const struct leat_stage *stage, int i)
+{
+	const struct leat_bound *bound = stage->op[0];
+
+	if (bound->op->kind != LEAT_OP_FIELDS)
+		return i;
+	return bound->op->carries && i < stage->count ? bound->op->carries(bound->params, i) : -1;
+}
+
 /* Does this stage put field `i` (numbered as when it is done) into new memory? An op that works in
  * place leaves it where it was. */
 static bool
@@ -315,7 +326,7 @@ writes_anew(const struct leat_stage *stage, int i)
 	const struct leat_op *op = stage->op[0]->op;
 
 	if (op->kind == LEAT_OP_FIELDS)
-		return true;
+		return carried_from(stage, i) < 0;
 	for (int k = 0; k < stage->fields; k++)
 		if (stage->field[k] == i)
 			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->in_place;
@@ -335,18 +346,39 @@ needs_of(const struct leat_pipeline *p, int i)
 	return (struct leat_needs){elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
 }
 
+/* `written` goes along with the fields that a stage carries to another number. */
+static void
+carry_written(struct leat_pipeline *p, const struct leat_stage *stage)
+{
+	struct leat_needs before[LEAT_MAX_FIELDS];
+
+	memcpy(before, p->written, sizeof before);
+	memset(p->written, 0, sizeof p->written);
+	for (int i = 0; i < stage->count; i++) {
+		int from = carried_from(stage, i);
+
+		if (from < 0)
+			continue;
+		p->written[i] = before[from];
+		before[from] = (struct leat_needs){0};
+	}
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++) { /* what is left is dropped, and was in scratch */
+		p->scratch.bytes += before[i].bytes;
+		p->scratch.times += before[i].times;
+	}
+}
+
 /* A result that is written again later was not the last, which goes to its slot: it lies in scratch. */
 static void
 count_scratch(struct leat_pipeline *p, const struct leat_stage *stage)
 {
-	for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-		bool gone = i >= p->schema.count;
-
+	carry_written(p, stage);
+	for (int i = 0; i < stage->count; i++) {
 		if (!writes_anew(stage, i))
 			continue;
 		p->scratch.bytes += p->written[i].bytes;
 		p->scratch.times += p->written[i].times;
-		p->written[i] = gone ? (struct leat_needs){0} : needs_of(p, i);
+		p->written[i] = needs_of(p, i);
 	}
 }
 
@@ -468,6 +500,7 @@ static void
 place_results(struct leat_pipeline *p)
 {
 	int final[LEAT_MAX_FIELDS]; /* by field, as numbered after the stage looked at: the final field, or -1 */
+	int before[LEAT_MAX_FIELDS]; /* likewise, as numbered before it */
 	bool placed[LEAT_MAX_FIELDS] = {false};
 
 	for (int i = 0; i < LEAT_MAX_FIELDS; i++)
@@ -476,16 +509,16 @@ place_results(struct leat_pipeline *p)
 		struct leat_stage *stage = &p->stage[s];
 
 		for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-			stage->slot[i] = -1;
+			stage->slot[i] = before[i] = -1;
 			if (i >= stage->count || final[i] < 0 || placed[final[i]])
 				continue;
 			stage->slot[i] = final[i];
 			placed[final[i]] = writes_anew(stage, i);
 		}
-		/* Ops on the set of fields renumber: what lies before them is written again or borrowed. */
-		if (stage->op[0]->op->kind == LEAT_OP_FIELDS)
-			for (int i = 0; i < LEAT_MAX_FIELDS; i++)
-				final[i] = -1;
+		for (int i = 0; i < stage->count; i++)
+			if (carried_from(stage, i) >= 0)
+				before[carried_from(stage, i)] = final[i];
+		memcpy(final, before, sizeof final);
 	}
 }
 

@@ -125,9 +125,11 @@ struct leat_op {
 	 * returns how many. */
 	int (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step);
 
-	/* FIELDS ops: see and change all fields. */
+	/* FIELDS ops: see and change all fields. `carries`: which field, as numbered before, field `i` is
+	 * unchanged, or -1: it is written anew; NULL: all are. What is carried along can lie in the batch already. */
 	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
-	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err);
+	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err); /* NULL: stays as it is */
+	int (*carries)(const void *params, int i);
 
 	/* MIX ops: dense fields only (`infer_all` checks and may change nothing). Called by one thread for a batch, with
 	 * its bad samples gone. To give the same bytes for any number of ranks, rows may depend on rows of the same
