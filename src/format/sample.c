@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 const char *
 leat_dtype_name(enum leat_dtype dtype)
 {
@@ -85,6 +87,51 @@ leat_schema_remove(struct leat_schema *schema, int i)
 	memmove(&schema->field[i], &schema->field[i + 1], behind * sizeof(schema->field[0]));
 	memmove(&schema->layout[i], &schema->layout[i + 1], behind * sizeof(schema->layout[0]));
 	memmove(&schema->beyond[i], &schema->beyond[i + 1], behind * sizeof(schema->beyond[0]));
+}
+
+enum leat_status
+leat_schema_need(const struct leat_schema *schema, const char *name, int *i, struct leat_err *err)
+{
+	const char *names[LEAT_MAX_FIELDS], *near;
+	char list[400] = "";
+	size_t len = 0;
+
+	*i = leat_schema_find(schema, name);
+	if (*i >= 0)
+		return LEAT_OK;
+	for (int k = 0; k < schema->count; k++) {
+		names[k] = schema->field[k].name;
+		if (len < sizeof(list))
+			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", k ? ", " : "", names[k]);
+	}
+	near = leat_nearest(name, names, (size_t)schema->count);
+	if (near)
+		return leat_fail(err, LEAT_SPEC, "there is no field '%s', did you mean '%s'?", name, near);
+	return leat_fail(err, LEAT_SPEC, "there is no field '%s'; the fields here are %s", name, list);
+}
+
+void
+leat_schema_pick(struct leat_schema *schema, const struct leat_pick *pick)
+{
+	const struct leat_schema all = *schema;
+
+	schema->count = pick->count;
+	for (int i = 0; i < pick->count; i++) {
+		schema->field[i] = all.field[pick->from[i]];
+		schema->layout[i] = all.layout[pick->from[i]];
+		schema->beyond[i] = all.beyond[pick->from[i]];
+	}
+}
+
+void
+leat_sample_pick(struct leat_sample *sample, const struct leat_pick *pick)
+{
+	struct leat_datum picked[LEAT_MAX_FIELDS];
+
+	for (int i = 0; i < pick->count; i++)
+		picked[i] = sample->field[pick->from[i]];
+	memcpy(sample->field, picked, (size_t)pick->count * sizeof(picked[0]));
+	sample->count = pick->count;
 }
 
 bool

@@ -19,6 +19,8 @@ int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1:
 /* Adds a field with no dims; NULL when the name is taken, too long, or the table is full. */
 struct leat_field *leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dtype);
 void leat_schema_remove(struct leat_schema *schema, int i);
+/* A field by its name; none is LEAT_SPEC, with the nearest name or those that there are. */
+enum leat_status leat_schema_need(const struct leat_schema *schema, const char *name, int *i, struct leat_err *err);
 bool leat_field_is_static(const struct leat_field *field);
 int64_t leat_field_elements(const struct leat_field *field); /* of one sample; -1 when not static or beyond int64 */
 /* "uint8[?, ?, 3]" into buf; returns buf. */
@@ -41,5 +43,13 @@ struct leat_sample {
 	int count;
 	struct leat_datum field[LEAT_MAX_FIELDS]; /* as in the schema at this point of the chain */
 };
+
+/* Some of the fields, in another order: field i is what field from[i] was. */
+struct leat_pick {
+	int count, from[LEAT_MAX_FIELDS];
+};
+
+void leat_schema_pick(struct leat_schema *schema, const struct leat_pick *pick);
+void leat_sample_pick(struct leat_sample *sample, const struct leat_pick *pick);
 
 #endif

@@ -159,12 +159,11 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 		return false;
 	if (op->kind == LEAT_OP_MIX)
 		return print_mix(specs, op, schema, out, cap);
-	if (op->parse) { /* what no table describes is described by its example, which the data fits */
+	/* What no table describes, or no draw can give, is described by its example, which the data fits. */
+	if (op->parse || !print_options(specs, op->opts, options, sizeof options)) {
 		snprintf(out, cap, "%s", op->example);
 		return true;
 	}
-	if (!print_options(specs, op->opts, options, sizeof options))
-		return false;
 	if (op->accepts && !print_field(specs, op, schema, field, sizeof field))
 		return false;
 	snprintf(out, cap, "%s(%s%s%s)", op->name, options, options[0] && field[0] ? ", " : "", field);

@@ -1,0 +1,128 @@
+/* rename.c - give fields other names
+ *
+ *	rename(image=picture, label='class/id')
+ *
+ * Each argument is NEW=OLD. All take effect at once: rename(left=right, right=left) swaps two names.
+ * Fields keep their order, and samples are not touched. */
+#include "op/op.h"
+
+#include <string.h>
+
+struct change {
+	const char *to, *from;
+	int field; /* set by infer_all */
+};
+
+struct rename {
+	size_t count;
+	struct change *change;
+};
+
+static enum leat_status
+parse_change(const struct leat_arg *arg, struct rename *rename, size_t i, const char *text, struct leat_err *err)
+{
+	if (!arg->name)
+		return leat_fail_at(err, text, arg->at, arg->len, "write the new name in front: rename(NEW=%.*s)",
+		                    (int)(arg->len < 40 ? arg->len : 40), text + arg->at);
+	if (strlen(arg->name) > LEAT_MAX_NAME)
+		return leat_fail_at(err, text, arg->name_at, strlen(arg->name),
+		                    "a field's name has at most %d characters", LEAT_MAX_NAME);
+	if ((arg->type != LEAT_ARG_WORD && arg->type != LEAT_ARG_STRING) || arg->items || arg->has_dims)
+		return leat_fail_at(err, text, arg->at, arg->len, "the name of a field was expected here");
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(rename->change[k].to, arg->name) == 0)
+			return leat_fail_at(err, text, arg->name_at, strlen(arg->name), "'%s' is given to two fields",
+			                    arg->name);
+		if (strcmp(rename->change[k].from, arg->text) == 0)
+			return leat_fail_at(err, text, arg->at, arg->len, "field '%s' gets two names", arg->text);
+	}
+	rename->change[i] = (struct change){.to = arg->name, .from = arg->text};
+	return LEAT_OK;
+}
+
+static void
+params_free(void *params, struct leat_mem *mem)
+{
+	struct rename *rename = params;
+
+	leat_free(mem, rename->change);
+	*rename = (struct rename){0};
+}
+
+static enum leat_status
+parse(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem, struct leat_err *err)
+{
+	struct rename *rename = params;
+	enum leat_status status = LEAT_OK;
+
+	*rename = (struct rename){.count = call->args};
+	if (call->args < 1 || call->args > LEAT_MAX_FIELDS)
+		return leat_fail_at(err, text, call->at, call->len,
+		                    "'rename' takes 1 to %d arguments NEW=OLD, as in rename(target=label)",
+		                    LEAT_MAX_FIELDS);
+	rename->change = leat_alloc_array(mem, call->args, sizeof(*rename->change));
+	if (!rename->change)
+		return leat_fail_mem(err, mem, call->args * sizeof(*rename->change), "the names of 'rename'");
+	for (size_t i = 0; i < call->args && status == LEAT_OK; i++)
+		status = parse_change(&call->arg[i], rename, i, text, err);
+	if (status != LEAT_OK)
+		params_free(rename, mem);
+	return status;
+}
+
+static void
+print(const void *params, struct leat_str *out)
+{
+	const struct rename *rename = params;
+
+	for (size_t i = 0; i < rename->count; i++) {
+		leat_str_addf(out, "%s%s=", i ? ", " : "", rename->change[i].to);
+		leat_str_add_quoted(out, rename->change[i].from);
+	}
+}
+
+/* Finds all before it names one: names may change places. */
+static enum leat_status
+infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+{
+	struct rename *rename = params;
+
+	for (size_t i = 0; i < rename->count; i++) {
+		enum leat_status status =
+			leat_schema_need(schema, rename->change[i].from, &rename->change[i].field, err);
+
+		if (status != LEAT_OK)
+			return status;
+	}
+	for (size_t i = 0; i < rename->count; i++) {
+		char *name = schema->field[rename->change[i].field].name;
+
+		memset(name, 0, sizeof(schema->field[0].name));
+		memcpy(name, rename->change[i].to, strlen(rename->change[i].to)); /* parse has seen to its length */
+	}
+	for (int i = 0; i < schema->count; i++)
+		if (leat_schema_find(schema, schema->field[i].name) != i)
+			return leat_fail(err, LEAT_SPEC, "there is a field '%s' already", schema->field[i].name);
+	return LEAT_OK;
+}
+
+static int
+carries(const void *params, int i)
+{
+	(void)params;
+	return i;
+}
+
+const struct leat_op leat_op_rename = {
+	.name = "rename",
+	.doc = "Give fields other names. Each argument is NEW=OLD; all take effect at once.",
+	.example = "rename(target=label)",
+	.kind = LEAT_OP_FIELDS,
+	.version = 1,
+	.params_size = sizeof(struct rename),
+	.parse = parse,
+	.print = print,
+	.params_free = params_free,
+	.infer_all = infer_all,
+	.carries = carries,
+};
