@@ -108,7 +108,14 @@ struct leat_options {
 	void *log_arg;
 };
 
-LEAT_API void leat_options_init(struct leat_options *options);
+/* The two structs that callers own, options and stats, may grow at their ends in later versions: the library
+ * is told how large the caller's is, and never touches what lies behind it. */
+LEAT_API void leat_options_init_sized(struct leat_options *options, size_t size);
+static inline void
+leat_options_init(struct leat_options *options)
+{
+	leat_options_init_sized(options, sizeof *options);
+}
 
 /* ---- a feed ---- */
 
@@ -213,7 +220,12 @@ struct leat_stats {
 	unsigned threads;
 	char limit[LEAT_MAX_NAME + 1];    /* what limits the rate: "step", "disk", "read", "prefetch" (none is made), or the slowest op */
 };
-LEAT_API void leat_stats(const struct leat_feed *feed, struct leat_stats *stats);
+LEAT_API void leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t size);
+static inline void
+leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
+{
+	leat_stats_sized(feed, stats, sizeof *stats);
+}
 
 struct leat_bad {
 	uint64_t epoch, position, sample; /* where it was wanted, and its number in the source */
@@ -223,7 +235,8 @@ struct leat_bad {
 	bool replaced;
 };
 LEAT_API uint64_t leat_bad_count(const struct leat_feed *feed);                  /* kept in the list */
-LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64_t i); /* NULL when out of range */
+LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64_t i); /* NULL when out of range; valid
+                                                                                          until the next leat_next */
 
 /* ---- what there is ---- */
 

@@ -470,8 +470,8 @@ limit_name(const struct leat_feed *feed, int limit)
 	}
 }
 
-void
-leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
+static void
+collect_stats(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	struct leat_totals totals = {0};
 	struct leat_waits waits = {
@@ -502,6 +502,16 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 	stats->idle_ns = totals.idle_ns;
 	stats->bytes_read = totals.bytes_read;
 	strcpy(stats->limit, limit_name(feed, leat_limit(&totals, feed->pipeline.stages, &waits)));
+}
+
+void
+leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t size)
+{
+	struct leat_stats all;
+
+	collect_stats(feed, &all);
+	memset(stats, 0, size);
+	memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }
 
 uint64_t

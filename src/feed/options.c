@@ -9,13 +9,16 @@
 enum { MAX_THREADS = 1024, MAX_WORLD = 1 << 24 };
 
 void
-leat_options_init(struct leat_options *options)
+leat_options_init_sized(struct leat_options *options, size_t size)
 {
-	*options = (struct leat_options){
-	        .size = sizeof *options,
+	struct leat_options defaults = {
+	        .size = size,
 	        .rank = -1,
 	        .max_bad = UINT64_MAX,
 	};
+
+	memset(options, 0, size);
+	memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
 /* The first of `names` that is set; LEAT_INVALID when it is no number. */
