@@ -23,7 +23,7 @@ struct data {
 	struct data_place {
 		size_t file;
 		uint64_t offset, length; /* of the record with its frame */
-	} *place;                        /* by sample */
+	} * place;                       /* by sample */
 };
 
 /* Files part-00.tfrecord, ... of counts[i] records each. kind: NULL, all good. */

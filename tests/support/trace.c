@@ -187,10 +187,11 @@ trace_compare_samples(const struct trace *a, const struct trace *b, const char *
 		const struct trace_sample *x = &a->sample[i], *y = &b->sample[i];
 
 		if (x->epoch != y->epoch || x->position != y->position)
-			fail_msg("%s: sample %zu stands at %" PRIu64 ":%" PRIu64 " and at %" PRIu64 ":%" PRIu64, what, i,
-			         x->epoch, x->position, y->epoch, y->position);
+			fail_msg("%s: sample %zu stands at %" PRIu64 ":%" PRIu64 " and at %" PRIu64 ":%" PRIu64, what,
+			         i, x->epoch, x->position, y->epoch, y->position);
 		if (memcmp(x->hash, y->hash, sizeof x->hash) != 0)
-			fail_msg("%s: other bytes at epoch %" PRIu64 ", position %" PRIu64, what, x->epoch, x->position);
+			fail_msg("%s: other bytes at epoch %" PRIu64 ", position %" PRIu64, what, x->epoch,
+			         x->position);
 	}
 	if (a->samples != b->samples)
 		fail_msg("%s: %zu samples and %zu (%s / %s)", what, a->samples, b->samples, a->err.text, b->err.text);
@@ -207,7 +208,8 @@ trace_compare(const struct trace *a, const struct trace *b, const char *what)
 	for (size_t i = 0; i < a->batches; i++)
 		if (a->batch[i].epoch != b->batch[i].epoch || a->batch[i].count != b->batch[i].count ||
 		    a->batch[i].valid != b->batch[i].valid)
-			fail_msg("%s: batch %zu has %" PRId64 " rows and %" PRId64, what, i, a->batch[i].count, b->batch[i].count);
+			fail_msg("%s: batch %zu has %" PRId64 " rows and %" PRId64, what, i, a->batch[i].count,
+			         b->batch[i].count);
 }
 
 static int

@@ -1,4 +1,5 @@
-/* make_records.c - make_records FILE COUNT: a TFRecord file of Examples with an `image` (JPEG, about 160 x 120) and a `label` */
+/* make_records.c - make_records FILE COUNT: a TFRecord file of Examples with an `image` (JPEG, about 160 x 120) and a
+ * `label` */
 #include <stdio.h>
 #include <stdlib.h>
 

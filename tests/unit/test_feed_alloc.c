@@ -95,7 +95,8 @@ try_with(const char *spec, const struct leat_options *options, long n)
 }
 
 static void
-fails_well(const struct data *from, const char *rest, const struct leat_options *options, void (*before)(const struct data *))
+fails_well(const struct data *from, const char *rest, const struct leat_options *options,
+           void (*before)(const struct data *))
 {
 	long n = 0;
 	char spec[800];
@@ -113,10 +114,12 @@ static void
 every_request_may_fail(void **state)
 {
 	static const char *const rests[] = {
-	        " | shuffle(5) | batch(4)",
-	        " | interleave(2) | shuffle(block=3, window=2) | repeat(2) | skip(1) | take(30) | shard(2, 1) | batch(4)",
-	        (" | example(image=bytes, label=int64, tokens=int64[], box=float[4](default=[1, 2, 3, 4])) | decode | "
-	         "resize(10, 10) | normalize([1, 2, 3], [4, 5, 6], field=image) | cast(float16, field=[image, label]) | batch(4)"),
+		" | shuffle(5) | batch(4)",
+		" | interleave(2) | shuffle(block=3, window=2) | repeat(2) | skip(1) | take(30) | shard(2, 1) | "
+	        "batch(4)",
+		(" | example(image=bytes, label=int64, tokens=int64[], box=float[4](default=[1, 2, 3, 4])) | decode | "
+	         "resize(10, 10) | normalize([1, 2, 3], [4, 5, 6], field=image) | cast(float16, field=[image, label]) "
+	         "| batch(4)"),
 	};
 	struct leat_options options;
 
@@ -130,10 +133,10 @@ static void
 every_request_may_fail_on_the_way_to_another_error(void **state)
 {
 	static const char *const rests[] = {
-	        " | example(image=bytes, label=int64(default=[1, 2]), tokens=int64[]) | batch(4)",
-	        " | example(image=bytes, box=float[4](default=[1, 2, 3, 4])) | resize(3, 3)",
-	        " | example(image=bytes) | decode | resize(3, 3) | normalize([1, 2], [1]) | batch(3)",
-	        " | shuffle(3) | take(5) | batch(3, tail=drop, per_rank=3)",
+		" | example(image=bytes, label=int64(default=[1, 2]), tokens=int64[]) | batch(4)",
+		" | example(image=bytes, box=float[4](default=[1, 2, 3, 4])) | resize(3, 3)",
+		" | example(image=bytes) | decode | resize(3, 3) | normalize([1, 2], [1]) | batch(3)",
+		" | shuffle(3) | take(5) | batch(3, tail=drop, per_rank=3)",
 	};
 
 	(void)state;
@@ -295,14 +298,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_request_may_fail),
-	        cmocka_unit_test(every_request_may_fail_on_the_way_to_another_error),
-	        cmocka_unit_test(every_request_may_fail_while_the_index_is_made),
-	        cmocka_unit_test(every_request_may_fail_while_bad_samples_are_noted),
-	        cmocka_unit_test(bad_samples_count_without_memory_for_their_list),
-	        cmocka_unit_test(every_request_may_fail_when_reads_block),
-	        cmocka_unit_test(without_io_threads_nothing_hangs),
-	        cmocka_unit_test(a_restore_that_fails_leaves_a_feed_that_says_so),
+		cmocka_unit_test(every_request_may_fail),
+		cmocka_unit_test(every_request_may_fail_on_the_way_to_another_error),
+		cmocka_unit_test(every_request_may_fail_while_the_index_is_made),
+		cmocka_unit_test(every_request_may_fail_while_bad_samples_are_noted),
+		cmocka_unit_test(bad_samples_count_without_memory_for_their_list),
+		cmocka_unit_test(every_request_may_fail_when_reads_block),
+		cmocka_unit_test(without_io_threads_nothing_hangs),
+		cmocka_unit_test(a_restore_that_fails_leaves_a_feed_that_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -19,7 +19,8 @@
 #include "support/trace.h"
 
 #define DIRECT " | batch(16)"
-#define DECODED " | example(image=bytes, label=int64, tokens=int64[]) | decode | resize(20, 20) | random_flip | batch(16)"
+#define DECODED                                                                                                        \
+	" | example(image=bytes, label=int64, tokens=int64[]) | decode | resize(20, 20) | random_flip | batch(16)"
 #define RAGGED " | example(image=bytes, label=int64, tokens=int64[]) | decode | batch(16)"
 #define SHUFFLED " | shuffle" DECODED
 
@@ -145,8 +146,8 @@ the_first_bad_sample_of_the_plan_ends_the_feed(void **state)
 	char expected[1000];
 
 	(void)state;
-	snprintf(expected, sizeof expected, "%s: record's checksum does not match (%" PRIu64 " bytes)", place(17, false),
-	         damaged.place[17].length - 16);
+	snprintf(expected, sizeof expected, "%s: record's checksum does not match (%" PRIu64 " bytes)",
+	         place(17, false), damaged.place[17].length - 16);
 	fails_with(DIRECT, 1, expected);
 	fails_with(DECODED, 1, expected);
 	snprintf(expected, sizeof expected, "%s: record header's checksum does not match (%" PRIu64 " bytes damaged)",
@@ -488,7 +489,8 @@ a_data_set_of_bad_samples_ends_all_the_same(void **state)
 	options.on_error = LEAT_ON_ERROR_REPLACE;
 	trace_run(&trace, spec_on(&data, DECODED), &options);
 	assert_int_equal(trace.status, LEAT_DATA);
-	assert_non_null(strstr(trace.err.text, "(sample 0): bad, and 8 replacements tried for it are bad too; the last: "));
+	assert_non_null(
+		strstr(trace.err.text, "(sample 0): bad, and 8 replacements tried for it are bad too; the last: "));
 	trace_free(&trace);
 	data_remove(&data);
 }
@@ -544,7 +546,8 @@ rows_tried_again_take_no_more_room(void **state)
 	data_make_file(&data, 60, make_list_and_image);
 	trace_options(&options);
 	options.on_error = LEAT_ON_ERROR_REPLACE;
-	trace_run(&trace, spec_on(&data, " | example(list=float[], image=bytes) | decode | resize(9, 9) | batch(60)"), &options);
+	trace_run(&trace, spec_on(&data, " | example(list=float[], image=bytes) | decode | resize(9, 9) | batch(60)"),
+	          &options);
 	if (trace.status != LEAT_DONE)
 		fail_msg("%s", trace.err.text);
 	assert_int_equal(trace.samples, 60);
@@ -583,18 +586,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_first_bad_sample_of_the_plan_ends_the_feed),
-	        cmocka_unit_test(shuffled_the_first_bad_sample_is_the_same_for_all_threads),
-	        cmocka_unit_test(skipped_samples_leave_all_others_where_they_are),
-	        cmocka_unit_test(a_batch_with_skipped_samples_comes_shorter),
-	        cmocka_unit_test(with_ranks_a_skipped_sample_becomes_padding),
-	        cmocka_unit_test(replacements_are_the_same_for_all_threads),
-	        cmocka_unit_test(replacements_come_from_the_plan),
-	        cmocka_unit_test(a_budget_of_bad_samples_counts_by_epoch),
-	        cmocka_unit_test(a_data_set_of_bad_samples_ends_all_the_same),
-	        cmocka_unit_test(a_file_that_became_shorter_has_bad_samples),
-	        cmocka_unit_test(rows_tried_again_take_no_more_room),
-	        cmocka_unit_test(an_image_that_claims_too_many_pixels_is_a_bad_sample),
+		cmocka_unit_test(the_first_bad_sample_of_the_plan_ends_the_feed),
+		cmocka_unit_test(shuffled_the_first_bad_sample_is_the_same_for_all_threads),
+		cmocka_unit_test(skipped_samples_leave_all_others_where_they_are),
+		cmocka_unit_test(a_batch_with_skipped_samples_comes_shorter),
+		cmocka_unit_test(with_ranks_a_skipped_sample_becomes_padding),
+		cmocka_unit_test(replacements_are_the_same_for_all_threads),
+		cmocka_unit_test(replacements_come_from_the_plan),
+		cmocka_unit_test(a_budget_of_bad_samples_counts_by_epoch),
+		cmocka_unit_test(a_data_set_of_bad_samples_ends_all_the_same),
+		cmocka_unit_test(a_file_that_became_shorter_has_bad_samples),
+		cmocka_unit_test(rows_tried_again_take_no_more_room),
+		cmocka_unit_test(an_image_that_claims_too_many_pixels_is_a_bad_sample),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -384,8 +384,8 @@ every_request_may_fail(void **state)
 			struct trace trace = {0};
 			bool spared;
 
-			if (leat_feed_open(spec_with(BEFORE, disk ? on_disk("") : " | cache", AFTER), &options, n, &feed, &err) !=
-			    LEAT_OK) {
+			if (leat_feed_open(spec_with(BEFORE, disk ? on_disk("") : " | cache", AFTER), &options, n,
+			                   &feed, &err) != LEAT_OK) {
 				assert_true(err.status == LEAT_NOMEM || err.status == LEAT_LIMIT);
 				continue;
 			}
@@ -404,15 +404,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(a_cache_changes_no_byte, empty_folder),
-	        cmocka_unit_test_teardown(a_full_cache_changes_no_byte, empty_folder),
-	        cmocka_unit_test_teardown(random_ops_before_a_cache_give_the_same_warm_and_cold, empty_folder),
-	        cmocka_unit_test_teardown(a_checkpoint_is_good_with_another_cache_or_none, empty_folder),
-	        cmocka_unit_test_teardown(damaged_files_change_no_byte, empty_folder),
-	        cmocka_unit_test_teardown(data_that_was_written_again_is_not_taken_from_the_cache, empty_folder),
-	        cmocka_unit_test_teardown(processes_share_a_file, empty_folder),
-	        cmocka_unit_test_teardown(a_cache_stays_within_memory, empty_folder),
-	        cmocka_unit_test_teardown(every_request_may_fail, empty_folder),
+		cmocka_unit_test_teardown(a_cache_changes_no_byte, empty_folder),
+		cmocka_unit_test_teardown(a_full_cache_changes_no_byte, empty_folder),
+		cmocka_unit_test_teardown(random_ops_before_a_cache_give_the_same_warm_and_cold, empty_folder),
+		cmocka_unit_test_teardown(a_checkpoint_is_good_with_another_cache_or_none, empty_folder),
+		cmocka_unit_test_teardown(damaged_files_change_no_byte, empty_folder),
+		cmocka_unit_test_teardown(data_that_was_written_again_is_not_taken_from_the_cache, empty_folder),
+		cmocka_unit_test_teardown(processes_share_a_file, empty_folder),
+		cmocka_unit_test_teardown(a_cache_stays_within_memory, empty_folder),
+		cmocka_unit_test_teardown(every_request_may_fail, empty_folder),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -69,13 +69,12 @@ open_feed(const char *rest)
 {
 	char spec[800];
 
-	snprintf(spec, sizeof spec, "%s | example(image=bytes, label=int64, tokens=int64[]) | %s",
-	         data_source(&data), rest);
+	snprintf(spec, sizeof spec, "%s | example(image=bytes, label=int64, tokens=int64[]) | %s", data_source(&data),
+	         rest);
 	return trace_open(spec, &options);
 }
 
-static struct DLManagedTensor *
-export(struct leat_batch *batch, const char *name, enum leat_part part)
+static struct DLManagedTensor *export(struct leat_batch *batch, const char *name, enum leat_part part)
 {
 	struct DLManagedTensor *tensor;
 	struct leat_err err;
@@ -108,8 +107,9 @@ tensors_say_what_they_hold(void **state)
 		const char *dtype;
 		DLDataTypeCode code;
 		int bits;
-	} types[] = {{"uint8", kDLUInt, 8},   {"int32", kDLInt, 32},      {"int64", kDLInt, 64},    {"float16", kDLFloat, 16},
-	             {"bfloat16", kDLBfloat, 16}, {"float32", kDLFloat, 32}, {"float64", kDLFloat, 64}};
+	} types[] = {{"uint8", kDLUInt, 8},     {"int32", kDLInt, 32},       {"int64", kDLInt, 64},
+	             {"float16", kDLFloat, 16}, {"bfloat16", kDLBfloat, 16}, {"float32", kDLFloat, 32},
+	             {"float64", kDLFloat, 64}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -173,8 +173,7 @@ tensors_are_the_batch_s_own_memory(void **state)
 	leat_close(feed);
 }
 
-static void *
-delete(void *arg)
+static void *delete (void *arg)
 {
 	struct DLManagedTensor *tensor = arg;
 
@@ -244,11 +243,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(tensors_say_what_they_hold),
-	        cmocka_unit_test(images_of_several_sizes_come_with_offsets_and_shapes),
-	        cmocka_unit_test(tensors_are_the_batch_s_own_memory),
-	        cmocka_unit_test(tensors_outlive_batch_and_feed),
-	        cmocka_unit_test(parts_that_are_not_there_are_refused),
+		cmocka_unit_test(tensors_say_what_they_hold),
+		cmocka_unit_test(images_of_several_sizes_come_with_offsets_and_shapes),
+		cmocka_unit_test(tensors_are_the_batch_s_own_memory),
+		cmocka_unit_test(tensors_outlive_batch_and_feed),
+		cmocka_unit_test(parts_that_are_not_there_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

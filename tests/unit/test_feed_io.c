@@ -31,9 +31,9 @@ teardown(void **state)
 }
 
 static const char *const rests[] = {
-        " | batch(16)",
-        " | shuffle | batch(16)",
-        " | interleave(3, 2) | example(image=bytes, label=int64) | decode | resize(20, 20) | random_flip | batch(16)",
+	" | batch(16)",
+	" | shuffle | batch(16)",
+	" | interleave(3, 2) | example(image=bytes, label=int64) | decode | resize(20, 20) | random_flip | batch(16)",
 };
 
 /* False: this file system keeps everything in memory. */
@@ -145,9 +145,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(reads_that_block_give_the_same_bytes),
-	        cmocka_unit_test(the_least_memory_reads_from_the_disk_too),
-	        cmocka_unit_test(stopping_in_the_middle_of_reads_loses_nothing),
+		cmocka_unit_test(reads_that_block_give_the_same_bytes),
+		cmocka_unit_test(the_least_memory_reads_from_the_disk_too),
+		cmocka_unit_test(stopping_in_the_middle_of_reads_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -44,13 +44,14 @@ teardown(void **state)
 }
 
 static const char *const pipelines[] = {
-        " | shuffle | batch(8)",
-        " | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(8)",
-        " | take(77) | example(image=bytes, label=int64) | decode | batch(8)",
-        " | take(77) | example(image=bytes, label=int64) | decode | resize(40, 40) | rotate(10deg) | batch(8) | prefetch(3)",
-        (" | take(20) | example(image=bytes, label=int64) | decode | resize(400, 300) | rotate(10deg) | scale(2) | "
+	" | shuffle | batch(8)",
+	" | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(8)",
+	" | take(77) | example(image=bytes, label=int64) | decode | batch(8)",
+	" | take(77) | example(image=bytes, label=int64) | decode | resize(40, 40) | rotate(10deg) | batch(8) | "
+        "prefetch(3)",
+	(" | take(20) | example(image=bytes, label=int64) | decode | resize(400, 300) | rotate(10deg) | scale(2) | "
          "cast(float64) | cast(float16) | batch(3)"),
-        " | take(20) | example(x=float[300, 400](default=1)) | cast(float16) | cast(float64) | batch(3)",
+	" | take(20) | example(x=float[300, 400](default=1)) | cast(float16) | cast(float64) | batch(3)",
 };
 
 static void
@@ -119,7 +120,8 @@ less_than_the_least_is_refused_in_words(void **state)
 	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_LIMIT);
 	assert_null(feed);
 	snprintf(expected, sizeof expected,
-	         " is too little: with 3 threads this pipeline needs at least %zuKiB; fewer threads or a smaller batch need less",
+	         " is too little: with 3 threads this pipeline needs at least %zuKiB; fewer threads or a smaller batch "
+	         "need less",
 	         least / 1024);
 	assert_non_null(strstr(err.text, expected));
 }
@@ -136,7 +138,8 @@ a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 	(void)state;
 	trace_options(&options);
 	options.on_error = LEAT_ON_ERROR_SKIP;
-	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | resize(30, 30) | batch(8)", data_source(&data));
+	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | resize(30, 30) | batch(8)",
+	         data_source(&data));
 	options.memory = trace_least_memory(spec, &options);
 	trace_run(&trace, spec, &options);
 	assert_int_equal(trace.status, LEAT_LIMIT);
@@ -335,17 +338,17 @@ static void
 values_larger_than_their_records_have_room(void **state)
 {
 	static const char *const ops[] = {
-	        "example(t=int64[])",
-	        "example(t=int64[]) | cast(float64)",
-	        "example(t=int64[]) | cast(float32)",
-	        "example(t=int64[]) | cast(float32) | scale(2)",
-	        "example(t=int64[]) | cast(int32)",
-	        "example(t=int64[]) | cast(float16)",
-	        "example(t=int64[]) | cast(uint8)",
-	        "example(t=int64[], none=int64[](default=[%s]))",
-	        "example(t=int64[], none=float[](default=[%s]))",
-	        "example(t=int64[], none=int64[](default=[%s])) | cast(float32, field=none)",
-	        "example(t=int64[], none=bytes(default='%s'))",
+		"example(t=int64[])",
+		"example(t=int64[]) | cast(float64)",
+		"example(t=int64[]) | cast(float32)",
+		"example(t=int64[]) | cast(float32) | scale(2)",
+		"example(t=int64[]) | cast(int32)",
+		"example(t=int64[]) | cast(float16)",
+		"example(t=int64[]) | cast(uint8)",
+		"example(t=int64[], none=int64[](default=[%s]))",
+		"example(t=int64[], none=float[](default=[%s]))",
+		"example(t=int64[], none=int64[](default=[%s])) | cast(float32, field=none)",
+		"example(t=int64[], none=bytes(default='%s'))",
 	};
 	struct leat_options options;
 	struct data tokens;
@@ -362,7 +365,8 @@ values_larger_than_their_records_have_room(void **state)
 		char spec[3000];
 
 		snprintf(spec, sizeof spec, "%s | %.*s%s%s | batch(60)", data_source(&tokens),
-		         (int)(hole ? hole - ops[i] : (ptrdiff_t)strlen(ops[i])), ops[i], hole ? ones : "", hole ? hole + 2 : "");
+		         (int)(hole ? hole - ops[i] : (ptrdiff_t)strlen(ops[i])), ops[i], hole ? ones : "",
+		         hole ? hole + 2 : "");
 		options.memory = trace_least_memory(spec, &options);
 		run_with(spec, &options, &trace);
 		assert_int_equal(trace.samples, 120);
@@ -388,11 +392,11 @@ sizes_beyond_64_bits_are_refused(void **state)
 	size_t side = 65500, over, rows;
 	char batch[200];
 	const char *specs[] = {
-	        batch,
-	        "example(image=bytes) | decode | resize(65500, 65500) | batch(1000000000)",
-	        "example(x=float[16000, 16000](default=1)) | batch(1000000000)",
-	        "example(image=bytes) | decode | batch(1000000000)",
-	        "batch(1000000000)",
+		batch,
+		"example(image=bytes) | decode | resize(65500, 65500) | batch(1000000000)",
+		"example(x=float[16000, 16000](default=1)) | batch(1000000000)",
+		"example(image=bytes) | decode | batch(1000000000)",
+		"batch(1000000000)",
 	};
 
 	(void)state;
@@ -418,16 +422,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_least_memory_is_enough_for_the_same_bytes),
-	        cmocka_unit_test(less_than_the_least_is_refused_in_words),
-	        cmocka_unit_test(a_sample_too_large_for_the_memory_is_never_skipped),
-	        cmocka_unit_test(every_memory_above_the_least_opens),
-	        cmocka_unit_test(deep_prefetch_fits_too),
-	        cmocka_unit_test(making_an_index_counts_too),
-	        cmocka_unit_test(repeated_samples_have_room),
-	        cmocka_unit_test(an_index_that_grows_under_a_feed_does_no_harm),
-	        cmocka_unit_test(values_larger_than_their_records_have_room),
-	        cmocka_unit_test(sizes_beyond_64_bits_are_refused),
+		cmocka_unit_test(the_least_memory_is_enough_for_the_same_bytes),
+		cmocka_unit_test(less_than_the_least_is_refused_in_words),
+		cmocka_unit_test(a_sample_too_large_for_the_memory_is_never_skipped),
+		cmocka_unit_test(every_memory_above_the_least_opens),
+		cmocka_unit_test(deep_prefetch_fits_too),
+		cmocka_unit_test(making_an_index_counts_too),
+		cmocka_unit_test(repeated_samples_have_room),
+		cmocka_unit_test(an_index_that_grows_under_a_feed_does_no_harm),
+		cmocka_unit_test(values_larger_than_their_records_have_room),
+		cmocka_unit_test(sizes_beyond_64_bits_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -36,8 +36,8 @@ teardown(void **state)
 static void
 forget_launchers(void)
 {
-	static const char *const names[] = {"RANK",          "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
-	                                    "WORLD_SIZE",    "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
+	static const char *const names[] = {"RANK",       "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
+	                                    "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
@@ -187,7 +187,8 @@ a_tail_that_would_hang_or_leave_nothing_is_refused(void **state)
 {
 	(void)state;
 	refused("batch(4, tail=short)", 2,
-	        "tail=short works with one rank only, because ranks with batches of unequal size would wait for each other "
+	        "tail=short works with one rank only, because ranks with batches of unequal size would wait for each "
+	        "other "
 	        "for ever: use tail=pad or tail=drop");
 	refused("batch(54, tail=drop)", 1, "tail=drop leaves no batch: there are 53 samples and a batch takes 54");
 }
@@ -287,14 +288,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranks_joined_are_one_rank),
-	        cmocka_unit_test(per_rank_is_a_batch_of_as_many_times_the_world),
-	        cmocka_unit_test(padding_fills_the_last_batch_of_every_rank),
-	        cmocka_unit_test(a_batch_that_cannot_be_split_is_refused_with_the_nearest_sizes),
-	        cmocka_unit_test(a_tail_that_would_hang_or_leave_nothing_is_refused),
-	        cmocka_unit_test(ranks_come_from_the_launcher),
-	        cmocka_unit_test(ranks_that_do_not_exist_are_refused),
-	        cmocka_unit_test(what_the_caller_says_comes_before_the_launcher),
+		cmocka_unit_test(ranks_joined_are_one_rank),
+		cmocka_unit_test(per_rank_is_a_batch_of_as_many_times_the_world),
+		cmocka_unit_test(padding_fills_the_last_batch_of_every_rank),
+		cmocka_unit_test(a_batch_that_cannot_be_split_is_refused_with_the_nearest_sizes),
+		cmocka_unit_test(a_tail_that_would_hang_or_leave_nothing_is_refused),
+		cmocka_unit_test(ranks_come_from_the_launcher),
+		cmocka_unit_test(ranks_that_do_not_exist_are_refused),
+		cmocka_unit_test(what_the_caller_says_comes_before_the_launcher),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -151,10 +151,11 @@ every_batch_is_a_place_to_stop(void **state)
 		char spec[600];
 		struct trace whole;
 
-		snprintf(spec, sizeof spec,
-		         "%s | interleave(2) | example(image=bytes, label=int64) | decode | random_flip | shuffle(13) | "
-		         "batch(9, tail=%s)",
-		         data_source(&data), tails[t]);
+		snprintf(
+			spec, sizeof spec,
+			"%s | interleave(2) | example(image=bytes, label=int64) | decode | random_flip | shuffle(13) | "
+			"batch(9, tail=%s)",
+			data_source(&data), tails[t]);
 		trace_run(&whole, spec, &options);
 		assert_int_equal(whole.batches, t == 1 ? 10 : 12);
 		for (size_t b = 0; b <= whole.batches; b++)
@@ -273,7 +274,8 @@ another_number_of_ranks_goes_on(void **state)
 
 	(void)state;
 	trace_options(&options);
-	snprintf(spec, sizeof spec, "%s | shuffle | example(image=bytes, label=int64) | decode | random_flip | batch(12)",
+	snprintf(spec, sizeof spec,
+	         "%s | shuffle | example(image=bytes, label=int64) | decode | random_flip | batch(12)",
 	         data_source(&data));
 	trace_run(&whole, spec, &options);
 	for (int i = 0; i < 4; i++)
@@ -349,13 +351,15 @@ another_pipeline_is_refused_with_the_op_that_differs(void **state)
 	refused(" | take(30) | batch(4)", " | take(31) | batch(4)",
 	        "the checkpoint is of another pipeline: it had take@1(count=30) where this one has take@1(count=31)");
 	refused(" | batch(4)", " | shuffle | batch(4)",
-	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one has "
+	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one "
+	        "has "
 	        "shuffle@1(window=0, block=0)");
 	refused(" | take(30)", " | take(30) | batch(4)",
 	        "the checkpoint is of another pipeline: it had nothing where this one has batch@1(size=4, per_rank=0, "
 	        "tail=auto)");
 	refused(" | take(30) | batch(4)", " | take(30)",
-	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one has "
+	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one "
+	        "has "
 	        "nothing");
 }
 
@@ -410,8 +414,9 @@ other_data_is_refused_with_what_differs(void **state)
 	refused_with_data(&other, "the checkpoint is of other data: 46 samples in 4 files, here are 45 in 4");
 	data_remove(&other);
 	data_make(&other, 4, moved, NULL);
-	refused_with_data(&other, "the checkpoint is of other data: there are as many files and samples, but names, sizes or "
-	                          "counts of some files differ");
+	refused_with_data(&other,
+	                  "the checkpoint is of other data: there are as many files and samples, but names, sizes or "
+	                  "counts of some files differ");
 	data_remove(&other);
 }
 
@@ -467,12 +472,13 @@ nonsense_is_refused_in_words(void **state)
 	static const struct {
 		const char *json, *expected;
 	} cases[] = {
-	        {"[]", "this is not a leat checkpoint"},
-	        {"{}", "this is not a leat checkpoint"},
-	        {"{\"leat_checkpoint\": 2}", "the checkpoint has version 2, this leat reads version 1"},
-	        {"{\"leat_checkpoint\": -1}", "the checkpoint is damaged: \"leat_checkpoint\" is not a number of 0 or more"},
-	        {"{\"leat_checkpoint\": 1}", "the checkpoint is damaged: it has no text \"pipeline\""},
-	        {"", "this is not a leat checkpoint: line 1, column 0: '[' or '{' expected near end of file"},
+		{"[]", "this is not a leat checkpoint"},
+		{"{}", "this is not a leat checkpoint"},
+		{"{\"leat_checkpoint\": 2}", "the checkpoint has version 2, this leat reads version 1"},
+		{"{\"leat_checkpoint\": -1}",
+	         "the checkpoint is damaged: \"leat_checkpoint\" is not a number of 0 or more"},
+		{"{\"leat_checkpoint\": 1}", "the checkpoint is damaged: it has no text \"pipeline\""},
+		{"", "this is not a leat checkpoint: line 1, column 0: '[' or '{' expected near end of file"},
 	};
 	struct leat_options options;
 	struct leat_feed *feed;
@@ -521,18 +527,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(drawn_pipelines_go_on_where_they_stopped),
-	        cmocka_unit_test(every_batch_is_a_place_to_stop),
-	        cmocka_unit_test(a_feed_that_ran_ahead_goes_back),
-	        cmocka_unit_test(batches_held_survive_going_back),
-	        cmocka_unit_test(another_number_of_ranks_goes_on),
-	        cmocka_unit_test(epoch_and_position_say_where_a_feed_stands),
-	        cmocka_unit_test(another_pipeline_is_refused_with_the_op_that_differs),
-	        cmocka_unit_test(hints_and_places_may_differ),
-	        cmocka_unit_test(other_data_is_refused_with_what_differs),
-	        cmocka_unit_test(a_damaged_checkpoint_is_refused_or_harmless),
-	        cmocka_unit_test(nonsense_is_refused_in_words),
-	        cmocka_unit_test(numbers_out_of_range_are_damage),
+		cmocka_unit_test(drawn_pipelines_go_on_where_they_stopped),
+		cmocka_unit_test(every_batch_is_a_place_to_stop),
+		cmocka_unit_test(a_feed_that_ran_ahead_goes_back),
+		cmocka_unit_test(batches_held_survive_going_back),
+		cmocka_unit_test(another_number_of_ranks_goes_on),
+		cmocka_unit_test(epoch_and_position_say_where_a_feed_stands),
+		cmocka_unit_test(another_pipeline_is_refused_with_the_op_that_differs),
+		cmocka_unit_test(hints_and_places_may_differ),
+		cmocka_unit_test(other_data_is_refused_with_what_differs),
+		cmocka_unit_test(a_damaged_checkpoint_is_refused_or_harmless),
+		cmocka_unit_test(nonsense_is_refused_in_words),
+		cmocka_unit_test(numbers_out_of_range_are_damage),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -55,7 +55,8 @@ run_another_way(struct specs *specs, const char *spec, const struct leat_options
 		o.memory += 2 << 20; /* for making them */
 	}
 	trace_run(trace, way, &o);
-	snprintf(way + strlen(way), cap - strlen(way), " (threads %u, memory %zu, least %zu)", o.threads, o.memory, least);
+	snprintf(way + strlen(way), cap - strlen(way), " (threads %u, memory %zu, least %zu)", o.threads, o.memory,
+	         least);
 }
 
 static void
@@ -102,17 +103,19 @@ an_op_takes_a_field_once(void **state)
 	char spec[600];
 
 	(void)state;
-	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | flip(field=[image, image])", data_source(&data));
+	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | flip(field=[image, image])",
+	         data_source(&data));
 	assert_int_equal(leat_open(spec, NULL, &feed, &err), LEAT_SPEC);
-	assert_non_null(strstr(err.text, "flip: field 'image' is named twice; the fields here are image: uint8[?, ?, 3]"));
+	assert_non_null(
+		strstr(err.text, "flip: field 'image' is named twice; the fields here are image: uint8[?, ?, 3]"));
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(drawn_pipelines_give_the_same_bytes_in_every_way),
-	        cmocka_unit_test(an_op_takes_a_field_once),
+		cmocka_unit_test(drawn_pipelines_give_the_same_bytes_in_every_way),
+		cmocka_unit_test(an_op_takes_a_field_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -109,10 +109,11 @@ closing_does_not_wait_for_the_rest_of_a_batch(void **state)
 	(void)state;
 	trace_options(&options);
 	options.memory = (size_t)512 << 20;
-	close_at_once(trace_open(spec_on(&large, " | example(image=bytes) | take(1) | repeat(1000) | decode | resize(8, 8) | "
-	                                         "batch(1000)"),
-	                         &options),
-	              "in the middle of a batch");
+	close_at_once(
+		trace_open(spec_on(&large, " | example(image=bytes) | take(1) | repeat(1000) | decode | resize(8, 8) | "
+	                                   "batch(1000)"),
+	                   &options),
+		"in the middle of a batch");
 }
 
 static void
@@ -167,7 +168,8 @@ held_batches_stay_readable_after_close(void **state)
 static void
 holding_all_batches_is_told_and_ends_with_a_release(void **state)
 {
-	static const char *const rests[] = {" | batch(4) | prefetch(0)", " | batch(4) | prefetch(1)", " | batch(4) | prefetch(4)"};
+	static const char *const rests[] = {" | batch(4) | prefetch(0)", " | batch(4) | prefetch(1)",
+	                                    " | batch(4) | prefetch(4)"};
 	struct leat_options options;
 
 	(void)state;
@@ -185,7 +187,8 @@ holding_all_batches_is_told_and_ends_with_a_release(void **state)
 		assert_in_range(n, 2, 63);
 		assert_int_equal(err.status, LEAT_AGAIN);
 		snprintf(expected, sizeof expected,
-		         "all %d batches that memory= has room for are held: release one before asking for the next", n);
+		         "all %d batches that memory= has room for are held: release one before asking for the next",
+		         n);
 		assert_string_equal(err.text, expected);
 		assert_int_equal(leat_next(feed, &none, &err), LEAT_AGAIN);
 		leat_release(held[n / 2]);
@@ -341,7 +344,8 @@ watch(void *arg)
 
 	for (; !atomic_load(&w->stop); w->looks++) {
 		leat_stats(w->feed, &stats);
-		assert_true(stats.samples >= last.samples && stats.bytes >= last.bytes && stats.wait_ns >= last.wait_ns);
+		assert_true(stats.samples >= last.samples && stats.bytes >= last.bytes &&
+		            stats.wait_ns >= last.wait_ns);
 		last = stats;
 	}
 	return NULL;
@@ -404,7 +408,8 @@ one_slow_sample_does_not_hold_up_later_batches(void **state)
 	(void)state;
 	trace_options(&options);
 	options.memory = (size_t)256 << 20;
-	feed = trace_open(spec_on(&large, " | example(image=bytes) | decode | resize(8, 8) | batch(4) | prefetch(10)"), &options);
+	feed = trace_open(spec_on(&large, " | example(image=bytes) | decode | resize(8, 8) | batch(4) | prefetch(10)"),
+	                  &options);
 	assert_int_equal(leat_next(feed, &batch, NULL), LEAT_OK);
 	assert_in_range(complete_batches(feed), 3, 9);
 	leat_release(batch);
@@ -415,17 +420,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(closing_takes_no_time_in_any_state),
-	        cmocka_unit_test(closing_does_not_wait_for_the_rest_of_a_batch),
-	        cmocka_unit_test(a_failed_feed_is_closed_like_any_other),
-	        cmocka_unit_test(held_batches_stay_readable_after_close),
-	        cmocka_unit_test(holding_all_batches_is_told_and_ends_with_a_release),
-	        cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_closes),
-	        cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_goes_back),
-	        cmocka_unit_test(cancelling_ends_a_wait),
-	        cmocka_unit_test(a_cancelled_feed_gives_nothing_ever_after),
-	        cmocka_unit_test(stats_can_be_asked_at_any_time),
-	        cmocka_unit_test(one_slow_sample_does_not_hold_up_later_batches),
+		cmocka_unit_test(closing_takes_no_time_in_any_state),
+		cmocka_unit_test(closing_does_not_wait_for_the_rest_of_a_batch),
+		cmocka_unit_test(a_failed_feed_is_closed_like_any_other),
+		cmocka_unit_test(held_batches_stay_readable_after_close),
+		cmocka_unit_test(holding_all_batches_is_told_and_ends_with_a_release),
+		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_closes),
+		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_goes_back),
+		cmocka_unit_test(cancelling_ends_a_wait),
+		cmocka_unit_test(a_cancelled_feed_gives_nothing_ever_after),
+		cmocka_unit_test(stats_can_be_asked_at_any_time),
+		cmocka_unit_test(one_slow_sample_does_not_hold_up_later_batches),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

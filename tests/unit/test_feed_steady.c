@@ -143,11 +143,11 @@ static void
 reading_and_parsing_ask_for_nothing(void **state)
 {
 	static const char *const rests[] = {
-	        " | batch(16)",
-	        " | shuffle | batch(16)",
-	        " | interleave(2) | shuffle(100) | batch(16)",
-	        " | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(16)",
-	        (" | shuffle | example(label=int64, tokens=int64[], box=float[4]) | scale(2, field=box) | "
+		" | batch(16)",
+		" | shuffle | batch(16)",
+		" | interleave(2) | shuffle(100) | batch(16)",
+		" | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(16)",
+		(" | shuffle | example(label=int64, tokens=int64[], box=float[4]) | scale(2, field=box) | "
 	         "cast(float32, field=tokens) | batch(16)"),
 	};
 
@@ -165,9 +165,10 @@ reading_and_parsing_ask_for_nothing(void **state)
 static void
 decoding_asks_for_a_few_small_pieces_of_libjpeg(void **state)
 {
-	unsigned long long n = requests(" | example(image=bytes, label=int64) | decode | resize(20, 20) | random_flip | "
-	                                "scale(1/255) | random_brightness(0.1) | random_contrast(0.8, 1.2) | batch(16)",
-	                                2);
+	unsigned long long n =
+		requests(" | example(image=bytes, label=int64) | decode | resize(20, 20) | random_flip | "
+	                 "scale(1/255) | random_brightness(0.1) | random_contrast(0.8, 1.2) | batch(16)",
+	                 2);
 
 	(void)state;
 	print_message("decode: %llu requests for memory per 1000 images\n", n);
@@ -180,8 +181,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #if COUNTS
-	        cmocka_unit_test(reading_and_parsing_ask_for_nothing),
-	        cmocka_unit_test(decoding_asks_for_a_few_small_pieces_of_libjpeg),
+		cmocka_unit_test(reading_and_parsing_ask_for_nothing),
+		cmocka_unit_test(decoding_asks_for_a_few_small_pieces_of_libjpeg),
 #endif
 	};
 
