@@ -100,8 +100,8 @@ struct leat_options {
 	uint64_t epochs;   /* 0 (default): endless */
 	unsigned threads;  /* 0 (default): the CPUs this process may use */
 	size_t memory;     /* bytes the feed may hold; 0 (default): a quarter of the RAM, 1 GiB at most */
-	int rank;          /* -1 (default): RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID, else 0 */
-	int world;         /* 0 (default): WORLD_SIZE, OMPI_COMM_WORLD_SIZE or SLURM_NTASKS, else 1 */
+	int rank;          /* -1 (default): as RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID says, else 0 of 1 */
+	int world;         /* 0 (default): as WORLD_SIZE, OMPI_COMM_WORLD_SIZE or SLURM_NTASKS says, else 1 */
 	enum leat_on_error on_error;
 	uint64_t max_bad;  /* bad samples per epoch before the feed fails; default UINT64_MAX: no budget */
 	void (*log)(void *log_arg, enum leat_log_level level, const char *text); /* may be called from any thread */

@@ -21,46 +21,78 @@ leat_options_init_sized(struct leat_options *options, size_t size)
 	memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
-/* The first of `names` that is set; LEAT_INVALID when it is no number. */
-static enum leat_status
-from_environment(const char *const *names, long fallback, int *value, struct leat_err *err)
-{
-	for (; *names; names++) {
-		const char *text = getenv(*names);
-		char *end;
-		long n;
+/* What a launcher tells its processes. */
+struct launcher {
+	const char *rank, *world; /* names in the environment */
+};
 
-		if (!text || !*text)
-			continue;
-		errno = 0;
-		n = strtol(text, &end, 10);
-		if (*end || errno || n < 0 || n > MAX_WORLD)
-			return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a rank or a number of ranks", *names,
-			                 text);
-		*value = (int)n;
-		return LEAT_OK;
-	}
-	*value = (int)fallback;
+static const struct launcher launchers[] = {
+        {"RANK", "WORLD_SIZE"},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"SLURM_PROCID", "SLURM_NTASKS"},
+};
+
+static enum leat_status
+get_number(const char *name, int *value, struct leat_err *err)
+{
+	const char *text = getenv(name);
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (*end || errno || n < 0 || n > MAX_WORLD)
+		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a rank or a number of ranks", name, text);
+	*value = (int)n;
 	return LEAT_OK;
 }
 
-/* Launchers say both; only what was not given is asked for, and a world that was given is never mixed
- * with a rank from somewhere else. */
+static bool
+is_set(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text;
+}
+
+/* The first launcher that says both counts: a shell inside an allocation of Slurm's knows the number of tasks,
+ * but is none of them. Without one: rank 0 of 1. */
+static enum leat_status
+ask_launcher(int *rank, int *world, struct leat_err *err)
+{
+	*rank = 0;
+	*world = 1;
+	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+		const struct launcher *l = &launchers[i];
+		enum leat_status status;
+
+		if (!is_set(l->rank) || !is_set(l->world))
+			continue;
+		status = get_number(l->rank, rank, err);
+		return status == LEAT_OK ? get_number(l->world, world, err) : status;
+	}
+	return LEAT_OK;
+}
+
+/* Only what was not given is asked for. A rank of one world is none of another: several processes would take
+ * the same part for their own, and nobody would notice. */
 static enum leat_status
 resolve_rank(struct leat_options *o, struct leat_err *err)
 {
-	static const char *const rank_names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", NULL};
-	static const char *const world_names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
+	int rank = 0, world = 1;
 	enum leat_status status = LEAT_OK;
 
-	if (o->rank < 0 && o->world == 1)
-		o->rank = 0;
-	if (o->rank < 0)
-		status = from_environment(rank_names, 0, &o->rank, err);
-	if (status == LEAT_OK && o->world <= 0)
-		status = from_environment(world_names, 1, &o->world, err);
+	if (o->world != 1 && (o->rank < 0 || o->world <= 0))
+		status = ask_launcher(&rank, &world, err);
 	if (status != LEAT_OK)
 		return status;
+	if (o->world <= 0)
+		o->world = world;
+	if (o->rank < 0 && o->world != 1 && o->world != world)
+		return leat_fail(err, LEAT_INVALID, "world=%d needs a rank: no launcher of as many processes says which this one is",
+		                 o->world);
+	if (o->rank < 0)
+		o->rank = rank;
 	if (o->world < 1 || o->world > MAX_WORLD || o->rank >= o->world)
 		return leat_fail(err, LEAT_INVALID, "rank %d of world %d: ranks go from 0 to world - 1", o->rank, o->world);
 	return LEAT_OK;
