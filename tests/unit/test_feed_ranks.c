@@ -233,6 +233,21 @@ ranks_come_from_the_launcher(void **state)
 	forget_launchers();
 }
 
+/* In a shell inside an allocation the number of tasks is set, but the shell is none of them. */
+static void
+a_launcher_that_says_half_does_not_count(void **state)
+{
+	(void)state;
+	forget_launchers();
+	setenv("SLURM_NTASKS", "4", 1);
+	opens_as(0, 1);
+	setenv("RANK", "3", 1);
+	opens_as(0, 1);
+	setenv("SLURM_PROCID", "1", 1);
+	opens_as(1, 4); /* never a rank of one launcher and a world of another */
+	forget_launchers();
+}
+
 static void
 refused_from_environment(int rank, int world, const char *expected)
 {
@@ -256,6 +271,7 @@ ranks_that_do_not_exist_are_refused(void **state)
 	forget_launchers();
 	refused_from_environment(3, 3, "rank 3 of world 3: ranks go from 0 to world - 1");
 	refused_from_environment(1, 0, "rank 1 of world 1: ranks go from 0 to world - 1");
+	setenv("WORLD_SIZE", "4", 1);
 	setenv("RANK", "two", 1);
 	refused_from_environment(-1, 0, "RANK=two in the environment is not a rank or a number of ranks");
 	setenv("RANK", "-1", 1);
@@ -263,6 +279,13 @@ ranks_that_do_not_exist_are_refused(void **state)
 	setenv("RANK", "0", 1);
 	setenv("WORLD_SIZE", "0", 1);
 	refused_from_environment(-1, 0, "rank 0 of world 0: ranks go from 0 to world - 1");
+	setenv("RANK", "1", 1);
+	setenv("WORLD_SIZE", "6", 1);
+	refused_from_environment(-1, 3,
+	                         "world=3 needs a rank: no launcher of as many processes says which this one is");
+	forget_launchers();
+	refused_from_environment(-1, 2,
+	                         "world=2 needs a rank: no launcher of as many processes says which this one is");
 	forget_launchers();
 }
 
@@ -294,6 +317,7 @@ main(void)
 		cmocka_unit_test(a_batch_that_cannot_be_split_is_refused_with_the_nearest_sizes),
 		cmocka_unit_test(a_tail_that_would_hang_or_leave_nothing_is_refused),
 		cmocka_unit_test(ranks_come_from_the_launcher),
+		cmocka_unit_test(a_launcher_that_says_half_does_not_count),
 		cmocka_unit_test(ranks_that_do_not_exist_are_refused),
 		cmocka_unit_test(what_the_caller_says_comes_before_the_launcher),
 	};
