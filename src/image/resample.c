@@ -7,9 +7,9 @@
  *
  * mode=tf: TensorFlow's ScaleAndTranslate, ResizeBicubic and ResizeArea. Places are computed in float as there, sums
  * are floats. mode=torch: Pillow, which torchvision uses for images and imitates for tensors. Places and weights are
- * computed in double; bytes are summed in integers with 22 bits behind the point and rounded after each direction. Which
- * direction comes first shows in some bytes, by 1: here it is rows, as in Pillow before 13 and for tensors; 13 takes
- * columns first where the height shrinks much more than the width. */
+ * computed in double; bytes are summed in integers with 22 bits behind the point and rounded after each direction.
+ * Which direction comes first shows in some bytes, by 1: here it is rows, as in Pillow before 13 and for tensors; 13
+ * takes columns first where the height shrinks much more than the width. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -123,31 +123,36 @@ span_between(double from, double to, int64_t in)
 	return (struct span){(uint32_t)first, (uint32_t)(end - first)};
 }
 
-/* Weights of output place i, not yet adding up to 1. */
+/* Weights of output place i, and by what to divide them. */
 static struct span
-weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out, double *weight)
+weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out, double *weight, double *whole)
 {
 	const struct filter *filter = &filters[how->method];
 	double centre = centre_of(how, i, in, out), wide = widening(how, in, out), inverse = 1 / wide;
 	struct span span = span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, in);
 
-	for (uint32_t t = 0; t < span.count; t++)
+	*whole = 0;
+	for (uint32_t t = 0; t < span.count; t++) {
 		weight[t] = filter->at(fabs(((double)(t + span.first) - centre + 0.5) * inverse));
+		*whole += weight[t];
+	}
 	return span;
 }
 
-/* By how much of each pixel the result's covers. */
+/* By how much of each pixel the result's covers. Places are rounded to float, so that the sum may be a little off the
+ * whole, and the last may end beyond the image; that counts for the last pixel. */
 static struct span
-weigh_area(int64_t i, int64_t in, int64_t out, double *weight)
+weigh_area(int64_t i, int64_t in, int64_t out, double *weight, double *whole)
 {
 	float scale = (float)in / (float)out;
 	double from = (double)((float)i * scale), to = (double)((float)(i + 1) * scale);
 	struct span span = span_between(from, ceil(to), in);
 
+	*whole = (double)scale;
 	for (uint32_t t = 0; t < span.count; t++) {
-		double left = (double)(span.first + t);
+		double left = (double)(span.first + t), right = left + 1 < (double)in ? left + 1 : fmax(left + 1, to);
 
-		weight[t] = fmin(left + 1, to) - fmax(left, from);
+		weight[t] = left < from && right > to ? (double)scale : fmin(right, to) - fmax(left, from);
 	}
 	return span;
 }
@@ -156,22 +161,19 @@ static void
 find_taps(struct taps *taps, const struct leat_resampling *how, int64_t in, int64_t out, bool fixed, double *weight)
 {
 	for (int64_t i = 0; i < out; i++) {
-		size_t first = (size_t)i * taps->most;
-		struct span span = how->method == LEAT_RESIZE_AREA ? weigh_area(i, in, out, weight)
-		                                                   : weigh_filter(how, i, in, out, weight);
-		double sum = 0;
+		const size_t first = (size_t)i * taps->most;
+		double whole;
 
-		for (uint32_t t = 0; t < span.count; t++)
-			sum += weight[t];
-		for (uint32_t t = 0; t < span.count; t++) {
-			double w = sum != 0 ? weight[t] / sum : weight[t];
+		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(i, in, out, weight, &whole)
+		                                                : weigh_filter(how, i, in, out, weight, &whole);
+		for (uint32_t t = 0; t < taps->span[i].count; t++) {
+			double w = weight[t] / whole;
 
 			if (fixed)
 				taps->weight.fixed[first + t] = (int32_t)(w * (1 << FIXED_BITS) + (w < 0 ? -0.5 : 0.5));
 			else
 				taps->weight.f32[first + t] = (float)w;
 		}
-		taps->span[i] = span;
 	}
 }
 
