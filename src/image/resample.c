@@ -2,14 +2,11 @@
  *
  * Output place i lies at x = (i + 0.5) * in/out. A filter says how much each input pixel counts by its distance from x;
  * with antialias the filter is as much wider as the image becomes smaller. Weights are made to add up to 1, over the
- * pixels that there are. First each row is resampled along itself, then the rows are added up. Only as many resampled
- * rows are kept as one row of the result needs, in a ring.
+ * pixels that there are. The two directions are resampled one after the other.
  *
  * mode=tf: TensorFlow's ScaleAndTranslate, ResizeBicubic and ResizeArea. Places are computed in float as there, sums
- * are floats. mode=torch: Pillow, which torchvision uses for images and imitates for tensors. Places and weights are
- * computed in double; bytes are summed in integers with 22 bits behind the point and rounded after each direction.
- * Which direction comes first shows in some bytes, by 1: here it is rows, as in Pillow before 13 and for tensors; 13
- * takes columns first where the height shrinks much more than the width. */
+ * are floats, rows are added up first. mode=torch: Pillow, which torchvision uses for images and imitates for tensors.
+ * Places and weights are computed in double; resample_u8.c sums bytes, floats are summed as for tf. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -17,23 +14,7 @@
 
 #include "image/affine.h"
 
-enum { FIXED_BITS = 22 }; /* 8 bits for the value, and 2 for filters that reach beyond 0 and 1 */
-
 /* ---- weights ---- */
-
-struct span {
-	uint32_t first, count;
-};
-
-/* For each output place the input places that count, and how much: `most` weights each, float or fixed-point. */
-struct taps {
-	struct span *span;
-	union {
-		float *f32;
-		int32_t *fixed;
-	} weight;
-	size_t most;
-};
 
 static double
 triangle(double x)
@@ -93,7 +74,8 @@ most_taps(const struct leat_resampling *how, int64_t in, int64_t out)
 		most = in / out + 3;
 	else
 		most = 2 * (int64_t)ceil(filters[how->method].reach * widening(how, in, out)) + 1;
-	return (size_t)(most < in ? most : in);
+	most = most < in ? most : in;
+	return (size_t)(most + most % 2);
 }
 
 /* Where output place i lies between the input's edges, 0 and `in`. */
@@ -113,23 +95,24 @@ centre_of(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out)
 	return (double)(at * (float)(1.0 / (double)((float)out / (float)in)));
 }
 
-static struct span
+static struct leat_span
 span_between(double from, double to, int64_t in)
 {
 	int64_t first = (int64_t)from, end = (int64_t)to;
 
 	first = first < 0 ? 0 : first < in ? first : in - 1;
 	end = end > in ? in : end > first ? end : first + 1;
-	return (struct span){(uint32_t)first, (uint32_t)(end - first)};
+	return (struct leat_span){(uint32_t)first, (uint32_t)(end - first)};
 }
 
 /* Weights of output place i, and by what to divide them. */
-static struct span
+static struct leat_span
 weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out, double *weight, double *whole)
 {
 	const struct filter *filter = &filters[how->method];
 	double centre = centre_of(how, i, in, out), wide = widening(how, in, out), inverse = 1 / wide;
-	struct span span = span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, in);
+	struct leat_span span =
+		span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, in);
 
 	*whole = 0;
 	for (uint32_t t = 0; t < span.count; t++) {
@@ -141,12 +124,12 @@ weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t o
 
 /* By how much of each pixel the result's covers. Places are rounded to float, so that the sum may be a little off the
  * whole, and the last may end beyond the image; that counts for the last pixel. */
-static struct span
+static struct leat_span
 weigh_area(int64_t i, int64_t in, int64_t out, double *weight, double *whole)
 {
 	float scale = (float)in / (float)out;
 	double from = (double)((float)i * scale), to = (double)((float)(i + 1) * scale);
-	struct span span = span_between(from, ceil(to), in);
+	struct leat_span span = span_between(from, ceil(to), in);
 
 	*whole = (double)scale;
 	for (uint32_t t = 0; t < span.count; t++) {
@@ -158,7 +141,19 @@ weigh_area(int64_t i, int64_t in, int64_t out, double *weight, double *whole)
 }
 
 static void
-find_taps(struct taps *taps, const struct leat_resampling *how, int64_t in, int64_t out, bool fixed, double *weight)
+put_pair(struct leat_weight_pair *pair, uint32_t t, double weight)
+{
+	int32_t w = (int32_t)(weight * (1 << LEAT_FIXED_BITS) + (weight < 0 ? -0.5 : 0.5));
+
+	if (t % 2 == 0)
+		pair[t / 2] = (struct leat_weight_pair){{0, 0}, {0, 0}};
+	pair[t / 2].low[t % 2] = (int16_t)(w & ((1 << LEAT_LOW_BITS) - 1));
+	pair[t / 2].high[t % 2] = (int16_t)(w >> LEAT_LOW_BITS);
+}
+
+static void
+find_taps(struct leat_taps *taps, const struct leat_resampling *how, int64_t in, int64_t out, bool fixed,
+          double *weight)
 {
 	for (int64_t i = 0; i < out; i++) {
 		const size_t first = (size_t)i * taps->most;
@@ -167,131 +162,102 @@ find_taps(struct taps *taps, const struct leat_resampling *how, int64_t in, int6
 		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(i, in, out, weight, &whole)
 		                                                : weigh_filter(how, i, in, out, weight, &whole);
 		for (uint32_t t = 0; t < taps->span[i].count; t++) {
-			double w = weight[t] / whole;
-
 			if (fixed)
-				taps->weight.fixed[first + t] = (int32_t)(w * (1 << FIXED_BITS) + (w < 0 ? -0.5 : 0.5));
+				put_pair(taps->weight.pair + first / 2, t, weight[t] / whole);
 			else
-				taps->weight.f32[first + t] = (float)w;
+				taps->weight.f32[first + t] = (float)(weight[t] / whole);
 		}
 	}
 }
 
-/* ---- one row, along itself ---- */
+/* ---- floats ---- */
 
-static inline uint8_t
-fixed_to_byte(int32_t x)
-{
-	x >>= FIXED_BITS;
-	return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
-}
+/* Room behind a line, so that a pixel can be read as four floats. */
+enum { LINE_EXTRA = 4 };
 
-/* Instances for what the compiler should know. */
-#define GATHER(name, IN, OUT, SUM, START, WEIGHT, FINISH)                                                              \
-	static inline void name(const IN *restrict row, OUT *restrict out, const struct taps *taps, size_t width,      \
-	                        size_t channels)                                                                       \
-	{                                                                                                              \
-		for (size_t x = 0; x < width; x++) {                                                                   \
-			const struct span span = taps->span[x];                                                        \
-			const SUM *weight = taps->weight.WEIGHT + x * taps->most;                                      \
-			const IN *from = row + span.first * channels;                                                  \
-			SUM sum[LEAT_MAX_CHANNELS] = {START, START, START, START};                                     \
+#define ADD_ROW(type)                                                                                                  \
+	do {                                                                                                           \
+		const type *restrict x = row;                                                                          \
                                                                                                                        \
-			for (uint32_t t = 0; t < span.count; t++, from += channels)                                    \
-				for (size_t c = 0; c < channels; c++)                                                  \
-					sum[c] += weight[t] * (SUM)from[c];                                            \
-			for (size_t c = 0; c < channels; c++)                                                          \
-				out[x * channels + c] = FINISH(sum[c]);                                                \
-		}                                                                                                      \
-	}
-#define AS_IT_IS(x) (x)
-GATHER(gather_f32, float, float, float, 0, f32, AS_IT_IS)
-GATHER(gather_u8, uint8_t, float, float, 0, f32, AS_IT_IS)
-GATHER(gather_fixed, uint8_t, uint8_t, int32_t, 1 << (FIXED_BITS - 1), fixed, fixed_to_byte)
-
-#define GATHER_KNOWN(name)                                                                                             \
-	(in->channels == 3   ? name((const void *)row, line, taps, width, 3)                                           \
-	 : in->channels == 1 ? name((const void *)row, line, taps, width, 1)                                           \
-	                     : name((const void *)row, line, taps, width, in->channels))
+		for (size_t i = 0; i < count; i++)                                                                     \
+			line[i] += weight * (float)x[i];                                                               \
+	} while (0)
 
 static void
-gather(const struct leat_view *in, int64_t y, void *line, const struct taps *taps, size_t width, bool fixed)
+add_row(float *restrict line, const void *row, enum leat_dtype dtype, float weight, size_t count)
 {
-	const unsigned char *row = in->data + (size_t)y * in->stride;
-
-	if (fixed)
-		GATHER_KNOWN(gather_fixed);
-	else if (in->dtype == LEAT_U8)
-		GATHER_KNOWN(gather_u8);
+	if (dtype == LEAT_U8)
+		ADD_ROW(uint8_t);
 	else
-		GATHER_KNOWN(gather_f32);
+		ADD_ROW(float);
 }
 
-/* ---- rows added up ---- */
+typedef float quad __attribute__((vector_size(16)));
 
-/* Rows of the input, resampled along themselves: row y lies in line y % lines. */
-struct ring {
-	unsigned char *line;
-	size_t bytes; /* of a line */
-	size_t lines;
-	int64_t next; /* row that is made next; those before it are there or no longer needed */
-};
-
-static void
-make_rows(struct ring *ring, const struct span *span, const struct leat_view *in, const struct taps *taps, size_t width,
-          bool fixed)
+/* Three or four channels. */
+static inline void
+gather_quads(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
 {
-	int64_t first = span->first, end = first + span->count;
+	for (size_t x = 0; x < width; x++, out += channels) {
+		const float *from = line + taps->span[x].first * channels, *weight = taps->weight.f32 + x * taps->most;
+		quad sum = {0, 0, 0, 0}, pixel;
 
-	ring->next = ring->next < first ? first : ring->next;
-	for (; ring->next < end; ring->next++)
-		gather(in, ring->next, ring->line + (size_t)ring->next % ring->lines * ring->bytes, taps, width, fixed);
-}
-
-static const void *
-line_of(const struct ring *ring, size_t row)
-{
-	return ring->line + row % ring->lines * ring->bytes;
-}
-
-static void
-add_rows_f32(const struct ring *ring, const struct span *span, const float *weight, float *restrict out, size_t count)
-{
-	memset(out, 0, count * sizeof(*out));
-	for (uint32_t t = 0; t < span->count; t++) {
-		const float *restrict line = line_of(ring, span->first + t);
-		float w = weight[t];
-
-		for (size_t i = 0; i < count; i++)
-			out[i] += w * line[i];
+		for (uint32_t t = 0; t < taps->span[x].count; t++, from += channels) {
+			memcpy(&pixel, from, sizeof(pixel));
+			sum += (quad){weight[t], weight[t], weight[t], weight[t]} * pixel;
+		}
+		for (size_t c = 0; c < channels; c++)
+			out[c] = sum[c];
 	}
 }
 
 static void
-add_rows_fixed(const struct ring *ring, const struct span *span, const int32_t *weight, uint8_t *restrict out,
-               int32_t *restrict sum, size_t count)
+gather(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
 {
-	for (size_t i = 0; i < count; i++)
-		sum[i] = 1 << (FIXED_BITS - 1);
-	for (uint32_t t = 0; t < span->count; t++) {
-		const uint8_t *restrict line = line_of(ring, span->first + t);
-		int32_t w = weight[t];
+	for (size_t x = 0; x < width; x++)
+		for (size_t c = 0; c < channels; c++) {
+			const float *from = line + taps->span[x].first * channels + c;
+			const float *weight = taps->weight.f32 + x * taps->most;
+			float sum = 0;
 
-		for (size_t i = 0; i < count; i++)
-			sum[i] += w * line[i];
+			for (uint32_t t = 0; t < taps->span[x].count; t++)
+				sum += weight[t] * from[t * channels];
+			*out++ = sum;
+		}
+}
+
+static void
+resample_f32(const struct leat_view *in, const struct leat_datum *out, const struct leat_taps *xs,
+             const struct leat_taps *ys, float *line)
+{
+	const size_t count = (size_t)in->width * in->channels, width = (size_t)out->shape[1];
+	float *to = out->data;
+
+	memset(line + count, 0, LINE_EXTRA * sizeof(*line));
+	for (size_t y = 0; y < (size_t)out->shape[0]; y++, to += width * in->channels) {
+		const struct leat_span *span = &ys->span[y];
+
+		memset(line, 0, count * sizeof(*line));
+		for (uint32_t t = 0; t < span->count; t++)
+			add_row(line, in->data + (span->first + t) * in->stride, in->dtype,
+			        ys->weight.f32[y * ys->most + t], count);
+		if (in->channels == 3)
+			gather_quads(line, to, xs, width, 3);
+		else if (in->channels == 4)
+			gather_quads(line, to, xs, width, 4);
+		else
+			gather(line, to, xs, width, in->channels);
 	}
-	for (size_t i = 0; i < count; i++)
-		out[i] = fixed_to_byte(sum[i]);
 }
 
 /* ---- all of it ---- */
 
 static bool
-alloc_taps(struct taps *taps, struct leat_scratch *scratch, size_t out, size_t most)
+alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, size_t most)
 {
 	taps->most = most;
-	taps->span = leat_scratch_alloc(scratch, out * sizeof(*taps->span));
-	taps->weight.f32 = leat_scratch_alloc(scratch, out * most * sizeof(*taps->weight.f32));
+	taps->span = leat_scratch_alloc(scratch, (size_t)out * sizeof(*taps->span));
+	taps->weight.f32 = leat_scratch_alloc(scratch, (size_t)out * most * sizeof(*taps->weight.f32));
 	return taps->span && taps->weight.f32;
 }
 
@@ -300,30 +266,24 @@ leat_resample(const struct leat_view *in, const struct leat_datum *out, const st
               struct leat_scratch *scratch, struct leat_err *err)
 {
 	const bool fixed = out->dtype == LEAT_U8;
-	const size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], count = width * in->channels;
-	const size_t most_x = most_taps(how, in->width, out->shape[1]),
-		     most_y = most_taps(how, in->height, out->shape[0]);
-	struct ring ring = {.bytes = count * leat_dtype_size(out->dtype), .lines = most_y};
+	const size_t most_y = most_taps(how, in->height, out->shape[0]),
+		     most_x = most_taps(how, in->width, out->shape[1]);
+	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
+	const size_t row_bytes = fixed ? leat_resample_u8_row((size_t)in->width, in->channels) : floats * sizeof(float);
+	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)out->shape[1], in->channels, most_y) : 0;
 	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
-	int32_t *sum = leat_scratch_alloc(scratch, fixed ? count * sizeof(*sum) : 0);
-	struct taps xs, ys;
+	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
+	struct leat_taps xs, ys;
 
-	ring.line = leat_scratch_alloc(scratch, ring.lines * ring.bytes);
-	if (!alloc_taps(&xs, scratch, width, most_x) || !alloc_taps(&ys, scratch, height, most_y) || !weight || !sum ||
-	    !ring.line)
+	if (!alloc_taps(&xs, scratch, out->shape[1], most_x) || !alloc_taps(&ys, scratch, out->shape[0], most_y) ||
+	    !weight || !row || !ring)
 		return leat_resize_full(scratch, err);
 	find_taps(&xs, how, in->width, out->shape[1], fixed, weight);
 	find_taps(&ys, how, in->height, out->shape[0], fixed, weight);
-	for (size_t y = 0; y < height; y++) {
-		const size_t at = y * most_y;
-
-		make_rows(&ring, &ys.span[y], in, &xs, width, fixed);
-		if (fixed)
-			add_rows_fixed(&ring, &ys.span[y], ys.weight.fixed + at, (uint8_t *)out->data + y * count, sum,
-			               count);
-		else
-			add_rows_f32(&ring, &ys.span[y], ys.weight.f32 + at, (float *)out->data + y * count, count);
-	}
+	if (fixed)
+		leat_resample_u8(in, out, &xs, &ys, row, ring);
+	else
+		resample_f32(in, out, &xs, &ys, row);
 	return LEAT_OK;
 }
 
@@ -331,11 +291,15 @@ leat_resample(const struct leat_view *in, const struct leat_datum *out, const st
 size_t
 leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out)
 {
-	const size_t height = (size_t)out[0], width = (size_t)out[1], count = width * LEAT_MAX_CHANNELS;
+	const size_t height = (size_t)out[0], width = (size_t)out[1], in_width = (size_t)(in[1] > 0 ? in[1] : 0);
 	const size_t most_y = in[0] > 0 ? most_taps(how, in[0], out[0]) : 0;
 	const size_t most_x = in[1] > 0 ? most_taps(how, in[1], out[1]) : 0;
 	const size_t tables =
-		(height + width) * sizeof(struct span) + (height * most_y + width * most_x) * sizeof(float);
+		(height + width) * sizeof(struct leat_span) + (height * most_y + width * most_x) * sizeof(float);
+	const size_t line = (in_width * LEAT_MAX_CHANNELS + LINE_EXTRA) * sizeof(float);
+	const size_t row = leat_resample_u8_row(in_width, LEAT_MAX_CHANNELS);
+	const size_t ring =
+		how->mode == LEAT_RESIZE_TORCH ? leat_resample_u8_ring(width, LEAT_MAX_CHANNELS, most_y) : 0;
 
-	return tables + (most_x + most_y) * sizeof(double) + (1 + most_y) * count * sizeof(float);
+	return tables + (most_x + most_y) * sizeof(double) + (line > row ? line : row) + ring;
 }

@@ -1,4 +1,4 @@
-/* resample.h - resize.c's sums over several pixels; private to src/image */
+/* resample.h - what the parts of resizing share; private to src/image */
 #ifndef LEAT_IMAGE_RESAMPLE_H
 #define LEAT_IMAGE_RESAMPLE_H
 
@@ -18,6 +18,37 @@ struct leat_view {
 enum leat_status leat_resample(const struct leat_view *in, const struct leat_datum *out,
                                const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err);
 size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
+
+/* For each output place the input places that count, and how much: `most` (even) weights for each, floats or, for
+ * bytes, whole numbers of 2^-LEAT_FIXED_BITS. Those come two by two and in two parts, w = high * 2^LEAT_LOW_BITS + low,
+ * as the processor multiplies them; behind an odd number of them stands a 0. */
+enum {
+	LEAT_FIXED_BITS = 22, /* leaves 8 bits for a value, and 2 for filters that reach below 0 and beyond 1 */
+	LEAT_LOW_BITS = 14,
+};
+
+struct leat_span {
+	uint32_t first, count;
+};
+
+struct leat_weight_pair {
+	int16_t low[2], high[2];
+};
+
+struct leat_taps {
+	struct leat_span *span;
+	union {
+		float *f32;
+		struct leat_weight_pair *pair;
+	} weight;
+	size_t most;
+};
+
+/* Bytes to bytes, in resample_u8.c. `row` and `ring` are scratch of the sizes below. */
+void leat_resample_u8(const struct leat_view *in, const struct leat_datum *out, const struct leat_taps *xs,
+                      const struct leat_taps *ys, uint8_t *row, uint8_t *ring);
+size_t leat_resample_u8_row(size_t width, size_t channels);                /* of the input */
+size_t leat_resample_u8_ring(size_t width, size_t channels, size_t lines); /* of the result; ys->most lines */
 
 /* Scratch that is full, as an error. */
 enum leat_status leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err);
