@@ -77,6 +77,7 @@ leat_item_at(size_t i, struct leat_item *item)
 		item->example = source->example;
 		item->kind = "source";
 		item->version = source->version;
+		item->free_form = source->parse != NULL;
 		add_options(item, source->opts, false);
 		return true;
 	}

@@ -66,10 +66,23 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 	                       pieces(item, items, iov), flags, &got, err);
 }
 
+/* Reads items that are neighbours, or lets the source bring what it lends for one without bytes. */
+static enum leat_status
+bring(struct leat_feed *feed, const struct leat_run_item *item, int items, int flags, struct leat_err *err)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+
+	if (item->extent.damaged || item->cached)
+		return LEAT_OK;
+	if (item->extent.length > 0)
+		return read_items(feed, item, items, flags, err);
+	return source->kind->touch ? source->kind->touch(source, item->sample, flags, err) : LEAT_OK;
+}
+
 enum leat_status
 leat_item_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_err *err)
 {
-	return read_items(feed, item, 1, 0, err);
+	return bring(feed, item, 1, 0, err);
 }
 
 /* Reads on from where the run stands. LEAT_AGAIN: the rest is not in memory. Anything else is LEAT_OK:
@@ -79,10 +92,8 @@ leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags)
 {
 	while (run->read < run->items) {
 		int end = group_end(run, run->read);
-		enum leat_status status = LEAT_OK;
+		enum leat_status status = bring(feed, &run->item[run->read], end - run->read, flags, NULL);
 
-		if (leat_item_bytes(&run->item[run->read]))
-			status = read_items(feed, &run->item[run->read], end - run->read, flags, NULL);
 		if (status == LEAT_AGAIN)
 			return status;
 		for (int i = run->read; i < end; i++)

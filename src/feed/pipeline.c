@@ -59,7 +59,10 @@ open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *lo
 	if (!p->source_params)
 		return leat_fail_mem(err, p->mem, kind->params_size, "a source's options");
 	p->source_kind = kind;
-	status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
+	if (kind->parse)
+		status = kind->parse(p->source_params, call, p->spec.text, p->mem, err);
+	else
+		status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	status = leat_source_open(&p->source, kind, p->source_params, threads, p->mem, log, err);
@@ -538,6 +541,22 @@ print_fields(const struct leat_bound *bound, const char *comma, struct leat_str 
 }
 
 static void
+print_source(const struct leat_pipeline *p, bool identity, struct leat_str *out)
+{
+	const struct leat_source_kind *kind = p->source.kind;
+
+	leat_str_add(out, kind->name);
+	if (identity)
+		leat_str_addf(out, "@%d", kind->version);
+	leat_str_add(out, "(");
+	if (kind->print)
+		kind->print(p->source_params, !identity, out);
+	else
+		leat_opts_print(kind->opts, p->source_params, !identity, out);
+	leat_str_add(out, ")");
+}
+
+static void
 print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 {
 	size_t before;
@@ -571,12 +590,7 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	char *text;
 
 	leat_str_init(&out, p->mem, MAX_CANONICAL);
-	leat_str_add(&out, p->source.kind->name);
-	if (identity)
-		leat_str_addf(&out, "@%d", p->source.kind->version);
-	leat_str_add(&out, "(");
-	leat_opts_print(p->source.kind->opts, p->source_params, !identity, &out);
-	leat_str_add(&out, ")");
+	print_source(p, identity, &out);
 	for (int i = 0; i < p->ops; i++)
 		if (!identity || counts(p, p->op[i].op))
 			print_op(&p->op[i], identity, &out);
@@ -597,9 +611,8 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 	struct leat_str out;
 
 	leat_str_init(&out, p->mem, MAX_CANONICAL);
-	leat_str_addf(&out, "%s %s@%d(", p->data, p->source.kind->name, p->source.kind->version);
-	leat_opts_print(p->source.kind->opts, p->source_params, false, &out);
-	leat_str_add(&out, ")");
+	leat_str_addf(&out, "%s ", p->data);
+	print_source(p, true, &out);
 	for (int s = 0; s < p->cached; s++)
 		for (int k = 0; k < p->stage[s].ops; k++)
 			print_op(p->stage[s].op[k], true, &out);
@@ -683,7 +696,9 @@ leat_pipeline_close(struct leat_pipeline *p)
 		free_bound(p, &p->op[i]);
 	if (p->source_open)
 		leat_source_close(&p->source);
-	if (p->source_params)
+	if (p->source_params && p->source_kind->parse)
+		p->source_kind->params_free(p->source_params, p->mem);
+	else if (p->source_params)
 		leat_opts_free(p->source_kind->opts, p->source_params, p->mem);
 	leat_free(p->mem, p->source_params);
 	leat_free(p->mem, p->canonical);

@@ -53,8 +53,8 @@ leat_source_part(const struct leat_source *source, uint64_t sample, size_t *last
 	return *last = low;
 }
 
-static void
-add_number(struct leat_sha256 *sha, uint64_t number)
+void
+leat_fingerprint_number(struct leat_sha256 *sha, uint64_t number)
 {
 	unsigned char bytes[8];
 
@@ -62,25 +62,40 @@ add_number(struct leat_sha256 *sha, uint64_t number)
 	leat_sha256_add(sha, bytes, sizeof(bytes));
 }
 
+void
+leat_fingerprint_text(struct leat_sha256 *sha, const char *text, size_t len)
+{
+	leat_fingerprint_number(sha, len);
+	leat_sha256_add(sha, text, len);
+}
+
+static void
+add_files(const struct leat_source *source, struct leat_sha256 *sha)
+{
+	size_t files = leat_files_count(source->files);
+
+	leat_fingerprint_number(sha, files);
+	for (size_t i = 0; i < files; i++) {
+		const struct leat_file *file = leat_files_at(source->files, i);
+
+		leat_fingerprint_text(sha, file->name, strlen(file->name));
+		leat_fingerprint_number(sha, file->size);
+		leat_fingerprint_number(sha, source->first[i + 1] - source->first[i]);
+	}
+}
+
 enum leat_status
 leat_source_fingerprint(const struct leat_source *source, char hex[LEAT_SHA256_HEX], struct leat_err *err)
 {
 	struct leat_sha256 *sha = leat_sha256_new();
 	uint8_t digest[LEAT_SHA256_BYTES];
-	size_t files = leat_files_count(source->files);
 
 	if (!sha)
 		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
-	add_number(sha, files);
-	for (size_t i = 0; i < files; i++) {
-		const struct leat_file *file = leat_files_at(source->files, i);
-		size_t len = strlen(file->name);
-
-		add_number(sha, len); /* lengths keep ("ab", "c") apart from ("a", "bc") */
-		leat_sha256_add(sha, file->name, len);
-		add_number(sha, file->size);
-		add_number(sha, source->first[i + 1] - source->first[i]);
-	}
+	if (source->kind->fingerprint)
+		source->kind->fingerprint(source, sha);
+	else
+		add_files(source, sha);
 	leat_sha256_end(sha, digest);
 	leat_sha256_free(sha);
 	leat_hex(digest, sizeof(digest), hex);

@@ -44,11 +44,24 @@ struct leat_source_kind {
 	const struct leat_opt *opts;
 	size_t params_size;
 
+	/* Optional, for arguments that no table can describe. `parse` replaces the table and leaves nothing to
+	 * free when it fails; `print` adds the canonical arguments, without `locations` only what is not where
+	 * data is; `params_free` frees what parse took, and takes zeroed params. */
+	enum leat_status (*parse)(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
+	                          struct leat_err *err);
+	void (*print)(const void *params, bool locations, struct leat_str *out);
+	void (*params_free)(void *params, struct leat_mem *mem);
+
 	/* `threads`: that open may use, for indexing. Cleans up after itself when it fails. */
 	enum leat_status (*open)(struct leat_source *source, unsigned threads, struct leat_err *err);
 	void (*close)(struct leat_source *source); /* after an open that succeeded */
 
 	void (*locate)(const struct leat_source *source, uint64_t index, struct leat_extent *extent);
+
+	/* Optional, for samples that have no bytes to read (extents of length 0) because unpack lends memory that
+	 * may have to come from a device: brings it. With LEAT_READ_NOWAIT, LEAT_AGAIN (no error text) when that
+	 * would wait; then an I/O thread calls it again, without. Any thread. */
+	enum leat_status (*touch)(const struct leat_source *source, uint64_t index, int flags, struct leat_err *err);
 
 	/* Checks the framing and payload and fills `sample`'s fields, in place: they may point into
 	 * `payload`, or into `scratch` where values have to be written anew. head, payload and tail need not
@@ -60,6 +73,10 @@ struct leat_source_kind {
 
 	/* The payload is the sample's only field, byte for byte: it may be read straight into a batch. */
 	bool payload_is_field;
+
+	/* Optional: adds all that tells this data from other data, wherever it lies, in place of the names, sizes
+	 * and sample counts of the files. */
+	void (*fingerprint)(const struct leat_source *source, struct leat_sha256 *sha);
 };
 
 enum leat_status leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params,
@@ -71,9 +88,12 @@ void leat_source_close(struct leat_source *source);
  * asked for together. For `locate`. */
 size_t leat_source_part(const struct leat_source *source, uint64_t sample, size_t *last);
 
-/* SHA-256 over names, sizes and sample counts: the same wherever the data lies. */
+/* SHA-256 over names, sizes and sample counts, or what the kind adds itself: the same wherever the data lies. */
 enum leat_status leat_source_fingerprint(const struct leat_source *source, char hex[LEAT_SHA256_HEX],
                                          struct leat_err *err);
+/* For `fingerprint`: a number; a text with its length, so that ("ab", "c") is not ("a", "bc"). */
+void leat_fingerprint_number(struct leat_sha256 *sha, uint64_t number);
+void leat_fingerprint_text(struct leat_sha256 *sha, const char *text, size_t len);
 
 /* The table the build collects, NULL at its end. */
 extern const struct leat_source_kind *const leat_sources[];

@@ -107,9 +107,9 @@ every_example_is_a_valid_spec(void **state)
 			uses_itself |= strcmp(spec.call[c].name, item.name) == 0;
 			if (!op && !source)
 				fail_msg("example of %s: there is no %s", item.name, spec.call[c].name);
-			if (source)
+			if (source && !source->parse)
 				take(item.name, source->opts, source->params_size, &spec, &spec.call[c]);
-			else if (!op->parse)
+			else if (op && !op->parse)
 				take(item.name, op->opts, op->params_size, &spec, &spec.call[c]);
 		}
 		if (!uses_itself)
