@@ -696,9 +696,9 @@ leat_pipeline_close(struct leat_pipeline *p)
 		free_bound(p, &p->op[i]);
 	if (p->source_open)
 		leat_source_close(&p->source);
-	if (p->source_params && p->source_kind->parse)
+	if (p->source_params && p->source_kind->params_free)
 		p->source_kind->params_free(p->source_params, p->mem);
-	else if (p->source_params)
+	if (p->source_params && !p->source_kind->parse)
 		leat_opts_free(p->source_kind->opts, p->source_params, p->mem);
 	leat_free(p->mem, p->source_params);
 	leat_free(p->mem, p->canonical);

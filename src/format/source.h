@@ -44,9 +44,9 @@ struct leat_source_kind {
 	const struct leat_opt *opts;
 	size_t params_size;
 
-	/* Optional, for arguments that no table can describe. `parse` replaces the table and leaves nothing to
-	 * free when it fails; `print` adds the canonical arguments, without `locations` only what is not where
-	 * data is; `params_free` frees what parse took, and takes zeroed params. */
+	/* Optional, for arguments that no table can describe. `parse` replaces the table; `print` adds the
+	 * canonical arguments, without `locations` only what is not where data is; `params_free` what parse took,
+	 * also after it failed. */
 	enum leat_status (*parse)(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
 	                          struct leat_err *err);
 	void (*print)(const void *params, bool locations, struct leat_str *out);

@@ -1,0 +1,248 @@
+/* npy_header.c - the header of a .npy file
+ *
+ * Of Python's syntax only what a header can hold: one dict with three keys, a string, a
+ * word and a tuple of numbers. All else is refused. */
+#include "format/npy.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { MAX_NDIM = 1 + LEAT_MAX_DIMS };
+
+struct text {
+	const char *at, *end;
+};
+
+static const struct {
+	const char *descr;
+	enum leat_dtype dtype;
+} dtypes[] = {
+	{"<f4", LEAT_F32}, {"<f8", LEAT_F64}, {"<i4", LEAT_I32}, {"<i8", LEAT_I64},
+	{"|u1", LEAT_U8},  {"|b1", LEAT_U8},  {"<f2", LEAT_F16},
+};
+
+static void
+skip_blanks(struct text *text)
+{
+	while (text->at < text->end && strchr(" \t\r\n", *text->at) && *text->at)
+		text->at++;
+}
+
+/* Goes past `c` when it comes next. */
+static bool
+accept(struct text *text, char c)
+{
+	skip_blanks(text);
+	if (text->at == text->end || *text->at != c)
+		return false;
+	text->at++;
+	return true;
+}
+
+static enum leat_status
+fail_syntax(const struct text *text, const char *expected, struct leat_err *err)
+{
+	size_t left = (size_t)(text->end - text->at), shown = 0;
+
+	while (shown < left && shown < 20 && isprint((unsigned char)text->at[shown]))
+		shown++;
+	return leat_fail(err, LEAT_DATA, "its header makes no sense: %s was expected before '%.*s'", expected,
+	                 (int)shown, text->at);
+}
+
+/* 'text', without escapes. */
+static bool
+take_string(struct text *text, const char **begin, size_t *len)
+{
+	char quote = accept(text, '\'') ? '\'' : accept(text, '"') ? '"' : '\0';
+
+	*begin = text->at;
+	while (quote && text->at < text->end && *text->at != quote && *text->at != '\\' && *text->at != '\n')
+		text->at++;
+	*len = (size_t)(text->at - *begin);
+	return quote && accept(text, quote);
+}
+
+static bool
+take_word(struct text *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	skip_blanks(text);
+	if ((size_t)(text->end - text->at) < len || memcmp(text->at, word, len) != 0)
+		return false;
+	text->at += len;
+	return true;
+}
+
+static enum leat_status
+read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
+{
+	const char *descr;
+	size_t len;
+
+	skip_blanks(text);
+	if (text->at < text->end && *text->at == '[')
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "its elements are structures: save each of their parts as an array");
+	if (!take_string(text, &descr, &len))
+		return fail_syntax(text, "a dtype", err);
+	for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
+		if (len == 3 && memcmp(descr, dtypes[i].descr, 3) == 0) {
+			npy->dtype = dtypes[i].dtype;
+			return LEAT_OK;
+		}
+	}
+	for (size_t i = 0; i < len; i++)
+		if (!isprint((unsigned char)descr[i]))
+			len = i;
+	return leat_fail(
+		err, LEAT_UNSUPPORTED,
+		"its dtype '%.*s' is not supported: save it as float32, float64, float16, int32, int64, uint8 or "
+		"bool",
+		(int)(len > 40 ? 40 : len), descr);
+}
+
+static enum leat_status
+read_order(struct text *text, struct leat_err *err)
+{
+	if (take_word(text, "False"))
+		return LEAT_OK;
+	if (take_word(text, "True"))
+		return leat_fail(
+			err, LEAT_UNSUPPORTED,
+			"it is in Fortran's order, in which rows do not lie together: save numpy.ascontiguousarray of "
+			"it");
+	return fail_syntax(text, "True or False", err);
+}
+
+static bool
+take_number(struct text *text, int64_t *number)
+{
+	const char *begin;
+
+	skip_blanks(text);
+	begin = text->at;
+	for (*number = 0; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++)
+		if (__builtin_mul_overflow(*number, 10, number) ||
+		    __builtin_add_overflow(*number, *text->at - '0', number))
+			return false;
+	if (text->at == begin)
+		return false;
+	if (text->at < text->end && *text->at == 'L') /* as Python 2 wrote it */
+		text->at++;
+	return true;
+}
+
+static enum leat_status
+read_shape(struct text *text, struct leat_npy *npy, struct leat_err *err)
+{
+	bool comma = true;
+
+	if (!accept(text, '('))
+		return fail_syntax(text, "a shape", err);
+	for (npy->ndim = 0; !accept(text, ')'); npy->ndim++) {
+		int64_t number;
+
+		if (!comma || !take_number(text, &number))
+			return fail_syntax(text, comma ? "a dimension" : "a comma", err);
+		if (npy->ndim == MAX_NDIM)
+			return leat_fail(err, LEAT_UNSUPPORTED, "it has more than %d dimensions", MAX_NDIM);
+		npy->shape[npy->ndim] = number;
+		comma = accept(text, ',');
+	}
+	if (npy->ndim == 0)
+		return leat_fail(err, LEAT_DATA, "it is a single value: an array of rows is expected");
+	if (npy->ndim == 1 && !comma)
+		return fail_syntax(text, "a tuple", err);
+	return LEAT_OK;
+}
+
+static enum leat_status
+read_dict(struct text *text, struct leat_npy *npy, struct leat_err *err)
+{
+	static const char *const keys[] = {"descr", "fortran_order", "shape"};
+	bool seen[3] = {false}, comma = true;
+
+	if (!accept(text, '{'))
+		return fail_syntax(text, "a dict", err);
+	while (!accept(text, '}')) {
+		enum leat_status status;
+		const char *key;
+		size_t len;
+		int k = 0;
+
+		if (!comma || !take_string(text, &key, &len) || !accept(text, ':'))
+			return fail_syntax(text, comma ? "a key" : "a comma", err);
+		while (k < 3 && (strlen(keys[k]) != len || memcmp(keys[k], key, len) != 0))
+			k++;
+		if (k == 3 || seen[k])
+			return fail_syntax(text, "one each of descr, fortran_order and shape", err);
+		seen[k] = true;
+		status = k == 0   ? read_descr(text, npy, err)
+		         : k == 1 ? read_order(text, err)
+		                  : read_shape(text, npy, err);
+		if (status != LEAT_OK)
+			return status;
+		comma = accept(text, ',');
+	}
+	skip_blanks(text);
+	if (text->at < text->end)
+		return fail_syntax(text, "the end of the header", err);
+	for (int k = 0; k < 3; k++)
+		if (!seen[k])
+			return leat_fail(err, LEAT_DATA, "its header lacks '%s'", keys[k]);
+	return LEAT_OK;
+}
+
+/* The rows' size, all of which the file must have. */
+static enum leat_status
+measure(struct leat_npy *npy, uint64_t size, struct leat_err *err)
+{
+	uint64_t bytes;
+	bool too_large;
+
+	npy->row_bytes = leat_dtype_size(npy->dtype);
+	too_large = false;
+	for (int i = 1; i < npy->ndim; i++)
+		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[i], &npy->row_bytes);
+	too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &bytes);
+	if (too_large)
+		return leat_fail(err, LEAT_DATA, "its shape has more elements than can be counted");
+	if (bytes > size - npy->data_at)
+		return leat_fail(err, LEAT_DATA,
+		                 "it is cut off: its shape needs %llu bytes, and %llu follow the header",
+		                 (unsigned long long)bytes, (unsigned long long)(size - npy->data_at));
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_npy_parse(const unsigned char *bytes, size_t len, uint64_t size, struct leat_npy *npy, struct leat_err *err)
+{
+	struct text text;
+	enum leat_status status;
+	uint64_t header;
+	size_t at;
+
+	*npy = (struct leat_npy){0};
+	if (len < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+		return leat_fail(err, LEAT_DATA, "it is no .npy file, as numpy.save writes it");
+	if (len < 12)
+		return leat_fail(err, LEAT_DATA, "it is cut off inside the header");
+	if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
+		return leat_fail(err, LEAT_UNSUPPORTED, "it has format %u.%u, and 1.0, 2.0 and 3.0 are known", bytes[6],
+		                 bytes[7]);
+	at = bytes[6] == 1 ? 10 : 12;
+	header = bytes[6] == 1 ? (uint64_t)bytes[8] | (uint64_t)bytes[9] << 8 : leat_load32(bytes + 8);
+	if (header > size - at)
+		return leat_fail(err, LEAT_DATA, "it is cut off inside the header");
+	if (header > len - at)
+		return leat_fail(err, LEAT_UNSUPPORTED, "its header has %llu bytes, more than that of any plain array",
+		                 (unsigned long long)header);
+	text = (struct text){(const char *)bytes + at, (const char *)bytes + at + header};
+	npy->data_at = at + header;
+	status = read_dict(&text, npy, err);
+	return status == LEAT_OK ? measure(npy, size, err) : status;
+}
