@@ -39,8 +39,15 @@ state_text(enum leat_index_state state)
 	return "";
 }
 
+static const struct leat_index_kind *
+kind_of(const char *uri)
+{
+	(void)uri;
+	return &leat_tfrecord_index;
+}
+
 static void
-add_row(struct listing *l, const struct leat_tfrecord_report *r)
+add_row(struct listing *l, const struct leat_index_report *r)
 {
 	struct leat_str *cell;
 	char size[32];
@@ -58,7 +65,7 @@ add_row(struct listing *l, const struct leat_tfrecord_report *r)
 }
 
 static void
-tell(void *arg, const struct leat_tfrecord_report *r)
+tell(void *arg, const struct leat_index_report *r)
 {
 	struct listing *l = arg;
 
@@ -87,7 +94,7 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 		for (size_t i = 0; i < l.table.columns; i++)
 			leat_str_add(leat_table_cell(&l.table),
 				     (const char *[]){"samples", "size", "index", "file"}[i]);
-	status = leat_tfrecord_index(run->operand, run->operands, threads, run->mem, NULL, tell, &l, err);
+	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->mem, NULL, tell, &l, err);
 	if (status != LEAT_OK) {
 		leat_table_free(&l.table);
 		return status;

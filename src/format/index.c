@@ -22,39 +22,41 @@ enum { SMALL = 64 * 1024, CRC_AT = offsetof(struct leat_index_head, crc) };
 
 _Static_assert(sizeof(struct leat_index_head) == 64, "the layout of the file");
 
-/* The offsets rise from 0 to `size`, and no sample is shorter than a sample can be. Sums up what they say. */
+/* The offsets rise to `size`, from 0 where gaps are not allowed, no sample reaches into the next one or is
+ * shorter than a sample can be. Sums up what they say. */
 static bool
-sum_up(const uint64_t *offset, uint64_t count, uint64_t size, uint64_t min_length, uint64_t *max_length,
-       uint64_t *damaged)
+sum_up(const uint64_t *offset, const uint64_t *ends, bool gaps, uint64_t count, uint64_t size, uint64_t min_length,
+       uint64_t *max_length, uint64_t *damaged)
 {
-	uint64_t end = offset[0] & ~LEAT_INDEX_DAMAGED;
+	uint64_t next = offset[0] & ~LEAT_INDEX_DAMAGED;
 
 	*max_length = *damaged = 0;
-	if (end != 0 || offset[count] != size)
+	if ((!gaps && next != 0) || offset[count] != size)
 		return false;
 	for (uint64_t i = 0; i < count; i++) {
 		bool bad = offset[i] & LEAT_INDEX_DAMAGED;
-		uint64_t begin = end, length;
+		uint64_t begin = next, end;
 
-		end = offset[i + 1] & ~LEAT_INDEX_DAMAGED;
-		length = end - begin;
-		if (end <= begin || (!bad && length < min_length))
+		next = offset[i + 1] & ~LEAT_INDEX_DAMAGED;
+		end = ends ? ends[i] : next;
+		if (end <= begin || end > next || (!bad && end - begin < min_length))
 			return false;
 		*damaged += bad;
-		if (!bad && length > *max_length)
-			*max_length = length;
+		if (!bad && end - begin > *max_length)
+			*max_length = end - begin;
 	}
 	return true;
 }
 
 static uint32_t
-checksum(const struct leat_index_head *head, const uint64_t *offset)
+checksum(const struct leat_index_head *head, const uint64_t *offset, const uint64_t *ends)
 {
 	const unsigned char *bytes = (const unsigned char *)head;
 	uint32_t crc = leat_crc32c(0, bytes, CRC_AT);
 
 	crc = leat_crc32c(crc, bytes + CRC_AT + sizeof(head->crc), sizeof(*head) - CRC_AT - sizeof(head->crc));
-	return leat_crc32c(crc, offset, (size_t)(head->count + 1) * sizeof(*offset));
+	crc = leat_crc32c(crc, offset, (size_t)(head->count + 1) * sizeof(*offset));
+	return ends ? leat_crc32c(crc, ends, (size_t)head->count * sizeof(*ends)) : crc;
 }
 
 static void
@@ -71,8 +73,8 @@ leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *ki
                  bool *stale)
 {
 	const struct leat_index_head *head = bytes;
-	const uint64_t *offset = (const uint64_t *)(head + 1);
-	uint64_t max_length, damaged;
+	const uint64_t *offset = (const uint64_t *)(head + 1), *ends = NULL;
+	uint64_t max_length, damaged, numbers;
 	char name[8];
 
 	*stale = false;
@@ -90,11 +92,14 @@ leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *ki
 		return "the data has changed";
 	}
 	len -= sizeof(*head);
-	if (len % sizeof(*offset) || head->count != len / sizeof(*offset) - 1)
+	numbers = len / sizeof(*offset) - 1;
+	if (len % sizeof(*offset) || head->count > numbers || numbers - head->count != (kind->gaps ? head->count : 0))
 		return "its length is wrong";
-	if (head->crc != checksum(head, offset))
+	if (kind->gaps)
+		ends = offset + head->count + 1;
+	if (head->crc != checksum(head, offset, ends))
 		return "its checksum does not match";
-	if (!sum_up(offset, head->count, head->size, kind->min_length, &max_length, &damaged) ||
+	if (!sum_up(offset, ends, kind->gaps, head->count, head->size, kind->min_length, &max_length, &damaged) ||
 	    max_length != head->max_length || damaged != head->damaged)
 		return "its offsets make no sense";
 	return NULL;
@@ -156,8 +161,10 @@ leat_index_free(struct leat_index *index)
 {
 	if (index->map)
 		munmap(index->map, index->map_size);
-	if (index->mem)
+	if (index->mem) {
 		leat_free(index->mem, index->block);
+		leat_free(index->mem, index->ends);
+	}
 	*index = (struct leat_index){0};
 }
 
@@ -202,6 +209,7 @@ load_from(struct leat_index *index, const char *path, const struct leat_index_ki
 		fault = leat_index_fault(head, (size_t)st.st_size, kind, file, stale);
 		if (!fault) {
 			index->offset = (const uint64_t *)(head + 1);
+			index->end = kind->gaps ? index->offset + head->count + 1 : NULL;
 			index->count = head->count;
 			index->max_length = head->max_length;
 			index->damaged = head->damaged;
@@ -264,6 +272,24 @@ leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct l
 	return append(index, offset | (damaged ? LEAT_INDEX_DAMAGED : 0), err);
 }
 
+enum leat_status
+leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, bool damaged, struct leat_err *err)
+{
+	enum leat_status status = leat_index_add(index, offset, damaged, err);
+
+	if (status == LEAT_OK && index->ends_cap < index->cap) {
+		uint64_t *grown = leat_realloc(index->mem, index->ends, index->cap * sizeof(*grown));
+
+		if (!grown)
+			return leat_fail_mem(err, index->mem, index->cap * sizeof(*grown), "the index of a file");
+		index->end = index->ends = grown;
+		index->ends_cap = index->cap;
+	}
+	if (status == LEAT_OK)
+		index->ends[index->count - 1] = end;
+	return status;
+}
+
 void
 leat_index_drop(struct leat_index *index)
 {
@@ -278,7 +304,9 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	index->count--; /* the end is no sample */
-	if (!sum_up(index->block, index->count, size, 1, &index->max_length, &index->damaged))
+	/* A file without samples does not tell whether it may have gaps; then it is one. */
+	if (!sum_up(index->block, index->end, index->end || !index->count, index->count, size, 1, &index->max_length,
+	            &index->damaged))
 		return leat_fail(err, LEAT_INTERNAL, "the index that was made is not in order");
 	return LEAT_OK;
 }
@@ -296,6 +324,8 @@ write_to(const char *path, const struct leat_index_head *head, const struct leat
 	if (status == LEAT_OK)
 		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset),
 		                            err);
+	if (status == LEAT_OK && index->end)
+		status = leat_newfile_write(&out, index->end, (size_t)index->count * sizeof(*index->end), err);
 	/* Not synced, which would take seconds for a thousand files: what a crash spoils is made again. */
 	if (status == LEAT_OK)
 		return leat_newfile_commit(&out, false, err);
@@ -323,7 +353,7 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 		return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
 	memcpy(head.magic, LEAT_INDEX_MAGIC, sizeof(head.magic));
 	set_kind(head.kind, kind->name);
-	head.crc = checksum(&head, index->offset);
+	head.crc = checksum(&head, index->offset, index->end);
 	leat_err_clear(&beside);
 	status = write_to(path, &head, index, mem, &beside);
 	leat_free(mem, path);

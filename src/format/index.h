@@ -3,13 +3,15 @@
  * A file's samples lie one after the other and fill it: sample i has the bytes from
  * its offset up to the next one's. A region that holds no readable sample counts as
  * one sample, its offset marked with LEAT_INDEX_DAMAGED, so that nothing of a file
- * is ever left out in silence.
+ * is ever left out in silence. Formats with bytes that belong to no sample (a tar's
+ * folders, its end) are kinds with `gaps`: their samples have ends of their own.
  *
  * The index file is `.NAME.leatidx` in the data's folder, or, where that cannot be
  * written, in ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's
  * absolute path. It belongs to one size and modification time of the data; numbers
  * have the machine's byte order. Layout: struct leat_index_head, then count + 1
- * offsets of 8 bytes, the last one the size of the data.
+ * offsets of 8 bytes, the last one the size of the data, and for kinds with gaps
+ * count ends.
  *
  * All functions: any thread, on different indexes. */
 #ifndef LEAT_FORMAT_INDEX_H
@@ -37,18 +39,25 @@ struct leat_index_head {
 	uint64_t damaged;    /* regions */
 };
 
+struct leat_index;
+
 /* What a format's index has to be. */
 struct leat_index_kind {
 	const char *name;    /* at most 8 characters; another name when the meaning of samples changes */
 	uint64_t min_length; /* of a sample that is not damaged, at least 1 */
+	bool gaps;           /* samples need not fill the file */
+	/* Finds the samples of file `i`: init, add..., end. Frees what it took when it fails. Any thread. */
+	enum leat_status (*make)(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
+	                         struct leat_index *index, struct leat_err *err);
 };
 
 struct leat_index {
 	const uint64_t *offset; /* count + 1 */
+	const uint64_t *end;    /* count, of a kind with gaps; NULL: a sample ends where the next one begins */
 	uint64_t count, max_length, damaged;
 	struct leat_mem *mem;
-	uint64_t *block; /* the offsets' memory while it is made, or that of a small index */
-	size_t cap;
+	uint64_t *block, *ends; /* memory of the above while they are made; block: or that of a small index */
+	size_t cap, ends_cap;
 	void *map; /* of a large index */
 	size_t map_size;
 };
@@ -68,7 +77,7 @@ leat_index_is_damaged(const struct leat_index *index, uint64_t i)
 static inline uint64_t
 leat_index_length(const struct leat_index *index, uint64_t i)
 {
-	return leat_index_offset(index, i + 1) - leat_index_offset(index, i);
+	return (index->end ? index->end[i] : leat_index_offset(index, i + 1)) - leat_index_offset(index, i);
 }
 
 /* Finds and checks the index of `file`. LEAT_AGAIN (no error text): there is none that can be
@@ -80,6 +89,9 @@ enum leat_status leat_index_load(struct leat_index *index, const struct leat_ind
 /* Making one: init, add each sample in order, end with the size of the data. */
 void leat_index_init(struct leat_index *index, struct leat_mem *mem);
 enum leat_status leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err);
+/* The same for a kind with gaps, which uses this one only. */
+enum leat_status leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, bool damaged,
+                                     struct leat_err *err);
 void leat_index_drop(struct leat_index *index); /* takes the last one back */
 enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err);
 

@@ -1,13 +1,9 @@
 /* tfrecord.c - the source of TFRecord files: one sample per record, its bytes in the field `record`
  *
  * Records are found by each file's index (tfrecord_index.c), in parallel over the
- * files, once; later opens map the indexes. A damaged region counts as one sample, so
- * that on_error decides about it like about any bad sample. */
+ * files, once; later opens map the indexes. */
 #include "format/source.h"
 
-#include <string.h>
-
-#include "base/threads.h"
 #include "format/tfrecord.h"
 
 static const struct leat_opt options[] = {
@@ -20,192 +16,43 @@ static const struct leat_opt options[] = {
 	LEAT_OPT_END,
 };
 
-struct state {
-	struct leat_index *index; /* per file */
-	uint64_t *first;          /* what source->first points to */
-	size_t last;              /* the file that locate found last: neighbours are mostly in the same one */
-};
-
 static void
 close_source(struct leat_source *source)
 {
-	struct state *state = source->state;
+	struct leat_indexed *indexed = source->state;
 
-	for (size_t i = 0; state && state->index && i < leat_files_count(source->files); i++)
-		leat_index_free(&state->index[i]);
-	if (state) {
-		leat_free(source->mem, state->index);
-		leat_free(source->mem, state->first);
-		leat_free(source->mem, state);
-	}
+	if (indexed)
+		leat_indexed_close(indexed);
+	leat_free(source->mem, indexed);
 	leat_files_close(source->files);
 }
 
-/* What the threads that prepare the indexes share. */
-struct job {
-	const struct leat_source *source;
-	struct leat_index *index;
-	atomic_size_t built, unsaved;
-};
-
-static enum leat_status
-prepare(void *arg, size_t i, struct leat_err *err)
+enum leat_status
+leat_tfrecord_damage(struct leat_files *files, const struct leat_extent *extent, struct leat_err *err)
 {
-	struct job *job = arg;
-	const struct leat_source *source = job->source;
-	enum leat_index_state outcome;
-	struct leat_err unsaved;
-	enum leat_status status;
-
-	leat_err_clear(&unsaved);
-	status = leat_tfrecord_prepare(source->files, i, source->mem, source->log, &job->index[i], &outcome, &unsaved,
-	                               err);
-	if (status != LEAT_OK)
-		return status;
-	if (outcome == LEAT_INDEX_BUILT)
-		atomic_fetch_add(&job->built, 1);
-	/* The first one tells enough: a folder that cannot be written refuses all. */
-	if (outcome == LEAT_INDEX_UNSAVED && atomic_fetch_add(&job->unsaved, 1) == 0)
-		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
-		         unsaved.text);
-	return LEAT_OK;
-}
-
-static void
-warn_of_damage(const struct leat_source *source, const struct leat_index *index, size_t file)
-{
-	uint64_t first = 0;
-
-	if (!index->damaged)
-		return;
-	while (!leat_index_is_damaged(index, first))
-		first++;
-	leat_log(source->log, LEAT_LOG_WARN, "'%s' is damaged in %llu place%s, the first at offset %llu",
-	         leat_files_at(source->files, file)->uri, (unsigned long long)index->damaged,
-	         index->damaged == 1 ? "" : "s", (unsigned long long)leat_index_offset(index, first));
-}
-
-/* Says what is wrong at the begin of a damaged region, by reading its header again. */
-static enum leat_status
-describe_damage(const struct leat_source *source, size_t i, uint64_t offset, uint64_t length, struct leat_err *err)
-{
-	const struct leat_file *file = leat_files_at(source->files, i);
+	const struct leat_file *file = leat_files_at(files, extent->file);
+	uint64_t left = extent->offset < file->size ? file->size - extent->offset : 0, ignored;
 	unsigned char head[LEAT_TFRECORD_HEAD];
 	struct iovec iov = {.iov_base = head, .iov_len = sizeof(head)};
 	enum leat_status status = LEAT_OK;
-	uint64_t left = offset < file->size ? file->size - offset : 0, ignored;
 	const char *fault;
 	size_t got;
 
 	if (left >= sizeof(head))
-		status = leat_files_read(source->files, i, offset, &iov, 1, 0, &got, err);
+		status = leat_files_read(files, extent->file, extent->offset, &iov, 1, 0, &got, err);
 	if (status != LEAT_OK)
 		return status;
 	fault = leat_tfrecord_header_fault(head, left, &ignored);
 	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes damaged)", file->uri,
-	                 (unsigned long long)offset,
+	                 (unsigned long long)extent->offset,
 	                 fault ? fault : "record's checksum does not match, and no record follows it",
-	                 (unsigned long long)length);
+	                 (unsigned long long)extent->length);
 }
 
-/* Adds up the files' samples. No sample at all, or none that can be read, is an error. */
-static enum leat_status
-count_samples(struct leat_source *source, struct state *state, struct leat_err *err)
+void
+leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent)
 {
-	size_t files = leat_files_count(source->files);
-	const char *one = leat_files_at(source->files, 0)->uri;
-	uint64_t damaged = 0;
-
-	for (size_t i = 0; i < files; i++) {
-		const struct leat_index *index = &state->index[i];
-
-		warn_of_damage(source, index, i);
-		state->first[i + 1] = state->first[i] + index->count;
-		damaged += index->damaged;
-		if (index->max_length > source->max_length)
-			source->max_length = index->max_length;
-	}
-	source->first = state->first;
-	source->count = state->first[files];
-	if (source->count == 0)
-		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' holds no samples: it is empty", one)
-		                  : leat_fail(err, LEAT_DATA,
-		                              "the %zu files, '%s' first, hold no samples: all are empty", files, one);
-	if (damaged == source->count) {
-		size_t i = 0;
-
-		while (!state->index[i].count)
-			i++;
-		describe_damage(source, i, 0, leat_index_length(&state->index[i], 0), err);
-		if (err)
-			leat_err_in(err, "no TFRecord file holds a record that can be read");
-		return LEAT_DATA;
-	}
-	source->max_payload = source->max_length - LEAT_TFRECORD_FRAME;
-	return LEAT_OK;
-}
-
-static enum leat_status
-open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
-{
-	const struct leat_tfrecord_params *params = source->params;
-	struct leat_field *record = leat_schema_add(&source->schema, "record", LEAT_U8);
-	struct job job = {.source = source};
-	struct state *state;
-	enum leat_status status;
-	size_t files;
-
-	record->ndim = 1;
-	record->shape[0] = -1;
-	status = leat_files_open(&source->files, params->patterns.value, params->patterns.count, source->mem, err);
-	if (status != LEAT_OK)
-		return status;
-	files = leat_files_count(source->files);
-	state = source->state = leat_alloc(source->mem, sizeof(*state));
-	if (state) {
-		job.index = state->index = leat_alloc_array(source->mem, files, sizeof(*state->index));
-		state->first = leat_alloc_array(source->mem, files + 1, sizeof(*state->first));
-	}
-	if (!state || !state->index || !state->first)
-		status = leat_fail_mem(err, source->mem, files * (sizeof(*state->index) + sizeof(*state->first)),
-		                       "the indexes of the files");
-	if (status == LEAT_OK)
-		status = leat_parallel(source->mem, threads, files, prepare, &job, err);
-	if (status == LEAT_OK && job.built)
-		leat_log(source->log, LEAT_LOG_INFO, "made the index of %zu of %zu files", (size_t)job.built, files);
-	if (status == LEAT_OK)
-		status = count_samples(source, state, err);
-	if (status != LEAT_OK)
-		close_source(source);
-	return status;
-}
-
-/* Which file holds sample `sample`. */
-static size_t
-find_file(const struct leat_source *source, struct state *state, uint64_t sample)
-{
-	size_t low = 0, high = leat_files_count(source->files);
-
-	if (sample >= state->first[state->last] && sample < state->first[state->last + 1])
-		return state->last;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (state->first[middle] <= sample)
-			low = middle;
-		else
-			high = middle;
-	}
-	return state->last = low;
-}
-
-static void
-locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
-{
-	struct state *state = source->state;
-	size_t file = find_file(source, state, sample);
-	const struct leat_index *index = &state->index[file];
-	uint64_t i = sample - state->first[file];
+	const struct leat_index *index = &indexed->index[file];
 
 	*extent = (struct leat_extent){
 		.file = (uint32_t)file,
@@ -216,10 +63,98 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 		.length = leat_index_length(index, i),
 	};
 	/* The index may be a mapped file, which others could write to: buffers are sized by these two. */
-	if (extent->length < LEAT_TFRECORD_FRAME || extent->length > source->max_length)
+	if (extent->length < LEAT_TFRECORD_FRAME || extent->length > indexed->max_length)
 		extent->damaged = true;
 	if (extent->damaged)
 		extent->head = extent->tail = 0;
+}
+
+enum leat_status
+leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
+{
+	size_t files = leat_files_count(indexed->files);
+	const char *one = leat_files_at(indexed->files, 0)->uri;
+	struct leat_extent extent;
+
+	if (indexed->first[files] == 0)
+		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' holds no samples: it is empty", one)
+		                  : leat_fail(err, LEAT_DATA,
+		                              "the %zu files, '%s' first, hold no samples: all are empty", files, one);
+	if (indexed->damaged < indexed->first[files])
+		return LEAT_OK;
+	leat_tfrecord_extent(indexed, leat_indexed_first_file(indexed), 0, &extent);
+	leat_tfrecord_damage(indexed->files, &extent, err);
+	if (err)
+		leat_err_in(err, "no TFRecord file holds a record that can be read");
+	return LEAT_DATA;
+}
+
+static enum leat_status
+open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	struct leat_indexed *indexed = source->state = leat_alloc(source->mem, sizeof(*indexed));
+	enum leat_status status;
+
+	if (!indexed)
+		return leat_fail_mem(err, source->mem, sizeof(*indexed), "the indexes of the files");
+	status =
+		leat_indexed_open(indexed, &leat_tfrecord_index, source->files, threads, source->mem, source->log, err);
+	if (status == LEAT_OK)
+		status = leat_tfrecord_readable(indexed, err);
+	if (status != LEAT_OK)
+		return status;
+	source->first = indexed->first;
+	source->count = indexed->first[leat_files_count(source->files)];
+	source->max_length = indexed->max_length;
+	source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	const struct leat_tfrecord_params *params = source->params;
+	struct leat_field *record = leat_schema_add(&source->schema, "record", LEAT_U8);
+	enum leat_status status;
+
+	record->ndim = 1;
+	record->shape[0] = -1;
+	status = leat_files_open(&source->files, params->patterns.value, params->patterns.count, source->mem, err);
+	if (status != LEAT_OK)
+		return status;
+	status = open_indexed(source, threads, err);
+	if (status != LEAT_OK)
+		close_source(source);
+	return status;
+}
+
+static void
+locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
+{
+	struct leat_indexed *indexed = source->state;
+	size_t file = leat_find_file(indexed->first, leat_files_count(source->files), sample, &indexed->last);
+
+	leat_tfrecord_extent(indexed, file, sample - indexed->first[file], extent);
+}
+
+enum leat_status
+leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
+                    const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
+                    struct leat_err *err)
+{
+	uint64_t length = extent->length - LEAT_TFRECORD_FRAME;
+	const char *fault;
+
+	if (crc && leat_load32(head + 8) != leat_tfrecord_crc(head, 8))
+		fault = "record header's checksum does not match";
+	else if (leat_load64(head) != length)
+		fault = "record has another length than when the file was indexed";
+	else if (crc && leat_load32(tail) != leat_tfrecord_crc(payload, (size_t)length))
+		fault = "record's checksum does not match";
+	else
+		return LEAT_OK;
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)", leat_files_at(files, extent->file)->uri,
+	                 (unsigned long long)extent->offset, fault, (unsigned long long)length);
 }
 
 /* Worker threads. */
@@ -229,28 +164,20 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
-	uint64_t length = extent->length - LEAT_TFRECORD_FRAME;
-	const char *fault = NULL;
+	enum leat_status status;
 
 	(void)sample_index, (void)scratch;
 	if (extent->damaged)
-		return describe_damage(source, extent->file, extent->offset, extent->length, err);
-	if (params->crc && leat_load32(head + 8) != leat_tfrecord_crc(head, 8))
-		fault = "record header's checksum does not match";
-	else if (leat_load64(head) != length)
-		fault = "record has another length than when the file was indexed";
-	else if (params->crc && leat_load32(tail) != leat_tfrecord_crc(payload, (size_t)length))
-		fault = "record's checksum does not match";
-	if (fault)
-		return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)",
-		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
-		                 fault, (unsigned long long)length);
+		return leat_tfrecord_damage(source->files, extent, err);
+	status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
+	if (status != LEAT_OK)
+		return status;
 	sample->count = 1;
 	sample->field[0] = (struct leat_datum){
 		.data = payload,
 		.dtype = LEAT_U8,
 		.ndim = 1,
-		.shape = {(int64_t)length},
+		.shape = {(int64_t)(extent->length - LEAT_TFRECORD_FRAME)},
 	};
 	return LEAT_OK;
 }

@@ -8,7 +8,8 @@
 
 #include "base/hash.h"
 #include "base/opt.h"
-#include "format/index.h"
+#include "format/indexed.h"
+#include "format/source.h"
 #include "store/newfile.h"
 #include "store/store.h"
 
@@ -35,37 +36,21 @@ struct leat_tfrecord_params {
  * LEAT_TFRECORD_HEAD, head is not read); NULL: nothing, and *length is the data's. */
 const char *leat_tfrecord_header_fault(const unsigned char *head, uint64_t left, uint64_t *length);
 
-/* ---- indexing (tfrecord_index.c) ---- */
+/* Made by walking over the record headers (tfrecord_index.c). */
+extern const struct leat_index_kind leat_tfrecord_index;
 
-enum leat_index_state {
-	LEAT_INDEX_FRESH,   /* the one that was there is right, or the file is empty and needs none */
-	LEAT_INDEX_BUILT,   /* made and saved */
-	LEAT_INDEX_UNSAVED, /* made, but it could not be saved */
-	LEAT_INDEX_FAILED,  /* the file cannot be read, or is no file of records */
-};
+/* ---- reading (tfrecord.c) ---- */
 
-/* The index of file `i`: loaded, or made by walking over the record headers. `unsaved` says why it
- * could not be saved, which is no failure. Any thread. */
-enum leat_status leat_tfrecord_prepare(struct leat_files *files, size_t i, struct leat_mem *mem,
-                                       const struct leat_log *log, struct leat_index *index,
-                                       enum leat_index_state *state, struct leat_err *unsaved, struct leat_err *err);
-
-/* What became of one file. */
-struct leat_tfrecord_report {
-	const char *uri;
-	uint64_t bytes;
-	uint64_t samples;                /* readable ones */
-	uint64_t damaged, damaged_bytes; /* regions that hold no readable record */
-	enum leat_index_state state;
-	const char *reason; /* UNSAVED, FAILED: a sentence; else NULL */
-};
-
-/* Makes the indexes of all files that `patterns` name, as the first open would, and tells of each in
- * order. Fails only when the files cannot be listed or memory is short. */
-enum leat_status leat_tfrecord_index(const char *const *patterns, size_t count, unsigned threads, struct leat_mem *mem,
-                                     const struct leat_log *log,
-                                     void (*tell)(void *arg, const struct leat_tfrecord_report *report), void *arg,
+/* Is the record, head and tail included, what the extent says? With `crc` its checksums are looked at. */
+enum leat_status leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
+                                     const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
                                      struct leat_err *err);
+/* LEAT_DATA: what is wrong at the begin of a damaged region, by reading its header again. */
+enum leat_status leat_tfrecord_damage(struct leat_files *files, const struct leat_extent *extent, struct leat_err *err);
+/* Where sample `i` of file `file` lies. */
+void leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent);
+/* No sample at all, or none that can be read, is an error. */
+enum leat_status leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err);
 
 /* ---- writing (tfrecord_write.c) ---- */
 

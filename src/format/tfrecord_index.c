@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-#include "base/threads.h"
-
 enum {
 	WINDOW = 256 * 1024,  /* read at once where records are small */
 	PEEK = 4096,          /* and where they are large */
@@ -25,8 +23,6 @@ enum {
 };
 
 #define NO_RECORD UINT64_MAX
-
-static const struct leat_index_kind index_kind = {.name = "tfrecord", .min_length = LEAT_TFRECORD_FRAME};
 
 struct walk {
 	struct leat_files *files;
@@ -281,109 +277,8 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 	return status;
 }
 
-/* A saved index is used from its file, so that the first run needs no more memory than the next. */
-static void
-swap_for_saved(struct leat_index *index, const struct leat_file *file, struct leat_mem *mem)
-{
-	struct leat_index saved;
-
-	if (leat_index_load(&saved, &index_kind, file, mem, NULL, NULL) == LEAT_OK) {
-		leat_index_free(index);
-		*index = saved;
-	}
-}
-
-enum leat_status
-leat_tfrecord_prepare(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
-                      struct leat_index *index, enum leat_index_state *state, struct leat_err *unsaved,
-                      struct leat_err *err)
-{
-	const struct leat_file *file = leat_files_at(files, i);
-	enum leat_status status = LEAT_AGAIN;
-
-	*state = LEAT_INDEX_FRESH;
-	if (file->size)
-		status = leat_index_load(index, &index_kind, file, mem, log, err);
-	if (status != LEAT_AGAIN)
-		return status;
-	status = make_index(files, i, mem, log, index, err);
-	if (status != LEAT_OK || !file->size)
-		return status;
-	if (leat_index_save(index, &index_kind, file, mem, unsaved) == LEAT_OK) {
-		*state = LEAT_INDEX_BUILT;
-		swap_for_saved(index, file, mem);
-	} else {
-		*state = LEAT_INDEX_UNSAVED;
-	}
-	return LEAT_OK;
-}
-
-/* ---- the indexes of many files, and what became of each ---- */
-
-struct index_job {
-	struct leat_files *files;
-	struct leat_mem *mem;
-	const struct leat_log *log;
-	struct leat_tfrecord_report *report;
+const struct leat_index_kind leat_tfrecord_index = {
+	.name = "tfrecord",
+	.min_length = LEAT_TFRECORD_FRAME,
+	.make = make_index,
 };
-
-static void
-sum_up(struct leat_tfrecord_report *report, const struct leat_index *index)
-{
-	report->samples = index->count - index->damaged;
-	report->damaged = index->damaged;
-	for (uint64_t i = 0; index->damaged && i < index->count; i++)
-		if (leat_index_is_damaged(index, i))
-			report->damaged_bytes += leat_index_length(index, i);
-}
-
-static enum leat_status
-index_file(void *arg, size_t i, struct leat_err *err)
-{
-	struct index_job *job = arg;
-	struct leat_tfrecord_report *report = &job->report[i];
-	struct leat_index index = {0};
-	struct leat_err why;
-
-	leat_err_clear(&why);
-	report->uri = leat_files_at(job->files, i)->uri;
-	report->bytes = leat_files_at(job->files, i)->size;
-	if (leat_tfrecord_prepare(job->files, i, job->mem, job->log, &index, &report->state, &why, &why) == LEAT_OK)
-		sum_up(report, &index);
-	else
-		report->state = LEAT_INDEX_FAILED;
-	leat_index_free(&index);
-	if (report->state != LEAT_INDEX_UNSAVED && report->state != LEAT_INDEX_FAILED)
-		return LEAT_OK;
-	report->reason = leat_strdup(job->mem, why.text);
-	return report->reason ? LEAT_OK : leat_fail_mem(err, job->mem, sizeof(why.text), "a report");
-}
-
-enum leat_status
-leat_tfrecord_index(const char *const *patterns, size_t count, unsigned threads, struct leat_mem *mem,
-                    const struct leat_log *log, void (*tell)(void *arg, const struct leat_tfrecord_report *report),
-                    void *arg, struct leat_err *err)
-{
-	struct index_job job = {.mem = mem, .log = log};
-	enum leat_status status = leat_files_open(&job.files, patterns, count, mem, err);
-	size_t files;
-
-	if (status != LEAT_OK)
-		return status;
-	files = leat_files_count(job.files);
-	job.report = leat_alloc_array(mem, files, sizeof(*job.report));
-	if (!job.report) {
-		status = leat_fail_mem(err, mem, files * sizeof(*job.report), "the reports");
-		goto out;
-	}
-	status = leat_parallel(mem, threads, files, index_file, &job, err);
-	for (size_t i = 0; i < files; i++) {
-		if (status == LEAT_OK)
-			tell(arg, &job.report[i]);
-		leat_free(mem, (char *)job.report[i].reason);
-	}
-out:
-	leat_free(mem, job.report);
-	leat_files_close(job.files);
-	return status;
-}

@@ -339,6 +339,108 @@ offsets_that_make_no_sense_are_refused(void **state)
 	assert_string_equal(leat_index_fault(&bad, sizeof(bad), &kind, &data, &stale), "its length is wrong");
 }
 
+/* ---- samples with gaps between them ---- */
+
+static const struct leat_index_kind with_gaps = {"gapskind", 16, .gaps = true};
+
+/* Sample i lies at [100 i + 10, 100 i + 50 + i % 10), the last one damaged. */
+static enum leat_status
+build_with_gaps(struct leat_index *index, uint64_t count)
+{
+	enum leat_status status = LEAT_OK;
+
+	leat_index_init(index, &mem);
+	for (uint64_t i = 0; i < count && status == LEAT_OK; i++)
+		status = leat_index_add_span(index, 100 * i + 10, 100 * i + 50 + i % 10, i == count - 1, NULL);
+	file.size = 100 * count + 1000;
+	snprintf(uri, sizeof(uri), "%s/data", temp.folder);
+	return status == LEAT_OK ? leat_index_end(index, file.size, NULL) : status;
+}
+
+static void
+samples_may_have_gaps_between_them(void **state)
+{
+	static const uint64_t counts[] = {0, 1, 2, 50, 20000}; /* a large one is mapped */
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+		uint64_t count = counts[k];
+		struct leat_index index, loaded;
+
+		assert_int_equal(build_with_gaps(&index, count), LEAT_OK);
+		assert_int_equal(leat_index_save(&index, &with_gaps, &file, &mem, NULL), LEAT_OK);
+		leat_index_free(&index);
+		assert_int_equal(leat_index_load(&loaded, &with_gaps, &file, &mem, &log_all, NULL), LEAT_OK);
+		assert_int_equal(loaded.count, count);
+		assert_int_equal(loaded.damaged, count > 0);
+		assert_int_equal(loaded.max_length, count > 10 ? 49 : count > 1 ? 40 : 0);
+		for (uint64_t i = 0; i < count; i++) {
+			assert_int_equal(leat_index_offset(&loaded, i), 100 * i + 10);
+			assert_int_equal(leat_index_length(&loaded, i), 40 + i % 10);
+			assert_int_equal(leat_index_is_damaged(&loaded, i), i == count - 1);
+		}
+		leat_index_free(&loaded);
+		check_refused("it belongs to another format");
+	}
+}
+
+static void
+ends_that_make_no_sense_are_refused(void **state)
+{
+	struct {
+		struct leat_index_head head;
+		uint64_t offset[3], end[2];
+	} good, bad;
+	static const uint64_t ends[][2] = {{40, 100}, {10, 100}, {9, 100}, {41, 100}, {25, 100}, {40, 101}, {40, 40},
+	                                   {40, UINT64_MAX}, {UINT64_MAX, 100}};
+	const struct leat_file data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
+	bool stale;
+
+	(void)state;
+	good.head = (struct leat_index_head){
+		.version = LEAT_INDEX_VERSION, .size = 100, .mtime_ns = 5, .count = 2, .max_length = 60};
+	memcpy(good.head.magic, LEAT_INDEX_MAGIC, 8);
+	memcpy(good.head.kind, "gapskind", 8);
+	memcpy(good.offset, (uint64_t[]){10, 40, 100}, sizeof(good.offset));
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const char *fault;
+
+		bad = good;
+		memcpy(bad.end, ends[i], sizeof(bad.end));
+		bad.head.crc = leat_crc32c(0, &bad, 12);
+		bad.head.crc = leat_crc32c(bad.head.crc, (char *)&bad + 16, sizeof(bad) - 16);
+		fault = leat_index_fault(&bad, sizeof(bad), &with_gaps, &data, &stale);
+		if (i == 0)
+			assert_null(fault);
+		else
+			assert_string_equal(fault, "its offsets make no sense");
+		assert_string_equal(leat_index_fault(&bad, sizeof(bad) - 8, &with_gaps, &data, &stale),
+		                    "its length is wrong");
+	}
+	bad.head.count = (uint64_t)1 << 63;
+	assert_string_equal(leat_index_fault(&bad, sizeof(bad), &with_gaps, &data, &stale), "its length is wrong");
+}
+
+static void
+every_failing_allocation_with_gaps_is_survived(void **state)
+{
+	enum leat_status status = LEAT_NOMEM;
+	long n = 0;
+
+	(void)state;
+	for (; status != LEAT_OK; n++) {
+		struct leat_index index;
+
+		atomic_store(&mem.fail_after, n);
+		status = build_with_gaps(&index, 200);
+		atomic_store(&mem.fail_after, -1);
+		assert_true(status == LEAT_OK || status == LEAT_NOMEM);
+		leat_index_free(&index);
+		assert_int_equal(mem.used, 0);
+	}
+	assert_true(n > 4);
+}
+
 static void *
 save_and_load(void *arg)
 {
@@ -440,6 +542,9 @@ main(void)
 		CASE(writers_at_the_same_time_do_not_disturb_one_another),
 		CASE(samples_out_of_order_are_a_bug),
 		CASE(every_failing_allocation_is_survived),
+		CASE(samples_may_have_gaps_between_them),
+		CASE(ends_that_make_no_sense_are_refused),
+		CASE(every_failing_allocation_with_gaps_is_survived),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

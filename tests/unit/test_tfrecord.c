@@ -676,16 +676,23 @@ a_file_that_changed_after_it_was_indexed_is_noticed(void **state)
 
 /* ---- leat index ---- */
 
-static struct leat_tfrecord_report reports[8];
+static struct leat_index_report reports[8];
 static char reasons[8][1024];
 static size_t told;
 
 static void
-tell(void *arg, const struct leat_tfrecord_report *report)
+tell(void *arg, const struct leat_index_report *report)
 {
 	assert_ptr_equal(arg, &told);
 	snprintf(reasons[told], sizeof(reasons[0]), "%s", report->reason ? report->reason : "");
 	reports[told++] = *report;
+}
+
+static const struct leat_index_kind *
+kind_of(const char *uri)
+{
+	(void)uri;
+	return &leat_tfrecord_index;
 }
 
 static void
@@ -705,7 +712,7 @@ indexing_by_hand_tells_of_each_file(void **state)
 		told = 0;
 		all = temp_path(&temp, "?");
 		leat_err_clear(&err);
-		assert_int_equal(leat_tfrecord_index(&all, 1, 2, &mem, &log_all, tell, &told, &err), LEAT_OK);
+		assert_int_equal(leat_index_files(&all, 1, kind_of, 2, &mem, &log_all, tell, &told, &err), LEAT_OK);
 		assert_int_equal(told, 4);
 		assert_int_equal(reports[0].state, again ? LEAT_INDEX_FRESH : LEAT_INDEX_BUILT);
 		assert_int_equal(reports[0].samples, TEXTS);
@@ -721,7 +728,7 @@ indexing_by_hand_tells_of_each_file(void **state)
 		assert_non_null(strstr(reasons[3], "GZIP"));
 	}
 	all = temp_path(&temp, "none*");
-	assert_int_equal(leat_tfrecord_index(&all, 1, 2, &mem, &log_all, tell, &told, &err), LEAT_IO);
+	assert_int_equal(leat_index_files(&all, 1, kind_of, 2, &mem, &log_all, tell, &told, &err), LEAT_IO);
 }
 
 /* ---- memory ---- */

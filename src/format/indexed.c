@@ -1,0 +1,241 @@
+/* indexed.c - see indexed.h */
+#include "format/indexed.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+
+/* A saved index is used from its file, so that the first run needs no more memory than the next. */
+static void
+swap_for_saved(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
+               struct leat_mem *mem)
+{
+	struct leat_index saved;
+
+	if (leat_index_load(&saved, kind, file, mem, NULL, NULL) == LEAT_OK) {
+		leat_index_free(index);
+		*index = saved;
+	}
+}
+
+enum leat_status
+leat_index_prepare(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
+                   const struct leat_log *log, struct leat_index *index, enum leat_index_state *state,
+                   struct leat_err *unsaved, struct leat_err *err)
+{
+	const struct leat_file *file = leat_files_at(files, i);
+	enum leat_status status = LEAT_AGAIN;
+
+	*state = LEAT_INDEX_FRESH;
+	if (file->size)
+		status = leat_index_load(index, kind, file, mem, log, err);
+	if (status != LEAT_AGAIN)
+		return status;
+	status = kind->make(files, i, mem, log, index, err);
+	if (status != LEAT_OK || !file->size)
+		return status;
+	if (leat_index_save(index, kind, file, mem, unsaved) == LEAT_OK) {
+		*state = LEAT_INDEX_BUILT;
+		swap_for_saved(index, kind, file, mem);
+	} else {
+		*state = LEAT_INDEX_UNSAVED;
+	}
+	return LEAT_OK;
+}
+
+/* What the threads that prepare the indexes share. */
+struct open_job {
+	const struct leat_index_kind *kind;
+	struct leat_indexed *indexed;
+	const struct leat_log *log;
+	atomic_size_t built, unsaved;
+};
+
+static enum leat_status
+prepare(void *arg, size_t i, struct leat_err *err)
+{
+	struct open_job *job = arg;
+	struct leat_indexed *indexed = job->indexed;
+	enum leat_index_state outcome;
+	struct leat_err unsaved;
+	enum leat_status status;
+
+	leat_err_clear(&unsaved);
+	status = leat_index_prepare(job->kind, indexed->files, i, indexed->mem, job->log, &indexed->index[i], &outcome,
+	                            &unsaved, err);
+	if (status != LEAT_OK)
+		return status;
+	if (outcome == LEAT_INDEX_BUILT)
+		atomic_fetch_add(&job->built, 1);
+	/* The first one tells enough: a folder that cannot be written refuses all. */
+	if (outcome == LEAT_INDEX_UNSAVED && atomic_fetch_add(&job->unsaved, 1) == 0)
+		leat_log(job->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
+		         unsaved.text);
+	return LEAT_OK;
+}
+
+static void
+warn_of_damage(const struct leat_log *log, const struct leat_index *index, const char *uri)
+{
+	uint64_t first = 0;
+
+	if (!index->damaged)
+		return;
+	while (!leat_index_is_damaged(index, first))
+		first++;
+	leat_log(log, LEAT_LOG_WARN, "'%s' is damaged in %llu place%s, the first at offset %llu", uri,
+	         (unsigned long long)index->damaged, index->damaged == 1 ? "" : "s",
+	         (unsigned long long)leat_index_offset(index, first));
+}
+
+static void
+count_samples(struct leat_indexed *indexed, const struct leat_log *log)
+{
+	for (size_t i = 0; i < leat_files_count(indexed->files); i++) {
+		const struct leat_index *index = &indexed->index[i];
+
+		warn_of_damage(log, index, leat_files_at(indexed->files, i)->uri);
+		indexed->first[i + 1] = indexed->first[i] + index->count;
+		indexed->damaged += index->damaged;
+		if (index->max_length > indexed->max_length)
+			indexed->max_length = index->max_length;
+	}
+}
+
+enum leat_status
+leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *kind, struct leat_files *files,
+                  unsigned threads, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+{
+	struct open_job job = {.kind = kind, .indexed = indexed, .log = log};
+	size_t count = leat_files_count(files);
+	enum leat_status status = LEAT_OK;
+
+	*indexed = (struct leat_indexed){.mem = mem, .files = files};
+	indexed->index = leat_alloc_array(mem, count, sizeof(*indexed->index));
+	indexed->first = leat_alloc_array(mem, count + 1, sizeof(*indexed->first));
+	if (!indexed->index || !indexed->first)
+		status = leat_fail_mem(err, mem, count * (sizeof(*indexed->index) + sizeof(*indexed->first)),
+		                       "the indexes of the files");
+	if (status == LEAT_OK)
+		status = leat_parallel(mem, threads, count, prepare, &job, err);
+	if (status != LEAT_OK) {
+		leat_indexed_close(indexed);
+		return status;
+	}
+	if (job.built)
+		leat_log(log, LEAT_LOG_INFO, "made the index of %zu of %zu files", (size_t)job.built, count);
+	count_samples(indexed, log);
+	return LEAT_OK;
+}
+
+void
+leat_indexed_close(struct leat_indexed *indexed)
+{
+	if (!indexed->mem)
+		return;
+	for (size_t i = 0; indexed->index && i < leat_files_count(indexed->files); i++)
+		leat_index_free(&indexed->index[i]);
+	leat_free(indexed->mem, indexed->index);
+	leat_free(indexed->mem, indexed->first);
+	*indexed = (struct leat_indexed){0};
+}
+
+size_t
+leat_indexed_first_file(const struct leat_indexed *indexed)
+{
+	size_t i = 0;
+
+	while (!indexed->index[i].count)
+		i++;
+	return i;
+}
+
+size_t
+leat_find_file(const uint64_t *first, size_t files, uint64_t sample, size_t *last)
+{
+	size_t low = 0, high = files;
+
+	if (sample >= first[*last] && sample < first[*last + 1])
+		return *last;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (first[middle] <= sample)
+			low = middle;
+		else
+			high = middle;
+	}
+	return *last = low;
+}
+
+/* ---- ahead of the first open ---- */
+
+struct report_job {
+	struct leat_files *files;
+	const struct leat_index_kind *(*kind_of)(const char *uri);
+	struct leat_mem *mem;
+	const struct leat_log *log;
+	struct leat_index_report *report;
+};
+
+static void
+sum_up(struct leat_index_report *report, const struct leat_index *index)
+{
+	report->samples = index->count - index->damaged;
+	report->damaged = index->damaged;
+	for (uint64_t i = 0; index->damaged && i < index->count; i++)
+		if (leat_index_is_damaged(index, i))
+			report->damaged_bytes += leat_index_length(index, i);
+}
+
+static enum leat_status
+report_file(void *arg, size_t i, struct leat_err *err)
+{
+	struct report_job *job = arg;
+	struct leat_index_report *report = &job->report[i];
+	struct leat_index index = {0};
+	struct leat_err why;
+
+	leat_err_clear(&why);
+	report->uri = leat_files_at(job->files, i)->uri;
+	report->bytes = leat_files_at(job->files, i)->size;
+	if (leat_index_prepare(job->kind_of(report->uri), job->files, i, job->mem, job->log, &index, &report->state,
+	                       &why, &why) == LEAT_OK)
+		sum_up(report, &index);
+	else
+		report->state = LEAT_INDEX_FAILED;
+	leat_index_free(&index);
+	if (report->state != LEAT_INDEX_UNSAVED && report->state != LEAT_INDEX_FAILED)
+		return LEAT_OK;
+	report->reason = leat_strdup(job->mem, why.text);
+	return report->reason ? LEAT_OK : leat_fail_mem(err, job->mem, sizeof(why.text), "a report");
+}
+
+enum leat_status
+leat_index_files(const char *const *patterns, size_t count, const struct leat_index_kind *(*kind_of)(const char *uri),
+                 unsigned threads, struct leat_mem *mem, const struct leat_log *log,
+                 void (*tell)(void *arg, const struct leat_index_report *report), void *arg, struct leat_err *err)
+{
+	struct report_job job = {.kind_of = kind_of, .mem = mem, .log = log};
+	enum leat_status status = leat_files_open(&job.files, patterns, count, mem, err);
+	size_t files;
+
+	if (status != LEAT_OK)
+		return status;
+	files = leat_files_count(job.files);
+	job.report = leat_alloc_array(mem, files, sizeof(*job.report));
+	if (!job.report) {
+		status = leat_fail_mem(err, mem, files * sizeof(*job.report), "the reports");
+		goto out;
+	}
+	status = leat_parallel(mem, threads, files, report_file, &job, err);
+	for (size_t i = 0; i < files; i++) {
+		if (status == LEAT_OK)
+			tell(arg, &job.report[i]);
+		leat_free(mem, (char *)job.report[i].reason);
+	}
+out:
+	leat_free(mem, job.report);
+	leat_files_close(job.files);
+	return status;
+}
