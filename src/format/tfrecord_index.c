@@ -13,26 +13,15 @@
  * Threads: each file is walked by one, several files at once. */
 #include "format/tfrecord.h"
 
-#include <string.h>
+#include "format/window.h"
 
-enum {
-	WINDOW = 256 * 1024,  /* read at once where records are small */
-	PEEK = 4096,          /* and where they are large */
-	LARGE_RECORD = 32768, /* from here on, a record is */
-	SUM_FACTOR = 4,       /* times the file: what a search may sum up */
-};
+enum { SUM_FACTOR = 4 }; /* times the file: what a search may sum up */
 
 #define NO_RECORD UINT64_MAX
 
 struct walk {
-	struct leat_files *files;
-	size_t file;
-	const char *uri;
-	uint64_t size; /* of the file */
-	unsigned char *window;
-	uint64_t window_at;
-	size_t window_len;
-	size_t block;     /* to read next */
+	struct leat_window window;
+	uint64_t size;    /* of the file */
 	uint64_t to_sum;  /* bytes that searches may still sum up */
 	uint64_t summed;  /* the record that the last search found, or NO_RECORD */
 	uint64_t suspect; /* the last record, when its data was not summed, or NO_RECORD */
@@ -52,30 +41,6 @@ leat_tfrecord_header_fault(const unsigned char *head, uint64_t left, uint64_t *l
 	return NULL;
 }
 
-/* The bytes at `offset`, at least `need` of them (which the file has), and how many are there. Valid
- * until the next look. */
-static enum leat_status
-look(struct walk *walk, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have, struct leat_err *err)
-{
-	struct iovec iov = {.iov_base = walk->window};
-	enum leat_status status;
-	size_t got;
-
-	if (offset < walk->window_at || offset + need > walk->window_at + walk->window_len) {
-		iov.iov_len = walk->block < need ? need : walk->block;
-		if (iov.iov_len > walk->size - offset)
-			iov.iov_len = (size_t)(walk->size - offset);
-		status = leat_files_read(walk->files, walk->file, offset, &iov, 1, 0, &got, err);
-		if (status != LEAT_OK)
-			return status;
-		walk->window_at = offset;
-		walk->window_len = iov.iov_len;
-	}
-	*bytes = walk->window + (offset - walk->window_at);
-	*have = (size_t)(walk->window_at + walk->window_len - offset);
-	return LEAT_OK;
-}
-
 /* Does the data of the record at `offset` match its checksum? A record too long to be summed counts as not. */
 static enum leat_status
 data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, struct leat_err *err)
@@ -91,10 +56,10 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 		return LEAT_OK;
 	}
 	walk->to_sum -= length;
-	walk->block = WINDOW;
+	walk->window.block = LEAT_WINDOW;
 	offset += LEAT_TFRECORD_HEAD;
 	while (length) {
-		status = look(walk, offset, 1, &bytes, &have, err);
+		status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
 		if (status != LEAT_OK)
 			return status;
 		if (have > length)
@@ -103,7 +68,7 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 		offset += have;
 		length -= have;
 	}
-	status = look(walk, offset, LEAT_TFRECORD_TAIL, &bytes, &have, err);
+	status = leat_window_look(&walk->window, offset, LEAT_TFRECORD_TAIL, &bytes, &have, err);
 	*right = status == LEAT_OK && leat_load32(bytes) == leat_crc32c_mask(crc);
 	return status;
 }
@@ -138,8 +103,8 @@ find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 		size_t have;
 		bool right;
 
-		walk->block = WINDOW;
-		status = look(walk, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
+		walk->window.block = LEAT_WINDOW;
+		status = leat_window_look(&walk->window, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
 		if (status != LEAT_OK)
 			return status;
 		candidate = find_header(walk, offset, bytes, have, &length);
@@ -212,8 +177,8 @@ refuse_compressed(const struct walk *walk, const unsigned char *bytes, struct le
 	if (!how)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_UNSUPPORTED,
-	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first", walk->uri,
-	                 how);
+	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first",
+	                 walk->window.uri, how);
 }
 
 static enum leat_status
@@ -227,15 +192,16 @@ walk_records(struct walk *walk, struct leat_index *index, struct leat_err *err)
 		const unsigned char *head;
 		size_t have;
 
-		status = look(walk, offset, left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have,
-		              err);
+		status = leat_window_look(&walk->window, offset,
+		                          left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have,
+		                          err);
 		if (status != LEAT_OK)
 			break;
 		if (!leat_tfrecord_header_fault(head, left, &length)) {
 			status = leat_index_add(index, offset, false, err);
 			walk->suspect = offset == walk->summed ? NO_RECORD : offset;
 			offset += LEAT_TFRECORD_FRAME + length;
-			walk->block = length < LARGE_RECORD ? WINDOW : PEEK;
+			leat_window_expect(&walk->window, length);
 			continue;
 		}
 		if (offset == 0)
@@ -250,30 +216,25 @@ static enum leat_status
 make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
            struct leat_index *index, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(files, i);
+	uint64_t size = leat_files_at(files, i)->size;
 	struct walk walk = {
-		.files = files,
-		.file = i,
-		.uri = file->uri,
-		.size = file->size,
-		.window = leat_alloc(mem, WINDOW),
-		.block = WINDOW,
-		.to_sum = SUM_FACTOR * file->size,
+		.size = size,
+		.to_sum = SUM_FACTOR * size,
 		.summed = NO_RECORD,
 		.suspect = NO_RECORD,
 	};
-	enum leat_status status;
+	enum leat_status status = leat_window_open(&walk.window, files, i, mem, err);
 
-	if (!walk.window)
-		return leat_fail_mem(err, mem, WINDOW, "reading record headers");
+	if (status != LEAT_OK)
+		return status;
 	leat_index_init(index, mem);
 	status = walk_records(&walk, index, err);
 	if (status != LEAT_OK)
 		leat_index_free(index);
-	else if (file->size && !walk.to_sum)
+	else if (size && !walk.to_sum)
 		leat_log(log, LEAT_LOG_WARN,
-		         "'%s': too much looks like a record and is none: the rest counts as damaged", file->uri);
-	leat_free(mem, walk.window);
+		         "'%s': too much looks like a record and is none: the rest counts as damaged", walk.window.uri);
+	leat_window_close(&walk.window);
 	return status;
 }
 
