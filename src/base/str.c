@@ -255,6 +255,18 @@ leat_nearest(const char *name, const char *const *candidates, size_t count)
 }
 
 char *
+leat_show(char *buf, size_t cap, const void *bytes, size_t len)
+{
+	const unsigned char *from = bytes;
+	size_t kept = len < cap ? len : cap - 1;
+
+	for (size_t i = 0; i < kept; i++)
+		buf[i] = from[i] < 0x20 || from[i] == 0x7f ? '?' : (char)from[i];
+	buf[kept] = '\0';
+	return buf;
+}
+
+char *
 leat_format_size(char *buf, size_t cap, unsigned long long bytes)
 {
 	static const char units[] = "KMGTPE";

@@ -31,6 +31,9 @@ char *leat_str_take(struct leat_str *str); /* the caller frees it with leat_free
 /* vsnprintf for messages: what does not fit is cut between two characters and ends in "...". */
 void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
+/* Bytes from outside as text for messages: control characters become '?', what is too long is cut. Returns buf. */
+char *leat_show(char *buf, size_t cap, const void *bytes, size_t len);
+
 /* The candidate nearest to `name` by edit distance, or NULL when none is near enough to suggest. */
 const char *leat_nearest(const char *name, const char *const *candidates, size_t count);
 

@@ -381,16 +381,6 @@ leat_feature_bytes(const struct leat_feature *feature, const unsigned char **byt
 
 /* ---- for messages ---- */
 
-static void
-show_name(char *to, size_t cap, const unsigned char *name, size_t len)
-{
-	size_t kept = len < cap ? len : cap - 1;
-
-	for (size_t i = 0; i < kept; i++)
-		to[i] = name[i] < 0x20 || name[i] == 0x7f ? '?' : (char)name[i];
-	to[kept] = '\0';
-}
-
 void
 leat_example_list(const unsigned char *record, size_t len, struct leat_example_names *names)
 {
@@ -401,7 +391,7 @@ leat_example_list(const unsigned char *record, size_t len, struct leat_example_n
 	names->count = names->more = 0;
 	while (next_entry(&walk, &entry, &fault)) {
 		if (names->count < sizeof(names->name) / sizeof(names->name[0]))
-			show_name(names->name[names->count++], sizeof(names->name[0]), entry.key, entry.key_len);
+			leat_show(names->name[names->count++], sizeof(names->name[0]), entry.key, entry.key_len);
 		else
 			names->more++;
 	}
