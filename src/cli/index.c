@@ -1,9 +1,11 @@
-/* index.c - `leat index`: find the records of TFRecord files ahead of the first open */
+/* index.c - `leat index`: find the samples of TFRecord and tar files ahead of the first open */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "format/tar.h"
 #include "format/tfrecord.h"
 
 struct index {
@@ -42,8 +44,9 @@ state_text(enum leat_index_state state)
 static const struct leat_index_kind *
 kind_of(const char *uri)
 {
-	(void)uri;
-	return &leat_tfrecord_index;
+	size_t len = strlen(uri);
+
+	return len > 4 && strcmp(uri + len - 4, ".tar") == 0 ? &leat_tar_index : &leat_tfrecord_index;
 }
 
 static void
@@ -116,12 +119,13 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_index = {
 	.name = "index",
-	.summary = "Find the records of TFRecord files, so that feeds open at once",
+	.summary = "Find the samples of TFRecord and tar files, so that feeds open at once",
 	.operands = "PATTERN...",
 	.min_operands = 1,
 	.max_operands = SIZE_MAX,
 	.help = "Writes .NAME.leatidx beside each file that has none, or an outdated one. A feed does\n"
-		"the same when it first opens the files. Patterns may hold *, ? and [..].",
+		"the same when it first opens the files. Patterns may hold *, ? and [..]. Files whose\n"
+		"names end in .tar are archives, all others TFRecord files.",
 	.example = "leat index 'train-*.tfrecord'",
 	.opts = options,
 	.params_size = sizeof(struct index),

@@ -1,4 +1,4 @@
-/* logged.h - what a test's log received: how much, and the last message */
+/* logged.h - what a test's log received: how much, the last message and the last warning */
 #ifndef TEST_LOGGED_H
 #define TEST_LOGGED_H
 
@@ -8,7 +8,7 @@
 
 static struct {
 	int info, warn;
-	char text[1024];
+	char text[1024], warning[1024];
 } logged;
 
 static inline void
@@ -18,6 +18,8 @@ write_log(void *arg, enum leat_log_level level, const char *text)
 	logged.info += level == LEAT_LOG_INFO;
 	logged.warn += level == LEAT_LOG_WARN;
 	snprintf(logged.text, sizeof(logged.text), "%s", text);
+	if (level == LEAT_LOG_WARN)
+		snprintf(logged.warning, sizeof(logged.warning), "%s", text);
 }
 
 static const struct leat_log log_all = {write_log, NULL};

@@ -1,0 +1,489 @@
+/* tar.c - the source of WebDataset tar files: one sample per key, one field of bytes per extension
+ *
+ * A sample's extent covers all its entries with their headers, which are found by each
+ * file's index (tar_index.c). Unpacking walks over them, and fields point into them.
+ *
+ * Which fields there are has to be known at open: those of the first sample, or those that
+ * `fields` names. A sample that lacks one is bad; what it has beyond them is passed over. */
+#include "format/tar.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "format/source.h"
+
+#define KEY_FIELD "__key__"
+
+static const struct leat_opt options[] = {
+	LEAT_STRINGS(struct leat_tar_params, patterns, LEAT_REQUIRED,
+                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     LEAT_OPT_LOCATION),
+	LEAT_STRINGS(
+		struct leat_tar_params, fields, "[]",
+		"extensions that become fields: jpg; 'image=jpg;jpeg;png' names the field and takes the first that "
+		"a sample has; __key__ is the sample's key; [] means all that the first sample has",
+		LEAT_OPT_NAMED),
+	LEAT_OPT_END,
+};
+
+/* The extensions that field `i` takes, one of a;b;c. */
+static const char *
+extensions_of(const struct leat_source *source, int i)
+{
+	const struct leat_tar_params *params = source->params;
+	const char *equals;
+
+	if (!params->fields.count)
+		return source->schema.field[i].name;
+	equals = strchr(params->fields.value[i], '=');
+	return equals ? equals + 1 : params->fields.value[i];
+}
+
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool
+same_extension(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	bool same = a_len == b_len;
+
+	for (size_t i = 0; same && i < a_len; i++)
+		same = lower(a[i]) == lower(b[i]);
+	return same;
+}
+
+/* Which of the extensions a;b;c this one is, counted from 0; -1: none. */
+static int
+rank_of(const char *extensions, const char *extension, size_t len)
+{
+	for (int rank = 0;; rank++) {
+		size_t one = strcspn(extensions, ";");
+
+		if (same_extension(extensions, one, extension, len))
+			return rank;
+		if (!extensions[one])
+			return -1;
+		extensions += one + 1;
+	}
+}
+
+/* ---- the files of a sample ---- */
+
+/* A walk over the bytes of one sample. */
+struct members {
+	unsigned char *bytes;
+	size_t len, pos;
+	struct leat_tar tar;
+	/* The member that stands: */
+	size_t key; /* length of the name's part that is the key */
+	unsigned char *data;
+	const char *fault;
+};
+
+/* Goes to the next entry of any kind; false: there is none, or `fault` says what is wrong. */
+static bool
+next_entry(struct members *m)
+{
+	while (m->pos < m->len) {
+		if (m->len - m->pos < LEAT_TAR_BLOCK)
+			m->fault = "an entry is cut off";
+		else
+			m->fault = leat_tar_header(&m->tar, m->bytes + m->pos);
+		if (!m->fault && (m->tar.kind == LEAT_TAR_ZERO || m->tar.kind == LEAT_TAR_SPARSE))
+			m->fault = "the entries are others than when the file was indexed";
+		if (m->fault)
+			return false;
+		m->pos += LEAT_TAR_BLOCK;
+		if (m->tar.size > m->len - m->pos) {
+			m->fault = "an entry is longer than when the file was indexed";
+			return false;
+		}
+		m->data = m->bytes + m->pos;
+		m->pos =
+			leat_tar_padded(&m->tar) > m->len - m->pos ? m->len : m->pos + (size_t)leat_tar_padded(&m->tar);
+		if (m->tar.kind != LEAT_TAR_EXTENSION)
+			return true;
+		m->fault = m->tar.size ? leat_tar_extension(&m->tar, m->data) : NULL;
+		if (m->fault)
+			return false;
+	}
+	return false;
+}
+
+static bool
+next_member(struct members *m)
+{
+	while (next_entry(m))
+		if (m->tar.kind == LEAT_TAR_FILE && leat_tar_split(m->tar.name, m->tar.len, &m->key))
+			return true;
+	return false;
+}
+
+static const char *
+extension(const struct members *m, size_t *len)
+{
+	*len = m->tar.len - m->key - 1;
+	return m->tar.name + m->key + 1;
+}
+
+/* ---- unpack ---- */
+
+static enum leat_status
+fail_sample(const struct leat_source *source, const struct leat_extent *extent, const char *fault, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s", leat_files_at(source->files, extent->file)->uri,
+	                 (unsigned long long)extent->offset, fault);
+}
+
+/* "the sample 'KEY' has no 'jpg'; it has 'cls', 'json'" */
+static enum leat_status
+fail_missing(const struct leat_source *source, const struct leat_extent *extent, unsigned char *bytes, const char *key,
+             size_t key_len, int field, struct leat_err *err)
+{
+	struct members m = {.bytes = bytes, .len = (size_t)extent->length};
+	char text[600] = "", shown[200], one[64];
+	size_t used = 0;
+
+	for (bool more = next_member(&m); more; more = next_member(&m)) {
+		size_t len;
+		const char *name = extension(&m, &len);
+		int n = snprintf(text + used, sizeof(text) - used, "%s'%s'", used ? ", " : "",
+		                 leat_show(one, sizeof(one), name, len));
+
+		if (n < 0 || (size_t)n >= sizeof(text) - used)
+			break;
+		used += (size_t)n;
+	}
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: the sample '%s' has no '%s'; it has %s",
+	                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
+	                 leat_show(shown, sizeof(shown), key, key_len), extensions_of(source, field), text);
+}
+
+/* Offers the member that stands to all fields. */
+static enum leat_status
+offer(const struct leat_source *source, const struct leat_extent *extent, const struct members *m, int *rank,
+      struct leat_sample *sample, struct leat_err *err)
+{
+	char shown[200];
+	size_t len;
+	const char *name = extension(m, &len);
+
+	for (int i = 0; i < source->schema.count; i++) {
+		int new = rank_of(extensions_of(source, i), name, len);
+
+		if (new < 0 || (rank[i] >= 0 && new > rank[i]))
+			continue;
+		if (new == rank[i])
+			return leat_fail(err, LEAT_DATA, "%s at offset %llu: '%s' comes twice in its sample",
+			                 leat_files_at(source->files, extent->file)->uri,
+			                 (unsigned long long)extent->offset,
+			                 leat_show(shown, sizeof(shown), m->tar.name, m->tar.len));
+		rank[i] = new;
+		sample->field[i].data = m->data;
+		sample->field[i].shape[0] = (int64_t)m->tar.size;
+	}
+	return LEAT_OK;
+}
+
+/* The key is not always in one piece in the headers: it is put together in scratch. */
+static enum leat_status
+put_key(struct leat_datum *datum, const char *key, size_t len, struct leat_scratch *scratch, struct leat_err *err)
+{
+	datum->data = leat_scratch_alloc(scratch, len);
+	if (!datum->data)
+		return leat_fail(err, LEAT_LIMIT, "no memory for a sample's key");
+	memcpy(datum->data, key, len);
+	datum->shape[0] = (int64_t)len;
+	return LEAT_OK;
+}
+
+static enum leat_status
+describe_damage(const struct leat_source *source, const struct leat_extent *extent, struct leat_err *err)
+{
+	const struct leat_file *file = leat_files_at(source->files, extent->file);
+	uint64_t left = extent->offset < file->size ? file->size - extent->offset : 0;
+	const char *fault = "the file ends inside a header";
+	unsigned char block[LEAT_TAR_BLOCK];
+	struct iovec iov = {.iov_base = block, .iov_len = sizeof(block)};
+	enum leat_status status;
+	struct leat_tar tar = {0};
+	size_t got;
+
+	if (left >= sizeof(block)) {
+		status = leat_files_read(source->files, extent->file, extent->offset, &iov, 1, 0, &got, err);
+		if (status != LEAT_OK)
+			return status;
+		fault = leat_tar_header(&tar, block);
+		if (!fault && tar.kind == LEAT_TAR_ZERO)
+			fault = "a block of zeros stands where a header should";
+		else if (!fault && tar.size > left - sizeof(block))
+			fault = "the file ends inside an entry's data";
+		else if (!fault)
+			fault = "an extended header, or the header behind it, makes no sense";
+	}
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes damaged)", file->uri,
+	                 (unsigned long long)extent->offset, fault, (unsigned long long)extent->length);
+}
+
+/* Worker threads. */
+static enum leat_status
+unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
+       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
+{
+	struct members m = {.bytes = payload, .len = (size_t)extent->length};
+	int rank[LEAT_MAX_FIELDS];
+	char key[LEAT_TAR_NAME];
+	size_t key_len = 0;
+	enum leat_status status = LEAT_OK;
+
+	(void)sample_index, (void)head, (void)tail;
+	if (extent->damaged)
+		return describe_damage(source, extent, err);
+	sample->count = source->schema.count;
+	for (int i = 0; i < sample->count; i++) {
+		rank[i] = -1;
+		sample->field[i] = (struct leat_datum){.dtype = LEAT_U8, .ndim = 1};
+	}
+	while (status == LEAT_OK && next_member(&m)) {
+		if (!key_len) {
+			key_len = m.key;
+			memcpy(key, m.tar.name, key_len);
+		} else if (m.key != key_len || memcmp(m.tar.name, key, key_len) != 0) {
+			m.fault = "the entries are others than when the file was indexed";
+			break;
+		}
+		status = offer(source, extent, &m, rank, sample, err);
+	}
+	if (status == LEAT_OK && !m.fault && !key_len)
+		m.fault = "the entries are others than when the file was indexed";
+	if (status == LEAT_OK && m.fault)
+		return fail_sample(source, extent, m.fault, err);
+	for (int i = 0; i < sample->count && status == LEAT_OK; i++) {
+		if (strcmp(extensions_of(source, i), KEY_FIELD) == 0)
+			status = put_key(&sample->field[i], key, key_len, scratch, err);
+		else if (rank[i] < 0)
+			status = fail_missing(source, extent, payload, key, key_len, i, err);
+	}
+	return status;
+}
+
+/* ---- open ---- */
+
+static void
+locate_in(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent)
+{
+	const struct leat_index *index = &indexed->index[file];
+
+	*extent = (struct leat_extent){
+		.file = (uint32_t)file,
+		.damaged = leat_index_is_damaged(index, i),
+		.offset = leat_index_offset(index, i),
+		.length = leat_index_length(index, i),
+	};
+	/* The index may be a mapped file, which others could write to: buffers are sized by the longest. */
+	if (extent->length > indexed->max_length)
+		extent->damaged = true;
+}
+
+static void
+locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
+{
+	struct leat_indexed *indexed = source->state;
+	size_t file = leat_find_file(indexed->first, leat_files_count(source->files), sample, &indexed->last);
+
+	locate_in(indexed, file, sample - indexed->first[file], extent);
+}
+
+static enum leat_status
+add_field(struct leat_source *source, const char *name, size_t len, struct leat_err *err)
+{
+	char text[LEAT_MAX_NAME + 1], shown[100];
+	struct leat_field *field = NULL;
+
+	if (len <= LEAT_MAX_NAME) {
+		memcpy(text, name, len);
+		text[len] = '\0';
+		field = leat_schema_add(&source->schema, text, LEAT_U8);
+	}
+	if (!field)
+		return leat_fail(err, LEAT_SPEC, "tar cannot have the field '%s': %s",
+		                 leat_show(shown, sizeof(shown), name, len),
+		                 len == 0 || len > LEAT_MAX_NAME           ? "a name has 1 to 63 bytes"
+		                 : source->schema.count == LEAT_MAX_FIELDS ? "there are too many"
+		                                                           : "it is named twice");
+	field->ndim = 1;
+	field->shape[0] = -1;
+	return LEAT_OK;
+}
+
+/* 'image=jpg;png' is the field image; 'jpg;png' is the field jpg. */
+static enum leat_status
+add_named_fields(struct leat_source *source, struct leat_err *err)
+{
+	const struct leat_tar_params *params = source->params;
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < params->fields.count && status == LEAT_OK; i++)
+		status = add_field(source, params->fields.value[i], strcspn(params->fields.value[i], "=;"), err);
+	return status;
+}
+
+static bool
+can_be_field(const struct leat_source *source, const char *name, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		size_t n = leat_utf8_length(name + at); /* a NUL follows the name */
+
+		if (n == 0 || (unsigned char)name[at] < 0x20 || name[at] == ';' || name[at] == 0x7f)
+			return false;
+		at += n;
+	}
+	return len > 0 && len <= LEAT_MAX_NAME && source->schema.count < LEAT_MAX_FIELDS;
+}
+
+/* The fields of a sample whose bytes are these. */
+static enum leat_status
+add_fields_of(struct leat_source *source, const struct leat_extent *extent, unsigned char *bytes, struct leat_err *err)
+{
+	struct members m = {.bytes = bytes, .len = (size_t)extent->length};
+	enum leat_status status = LEAT_OK;
+
+	while (status == LEAT_OK && next_member(&m)) {
+		char shown[100];
+		size_t len;
+		char *name = (char *)extension(&m, &len);
+
+		for (size_t i = 0; i < len; i++)
+			name[i] = lower(name[i]);
+		if (leat_schema_find(&source->schema, name) >= 0)
+			continue; /* unpack will call the sample bad */
+		if (can_be_field(source, name, len))
+			status = add_field(source, name, len, err);
+		else
+			leat_log(source->log, LEAT_LOG_WARN, "'%s' cannot be the name of a field and is left out",
+			         leat_show(shown, sizeof(shown), name, len));
+	}
+	if (status == LEAT_OK && m.fault)
+		return fail_sample(source, extent, m.fault, err);
+	if (status == LEAT_OK && !source->schema.count)
+		return fail_sample(source, extent, "no extension in the first sample can be the name of a field", err);
+	return status;
+}
+
+static enum leat_status
+add_first_fields(struct leat_source *source, const struct leat_extent *extent, struct leat_err *err)
+{
+	unsigned char *bytes = leat_alloc(source->mem, (size_t)extent->length);
+	struct iovec iov = {.iov_base = bytes, .iov_len = (size_t)extent->length};
+	enum leat_status status;
+	size_t got;
+
+	if (!bytes)
+		return leat_fail_mem(err, source->mem, (size_t)extent->length, "the first sample");
+	status = leat_files_read(source->files, extent->file, extent->offset, &iov, 1, 0, &got, err);
+	if (status == LEAT_OK)
+		status = add_fields_of(source, extent, bytes, err);
+	leat_free(source->mem, bytes);
+	return status;
+}
+
+/* The first sample that is not damaged. None is an error. */
+static enum leat_status
+find_first(const struct leat_source *source, const struct leat_indexed *indexed, struct leat_extent *extent,
+           struct leat_err *err)
+{
+	size_t files = leat_files_count(source->files);
+	const char *one = leat_files_at(source->files, 0)->uri;
+
+	for (size_t i = 0; i < files; i++) {
+		const struct leat_index *index = &indexed->index[i];
+
+		for (uint64_t k = 0; index->damaged < index->count && k < index->count; k++) {
+			locate_in(indexed, i, k, extent);
+			if (!extent->damaged)
+				return LEAT_OK;
+		}
+	}
+	if (indexed->damaged) {
+		locate_in(indexed, leat_indexed_first_file(indexed), 0, extent);
+		describe_damage(source, extent, err);
+		if (err)
+			leat_err_in(err, "no tar file holds a sample that can be read");
+		return LEAT_DATA;
+	}
+	if (files > 1)
+		return leat_fail(err, LEAT_DATA, "the %zu files, '%s' first, hold no samples", files, one);
+	return leat_fail(err, LEAT_DATA, "'%s' holds no samples: no file in it has a name like KEY.EXTENSION", one);
+}
+
+static void
+close_source(struct leat_source *source)
+{
+	struct leat_indexed *indexed = source->state;
+
+	if (indexed)
+		leat_indexed_close(indexed);
+	leat_free(source->mem, indexed);
+	leat_files_close(source->files);
+}
+
+static enum leat_status
+open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	const struct leat_tar_params *params = source->params;
+	struct leat_indexed *indexed = source->state = leat_alloc(source->mem, sizeof(*indexed));
+	struct leat_extent first;
+	enum leat_status status;
+
+	if (!indexed)
+		return leat_fail_mem(err, source->mem, sizeof(*indexed), "the indexes of the files");
+	status = leat_indexed_open(indexed, &leat_tar_index, source->files, threads, source->mem, source->log, err);
+	if (status == LEAT_OK)
+		status = find_first(source, indexed, &first, err);
+	if (status == LEAT_OK && !params->fields.count)
+		status = add_first_fields(source, &first, err);
+	if (status != LEAT_OK)
+		return status;
+	source->first = indexed->first;
+	source->count = indexed->first[leat_files_count(source->files)];
+	source->max_length = source->max_payload = indexed->max_length;
+	source->max_scratch = LEAT_TAR_NAME;
+	return LEAT_OK;
+}
+
+static enum leat_status
+open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	const struct leat_tar_params *params = source->params;
+	enum leat_status status = add_named_fields(source, err);
+
+	if (status == LEAT_OK)
+		status = leat_files_open(&source->files, params->patterns.value, params->patterns.count, source->mem,
+		                         err);
+	if (status != LEAT_OK)
+		return status;
+	status = open_indexed(source, threads, err);
+	if (status != LEAT_OK)
+		close_source(source);
+	return status;
+}
+
+const struct leat_source_kind leat_source_tar = {
+	.name = "tar",
+	.doc = "Samples of WebDataset tar files: files with the same name up to the first dot are one sample, each as "
+	       "bytes "
+	       "in the field named by what follows the dot.",
+	.example = "tar('train-*.tar', fields=['image=jpg;png', cls])",
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct leat_tar_params),
+	.open = open_source,
+	.close = close_source,
+	.locate = locate,
+	.unpack = unpack,
+};

@@ -1,0 +1,268 @@
+/* tar_header.c - the headers of tar files, and what names mean
+ *
+ * Everything in a header is text of a fixed width. Whatever it says is checked here but for
+ * whether the data lies in the file, which the caller knows. */
+#include "format/tar.h"
+
+#include <string.h>
+
+/* Where things stand in a header. */
+enum {
+	NAME = 0,
+	NAME_LEN = 100,
+	SIZE = 124,
+	SIZE_LEN = 12,
+	CHECKSUM = 148,
+	CHECKSUM_LEN = 8,
+	TYPE = 156,
+	MAGIC = 257,
+	PREFIX = 345,
+	PREFIX_LEN = 155,
+};
+
+#define MOST ((uint64_t)1 << 62) /* so that sums with offsets do not overflow */
+
+/* Octal digits, with spaces before and a space or NUL behind, as far as the field goes. */
+static bool
+read_octal(const unsigned char *text, size_t len, uint64_t *value)
+{
+	size_t i = 0;
+
+	*value = 0;
+	while (i < len && text[i] == ' ')
+		i++;
+	for (; i < len && text[i] >= '0' && text[i] <= '7'; i++)
+		*value = *value << 3 | (unsigned)(text[i] - '0'); /* 12 digits at most */
+	return i == len || text[i] == ' ' || text[i] == '\0';
+}
+
+/* Octal, or with the highest bit set a large number of 11 bytes (GNU). */
+static bool
+read_size(const unsigned char *text, uint64_t *value)
+{
+	if (text[0] != 0x80)
+		return !(text[0] & 0x80) && read_octal(text, SIZE_LEN, value);
+	*value = 0;
+	for (size_t i = 1; i < SIZE_LEN; i++) {
+		if (*value >> 56)
+			return false;
+		*value = *value << 8 | text[i];
+	}
+	return true;
+}
+
+/* The sum of all bytes, those of the checksum itself taken as spaces; some writers add signed bytes. */
+static bool
+checksum_is_right(const unsigned char *block)
+{
+	uint64_t stored;
+	uint32_t sum = 0, high = 0;
+
+	for (size_t i = 0; i < LEAT_TAR_BLOCK; i++) {
+		sum += block[i];
+		high += block[i] >> 7;
+	}
+	for (size_t i = CHECKSUM; i < CHECKSUM + CHECKSUM_LEN; i++) {
+		sum += ' ' - (uint32_t)block[i];
+		high -= block[i] >> 7;
+	}
+	return read_octal(block + CHECKSUM, CHECKSUM_LEN, &stored) &&
+	       (stored == sum || (int64_t)stored == (int64_t)sum - 256 * (int64_t)high);
+}
+
+static bool
+is_zero(const unsigned char *block)
+{
+	return block[0] == 0 && memcmp(block, block + 1, LEAT_TAR_BLOCK - 1) == 0;
+}
+
+/* "prefix/name"; GNU's format has other things where ustar has the prefix. */
+static void
+take_name(struct leat_tar *tar, const unsigned char *block)
+{
+	size_t prefix = strnlen((const char *)block + PREFIX, PREFIX_LEN);
+	size_t name = strnlen((const char *)block + NAME, NAME_LEN);
+
+	tar->len = 0;
+	if (prefix && memcmp(block + MAGIC, "ustar", 6) == 0) {
+		memcpy(tar->name, block + PREFIX, prefix);
+		tar->name[prefix] = '/';
+		tar->len = prefix + 1;
+	}
+	memcpy(tar->name + tar->len, block + NAME, name);
+	tar->len += name;
+	tar->name[tar->len] = '\0';
+}
+
+static bool
+one_of(char type, const char *types)
+{
+	return type && strchr(types, type);
+}
+
+static enum leat_tar_kind
+kind_of(const struct leat_tar *tar)
+{
+	switch (tar->type) {
+	case '\0':
+		/* Before there was a type, a folder was told by its slash. */
+		if (tar->len && tar->name[tar->len - 1] == '/')
+			return LEAT_TAR_OTHER;
+		return LEAT_TAR_FILE;
+	case '0':
+	case '7':
+		return tar->sparse ? LEAT_TAR_SPARSE : LEAT_TAR_FILE;
+	case 'S':
+		return LEAT_TAR_SPARSE;
+	default:
+		return LEAT_TAR_OTHER;
+	}
+}
+
+const char *
+leat_tar_header(struct leat_tar *tar, const unsigned char *block)
+{
+	const char *fault = NULL;
+
+	if (is_zero(block)) {
+		tar->kind = LEAT_TAR_ZERO;
+		fault = tar->has_name || tar->has_size ? "an extended header is followed by no entry" : NULL;
+		goto out;
+	}
+	if (!checksum_is_right(block)) {
+		fault = "a header's checksum does not match";
+		goto out;
+	}
+	if (!read_size(block + SIZE, &tar->size)) {
+		fault = "a header's size is no number";
+		goto out;
+	}
+	tar->type = (char)block[TYPE];
+	if (one_of(tar->type, "LKxXg")) {
+		tar->kind = LEAT_TAR_EXTENSION;
+		if (tar->size <= LEAT_TAR_MAX_EXTENSION)
+			return NULL; /* what earlier ones said of the next entry stays */
+		fault = "an extended header is too long";
+		goto out;
+	}
+	if (tar->has_size)
+		tar->size = tar->next_size;
+	if (!tar->has_name)
+		take_name(tar, block);
+	tar->kind = kind_of(tar);
+	/* Links and folders may tell a size and have no data. */
+	if (one_of(tar->type, "123456"))
+		tar->size = 0;
+	if (tar->size > MOST)
+		fault = "a header's size is beyond any file";
+out:
+	tar->has_name = tar->has_size = tar->sparse = false;
+	return fault;
+}
+
+static const char *
+set_name(struct leat_tar *tar, const unsigned char *name, size_t len)
+{
+	if (len >= LEAT_TAR_NAME)
+		return "a name is longer than 4095 bytes";
+	if (memchr(name, '\0', len))
+		return "a name has a zero byte in it";
+	memcpy(tar->name, name, len);
+	tar->name[len] = '\0';
+	tar->len = len;
+	tar->has_name = true;
+	return NULL;
+}
+
+static bool
+read_decimal(const unsigned char *text, size_t len, uint64_t *value)
+{
+	*value = 0;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || *value > MOST / 10)
+			return false;
+		*value = *value * 10 + (unsigned)(text[i] - '0');
+	}
+	return len > 0;
+}
+
+static bool
+key_is(const unsigned char *key, size_t len, const char *name)
+{
+	return len == strlen(name) && memcmp(key, name, len) == 0;
+}
+
+static const char *
+take_pax_value(struct leat_tar *tar, const unsigned char *key, size_t key_len, const unsigned char *value, size_t len)
+{
+	if (key_is(key, key_len, "path"))
+		return set_name(tar, value, len);
+	if (key_is(key, key_len, "size")) {
+		tar->has_size = read_decimal(value, len, &tar->next_size);
+		return tar->has_size ? NULL : "a pax header's size is no number";
+	}
+	if (key_is(key, key_len, "GNU.sparse.major") || key_is(key, key_len, "GNU.sparse.map") ||
+	    key_is(key, key_len, "GNU.sparse.size"))
+		tar->sparse = true;
+	return NULL;
+}
+
+/* Records of "LENGTH KEY=VALUE\n"; the length is that of all of it. */
+static const char *
+read_pax(struct leat_tar *tar, const unsigned char *data, size_t size)
+{
+	const char *fault = NULL;
+
+	while (size && *data && !fault) {
+		const unsigned char *space = memchr(data, ' ', size < 8 ? size : 8), *equals;
+		uint64_t len;
+
+		if (!space || !read_decimal(data, (size_t)(space - data), &len) || len > size ||
+		    len < (size_t)(space - data) + 3 || data[len - 1] != '\n')
+			return "a pax header is no row of records";
+		equals = memchr(space + 1, '=', (size_t)(data + len - 1 - (space + 1)));
+		if (!equals)
+			return "a pax header's record has no '='";
+		fault = take_pax_value(tar, space + 1, (size_t)(equals - space - 1), equals + 1,
+		                       (size_t)(data + len - 1 - (equals + 1)));
+		data += len;
+		size -= (size_t)len;
+	}
+	return fault;
+}
+
+const char *
+leat_tar_extension(struct leat_tar *tar, const unsigned char *data)
+{
+	switch (tar->type) {
+	case 'L':
+		return set_name(tar, data, strnlen((const char *)data, (size_t)tar->size));
+	case 'x':
+	case 'X': /* Solaris wrote it before it was a standard */
+		return read_pax(tar, data, (size_t)tar->size);
+	default: /* the target of a link; what holds for all entries, which is no path and no size */
+		return NULL;
+	}
+}
+
+/* __LIKE_THIS__, up to a slash or the end. */
+static bool
+is_meta(const char *name, size_t len)
+{
+	const char *slash = memchr(name, '/', len);
+	size_t first = slash ? (size_t)(slash - name) : len;
+
+	return first >= 4 && memcmp(name, "__", 2) == 0 && memcmp(name + first - 2, "__", 2) == 0;
+}
+
+bool
+leat_tar_split(const char *name, size_t len, size_t *key)
+{
+	const char *slash = memrchr(name, '/', len), *base = slash ? slash + 1 : name;
+	const char *dot = memchr(base, '.', len - (size_t)(base - name));
+
+	if (!dot || dot == base || is_meta(name, len))
+		return false;
+	*key = (size_t)(dot - name);
+	return true;
+}
