@@ -150,6 +150,13 @@ print_mix(struct specs *specs, const struct leat_op *op, const struct leat_schem
 	return true;
 }
 
+/* Options that the data has to fit are not drawn: the labels are classes. */
+static bool
+fits_by_example(const struct leat_op *op)
+{
+	return op->parse || strcmp(op->name, "one_hot") == 0;
+}
+
 static bool
 print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema *schema, char *out, size_t cap)
 {
@@ -160,7 +167,7 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 	if (op->kind == LEAT_OP_MIX)
 		return print_mix(specs, op, schema, out, cap);
 	/* What no table describes, or no draw can give, is described by its example, which the data fits. */
-	if (op->parse || !print_options(specs, op->opts, options, sizeof options)) {
+	if (fits_by_example(op) || !print_options(specs, op->opts, options, sizeof options)) {
 		snprintf(out, cap, "%s", op->example);
 		return true;
 	}
