@@ -27,8 +27,9 @@
  *     leat_release take NULL.
  *  3. Strings and pointers handed out stay valid as long as the handle they were
  *     asked of, unless the function says otherwise.
- *  4. One thread at a time calls functions of one feed; leat_cancel and
- *     leat_stats may be called from any thread at any time.
+ *  4. One thread at a time calls functions of one feed; leat_cancel, leat_stats,
+ *     leat_release and the deleters of tensors may be called from any thread at any time
+ *     (the first two: until leat_close begins).
  *  5. A batch stays valid until it is released, also after leat_close.
  *  6. The library never prints, exits or aborts, and keeps no global state. */
 #ifndef LEAT_H
