@@ -52,6 +52,10 @@ static const char *const pipelines[] = {
 	(" | take(20) | example(image=bytes, label=int64) | decode | resize(400, 300) | rotate(10deg) | scale(2) | "
          "cast(float64) | cast(float16) | batch(3)"),
 	" | take(20) | example(x=float[300, 400](default=1)) | cast(float16) | cast(float64) | batch(3)",
+	/* Ops that need more beside their result than there would be otherwise. */
+	(" | take(3) | example(image=bytes) | decode | resize(1800, 9, mode=torch) | "
+         "resize(2, 1700, bilinear, torch, antialias=true) | batch(2)"),
+	" | take(3) | example(image=bytes) | decode | resize(31, 17000, nearest) | gaussian_blur(31) | batch(2)",
 };
 
 static void
