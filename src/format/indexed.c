@@ -150,24 +150,6 @@ leat_indexed_first_file(const struct leat_indexed *indexed)
 	return i;
 }
 
-size_t
-leat_find_file(const uint64_t *first, size_t files, uint64_t sample, size_t *last)
-{
-	size_t low = 0, high = files;
-
-	if (sample >= first[*last] && sample < first[*last + 1])
-		return *last;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (first[middle] <= sample)
-			low = middle;
-		else
-			high = middle;
-	}
-	return *last = low;
-}
-
 /* ---- ahead of the first open ---- */
 
 struct report_job {

@@ -3,7 +3,7 @@
  * Indexes are loaded or, once, made in parallel over the files. A damaged region counts
  * as one sample, so that on_error decides about it like about any bad sample.
  *
- * leat_indexed_find: one thread at a time, for it remembers where it was. */
+ * One thread, but where it says otherwise. */
 #ifndef LEAT_FORMAT_INDEXED_H
 #define LEAT_FORMAT_INDEXED_H
 
@@ -39,9 +39,6 @@ enum leat_status leat_indexed_open(struct leat_indexed *indexed, const struct le
 void leat_indexed_close(struct leat_indexed *indexed); /* takes a zeroed one */
 /* The first file that has a sample, good or damaged. There is one when the count is not 0. */
 size_t leat_indexed_first_file(const struct leat_indexed *indexed);
-
-/* Which of files + 1 rising numbers `first` the sample lies behind; *last is the answer before. */
-size_t leat_find_file(const uint64_t *first, size_t files, uint64_t sample, size_t *last);
 
 /* ---- ahead of the first open ---- */
 

@@ -289,7 +289,7 @@ static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
 	struct state *state = source->state;
-	size_t shard = leat_find_file(state->first, state->shards, sample, &state->last);
+	size_t shard = leat_source_part(source, sample, &state->last);
 
 	locate_in(source, shard, sample - state->first[shard], extent);
 }
@@ -479,6 +479,7 @@ open_shards(struct leat_source *source, unsigned threads, struct leat_err *err)
 	struct leat_extent first;
 
 	source->first = state->first;
+	source->parts = state->shards;
 	source->count = state->first[state->shards];
 	if (source->count == 0)
 		return leat_fail(err, LEAT_DATA, "index.json lists no samples");

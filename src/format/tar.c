@@ -247,7 +247,8 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 	sample->count = source->schema.count;
 	for (int i = 0; i < sample->count; i++) {
 		rank[i] = -1;
-		sample->field[i] = (struct leat_datum){.dtype = LEAT_U8, .ndim = 1};
+		/* Two fields may name the same file. */
+		sample->field[i] = (struct leat_datum){.dtype = LEAT_U8, .ndim = 1, .borrowed = sample->count > 1};
 	}
 	while (status == LEAT_OK && next_member(&m)) {
 		if (!key_len) {
@@ -294,7 +295,7 @@ static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
 	struct leat_indexed *indexed = source->state;
-	size_t file = leat_find_file(indexed->first, leat_files_count(source->files), sample, &indexed->last);
+	size_t file = leat_source_part(source, sample, &indexed->last);
 
 	locate_in(indexed, file, sample - indexed->first[file], extent);
 }

@@ -132,7 +132,7 @@ static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
 	struct leat_indexed *indexed = source->state;
-	size_t file = leat_find_file(indexed->first, leat_files_count(source->files), sample, &indexed->last);
+	size_t file = leat_source_part(source, sample, &indexed->last);
 
 	leat_tfrecord_extent(indexed, file, sample - indexed->first[file], extent);
 }

@@ -15,6 +15,7 @@
 #include "feed/feed.h"
 #include "format/source.h"
 #include "logged.h"
+#include "support/source.h"
 #include "temp.h"
 
 /* ---- golden archives ---- */
@@ -149,19 +150,6 @@ golden_check_all(struct temp *temp, const char *folder, size_t least)
 	json_decref(golden);
 }
 
-/* A spec that cannot be opened: why, in part. */
-static inline void
-golden_refused(const struct temp *temp, const char *spec, enum leat_status status, const char *part)
-{
-	struct leat_feed *feed = NULL;
-	struct leat_err err;
-
-	assert_int_equal(leat_open(golden_spec(temp, spec), NULL, &feed, &err), status);
-	assert_null(feed);
-	if (!strstr(err.text, part))
-		fail_msg("'%s' does not say '%s'", err.text, part);
-}
-
 /* ---- one sample at a time ---- */
 
 struct archive {
@@ -266,31 +254,6 @@ archive_read(struct archive *a, uint64_t i)
 	}
 	a->err.text[0] = '\0';
 	return LEAT_OK;
-}
-
-/* Fails the n-th allocation at open, for all n. */
-static inline void
-archive_fail_each_allocation(struct archive *a, const char *kind, const void *params, void (*before)(void))
-{
-	enum leat_status status = LEAT_NOMEM;
-	long n = 0;
-
-	for (; status != LEAT_OK || logged.warn; n++) { /* a warning: something was done without memory */
-		logged.warn = 0;
-		before();
-		atomic_store(&a->mem.fail_after, n);
-		leat_err_clear(&a->err);
-		status = leat_source_open(&a->source, leat_source_find(kind), params, 1, &a->mem, &log_all, &a->err);
-		atomic_store(&a->mem.fail_after, -1);
-		assert_int_equal(status, a->err.status);
-		if (status == LEAT_OK)
-			leat_source_close(&a->source);
-		else
-			assert_int_equal(status, LEAT_NOMEM);
-		assert_int_equal(a->mem.used, 0);
-		assert_true(n < 1000);
-	}
-	assert_true(n > 5);
 }
 
 #endif

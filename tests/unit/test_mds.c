@@ -448,16 +448,19 @@ samples_and_columns_have_to_fit(void **state)
 }
 
 static void
-nothing(void)
-{
-}
-
-static void
 every_failing_allocation_is_survived(void **state)
 {
 	(void)state;
 	put_golden("arrays", NULL, NULL);
-	archive_fail_each_allocation(&archive, "mds", &params, nothing);
+	promise_memory_errors(golden_spec(&temp, "mds('@') | batch(2)"), NULL);
+}
+
+static void
+samples_are_the_same_with_any_threads_and_ranks(void **state)
+{
+	(void)state;
+	put_golden("arrays", NULL, NULL);
+	promise_same(golden_spec(&temp, "mds('@')"));
 }
 
 int
@@ -480,6 +483,7 @@ main(void)
 		CASE(a_flipped_bit_anywhere_in_a_shard_is_survived),
 		CASE(samples_and_columns_have_to_fit),
 		CASE(every_failing_allocation_is_survived),
+		CASE(samples_are_the_same_with_any_threads_and_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -751,15 +751,19 @@ forget_index(void)
 static void
 every_failing_allocation_is_survived(void **state)
 {
-	static char path[512];
-
 	(void)state;
 	make_four();
 	put_tar("x.tar");
-	snprintf(path, sizeof(path), "%s", temp_path(&temp, "x.tar"));
-	patterns[0] = path;
-	params.patterns.count = 1;
-	archive_fail_each_allocation(&archive, "tar", &params, forget_index);
+	promise_memory_errors(golden_spec(&temp, "tar('@/x.tar', fields=[txt, __key__]) | batch(2)"), forget_index);
+	promise_memory_errors(golden_spec(&temp, "tar('@/x.tar') | batch(2)"), NULL);
+}
+
+static void
+samples_are_the_same_with_any_threads_and_ranks(void **state)
+{
+	(void)state;
+	golden_copy(&temp, "tests/golden/wds");
+	promise_same(golden_spec(&temp, "tar('@/plain-*.tar', fields=[jpg, __key__])"));
 }
 
 int
@@ -791,6 +795,7 @@ main(void)
 		CASE(an_archive_that_changed_after_it_was_indexed_is_noticed),
 		CASE(archives_can_be_indexed_ahead),
 		CASE(every_failing_allocation_is_survived),
+		CASE(samples_are_the_same_with_any_threads_and_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
