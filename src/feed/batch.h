@@ -50,9 +50,8 @@ struct leat_bad_row {
 	struct leat_bad_row *next;
 	int64_t row;
 	uint64_t sample, offset;
-	uint32_t file;
 	bool replaced;
-	char reason[];
+	char reason[]; /* and behind its NUL the file's URI */
 };
 
 struct leat_batch {

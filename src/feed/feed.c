@@ -229,6 +229,8 @@ wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err
 static bool
 keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad_row *row)
 {
+	size_t reason;
+
 	if (feed->bad_kept == feed->bad_cap) {
 		uint64_t cap = feed->bad_cap ? 2 * feed->bad_cap : 16;
 		struct leat_bad *grown = leat_realloc(&feed->mem, feed->bad, cap * sizeof *grown);
@@ -238,17 +240,18 @@ keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 		feed->bad = grown;
 		feed->bad_cap = cap;
 	}
-	/* The row's node becomes the list's: it ends with the text, which moves to its beginning. */
-	feed->bad[feed->bad_kept] = (struct leat_bad){
+	reason = strlen(row->reason) + 1;
+	feed->bad[feed->bad_kept++] = (struct leat_bad){
 	        .epoch = batch->epoch,
 	        .position = batch->first + (uint64_t)row->row,
 	        .sample = row->sample,
-	        .uri = leat_files_at(feed->pipeline.source.files, row->file)->uri,
+	        .reason = (const char *)row,
+	        .uri = (const char *)row + reason,
 	        .offset = row->offset,
 	        .replaced = row->replaced,
 	};
-	memmove(row, row->reason, strlen(row->reason) + 1);
-	feed->bad[feed->bad_kept++].reason = (const char *)row;
+	/* The row's node becomes the list's: it ends with the texts, which move to its beginning. */
+	memmove(row, row->reason, reason + strlen(row->reason + reason) + 1);
 	return true;
 }
 

@@ -317,21 +317,17 @@ is_bad_sample(enum leat_status status)
 	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED;
 }
 
-static const char *
-uri_of(const struct leat_feed *feed, const struct leat_extent *extent)
-{
-	return leat_files_at(feed->pipeline.source.files, extent->file)->uri;
-}
-
 /* The failure that stands first in the plan is the one that counts, whoever comes first in time. */
 static void
 fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
 	struct leat_feed *feed = w->feed;
 	struct leat_batch *batch = w->batch;
+	char buf[LEAT_URI];
 
 	if (w->in_chain)
-		leat_err_in(err, "%s at offset %llu (sample %llu)", uri_of(feed, &item->extent),
+		leat_err_in(err, "%s at offset %llu (sample %llu)",
+		            leat_files_uri(feed->pipeline.source.files, item->extent.file, buf),
 		            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
 	pthread_mutex_lock(&feed->lock);
 	if (batch->err_row < 0 || w->row < batch->err_row) {
@@ -346,16 +342,18 @@ static void
 note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced, const struct leat_err *err)
 {
 	struct leat_feed *feed = w->feed;
-	size_t len = strlen(err->text) + 1;
-	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len);
+	char buf[LEAT_URI];
+	const char *uri = leat_files_uri(feed->pipeline.source.files, item->extent.file, buf);
+	size_t len = strlen(err->text) + 1, uri_len = strlen(uri) + 1;
+	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len + uri_len);
 
 	if (bad) {
 		bad->row = w->row;
 		bad->sample = item->sample;
-		bad->file = item->extent.file;
 		bad->offset = item->extent.offset;
 		bad->replaced = replaced;
 		memcpy(bad->reason, err->text, len);
+		memcpy(bad->reason + len, uri, uri_len);
 	}
 	pthread_mutex_lock(&feed->lock);
 	if (bad) {

@@ -7,6 +7,10 @@
  * under the lock: a reader that came in time keeps it, one that came late sees zero
  * and opens the file anew.
  *
+ * Files of a list are opened for one read, below the descriptor of their folder. Also
+ * that may wait for a device, so a read that must not wait opens from the kernel's
+ * cache of names only.
+ *
  * Threads: open and close by one, read by any. The lock guards the list of open files. */
 #include "store/store.h"
 
@@ -14,11 +18,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -49,6 +55,12 @@ struct leat_files {
 	size_t *open; /* which files are open, in no order */
 	size_t opened, max_open;
 	size_t hand; /* of the clock that picks what to close */
+
+	/* Of a list: */
+	struct leat_file_list list;
+	int folder;            /* its descriptor, or -1: no list */
+	struct handle listed;  /* what is known of all of them */
+	atomic_bool no_cached; /* the kernel cannot open from its cache alone */
 };
 
 /* A descriptor for the time of one read. */
@@ -73,6 +85,8 @@ leat_files_close(struct leat_files *files)
 		return;
 	for (size_t i = 0; i < files->opened; i++)
 		close_handle(&files->handle[files->open[i]]);
+	if (files->folder >= 0)
+		close(files->folder);
 	pthread_mutex_destroy(&files->lock);
 	leat_free(files->mem, files->open);
 	leat_free(files->mem, files->handle);
@@ -130,20 +144,33 @@ open_limit(void)
 	return limit.rlim_cur < 8 ? 2 : (size_t)limit.rlim_cur / 4;
 }
 
-enum leat_status
-leat_files_open(struct leat_files **result, const char *const *patterns, size_t count, struct leat_mem *mem,
-                struct leat_err *err)
+static enum leat_status
+make_files(struct leat_files **result, struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_files *files = leat_alloc(mem, sizeof(*files));
-	enum leat_status status = LEAT_OK;
-	size_t n, folder;
 
 	*result = NULL;
 	if (!files)
 		return leat_fail_mem(err, mem, sizeof(*files), "the list of files");
 	files->mem = mem;
 	files->max_open = open_limit();
+	files->folder = -1;
 	pthread_mutex_init(&files->lock, NULL);
+	*result = files;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_files_open(struct leat_files **result, const char *const *patterns, size_t count, struct leat_mem *mem,
+                struct leat_err *err)
+{
+	struct leat_files *files;
+	enum leat_status status = make_files(&files, mem, err);
+	size_t n, folder;
+
+	*result = NULL;
+	if (status != LEAT_OK)
+		return status;
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)
 		status = leat_paths_add(&files->paths, patterns[i], mem, err);
 	n = files->paths.count;
@@ -175,16 +202,67 @@ out:
 	return status;
 }
 
+enum leat_status
+leat_files_open_list(struct leat_files **result, const struct leat_file_list *list, struct leat_mem *mem,
+                     struct leat_err *err)
+{
+	enum leat_status status = make_files(result, mem, err);
+	struct leat_files *files = *result;
+
+	if (status != LEAT_OK)
+		return status;
+	files->list = *list;
+	files->folder = open(list->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (files->folder >= 0)
+		return LEAT_OK;
+	status = leat_fail_errno(err, errno, "cannot open the folder '%s'", list->folder);
+	leat_files_close(files);
+	*result = NULL;
+	return status;
+}
+
 size_t
 leat_files_count(const struct leat_files *files)
 {
-	return files->paths.count;
+	return files->folder >= 0 ? files->list.count : files->paths.count;
 }
 
 const struct leat_file *
 leat_files_at(const struct leat_files *files, size_t i)
 {
 	return &files->file[i];
+}
+
+/* "FOLDER/NAME" of a file of the list into `path`, and where NAME begins, which is also what is left of an
+ * absolute one. False: it is too long, or what was in order when the list was opened no longer is. */
+static bool
+listed_path(const struct leat_files *files, size_t i, char path[LEAT_URI], const char **name)
+{
+	const struct leat_file_list *list = &files->list;
+	uint64_t begin = list->name_at[i], end = list->name_at[i + 1], len = end - begin;
+	size_t folder = strlen(list->folder);
+
+	if (begin > end || end > list->names_len || folder + len + 2 > LEAT_URI)
+		return false;
+	if (len && list->names[begin] == '/')
+		folder = 0;
+	memcpy(path, list->folder, folder);
+	if (folder && path[folder - 1] != '/')
+		path[folder++] = '/';
+	memcpy(path + folder, list->names + begin, (size_t)len);
+	path[folder + len] = '\0';
+	*name = path + folder;
+	return strlen(*name) == len;
+}
+
+const char *
+leat_files_uri(const struct leat_files *files, size_t i, char buf[LEAT_URI])
+{
+	const char *name;
+
+	if (files->folder < 0)
+		return files->file[i].uri;
+	return listed_path(files, i, buf, &name) ? buf : files->list.folder;
 }
 
 /* Under the lock: takes a file that nobody reads, and was not read lately, off the list.
@@ -387,23 +465,87 @@ read_at_once(struct handle *handle, const struct leat_file *file, int fd, uint64
 	return read_all(file, fd, offset, at, want, got, err);
 }
 
+/* Opens a file of the list for one read. LEAT_AGAIN: not without waiting. */
+static enum leat_status
+open_listed(struct leat_files *files, const char *name, const char *uri, int flags, int *fd, struct leat_err *err)
+{
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK, .resolve = RESOLVE_CACHED};
+
+	*fd = -1;
+	if ((flags & LEAT_READ_NOWAIT) && !atomic_load_explicit(&files->no_cached, memory_order_relaxed)) {
+		*fd = (int)syscall(SYS_openat2, files->folder, name, &how, sizeof(how));
+		if (*fd < 0 && errno == EAGAIN)
+			return LEAT_AGAIN;
+		if (*fd < 0 && (errno == ENOSYS || errno == EINVAL || errno == EPERM))
+			atomic_store_explicit(&files->no_cached, true, memory_order_relaxed);
+	}
+	if (*fd < 0) /* not to be stopped by a pipe */
+		*fd = openat(files->folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return *fd >= 0 ? LEAT_OK : leat_fail_errno(err, errno, "cannot open '%s'", uri);
+}
+
+/* That a file is still what the list says: a part of what it is now would be no sample. */
+static enum leat_status
+check_listed(const struct leat_files *files, const struct leat_file *file, int fd, struct leat_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return leat_fail_errno(err, errno, "cannot read '%s'", file->uri);
+	if (!S_ISREG(st.st_mode))
+		return leat_fail(err, LEAT_DATA, "'%s' is no regular file", file->uri);
+	if ((uint64_t)st.st_size != file->size)
+		return leat_fail(err, LEAT_DATA, "'%s' has %lld bytes, and had %llu before: %s", file->uri,
+		                 (long long)st.st_size, (unsigned long long)file->size, files->list.remedy);
+	return LEAT_OK;
+}
+
+static enum leat_status
+read_listed(struct leat_files *files, size_t i, uint64_t offset, struct cursor at, size_t want, int flags, size_t *got,
+            struct leat_err *err)
+{
+	struct leat_file file = {.size = files->list.size[i]};
+	char path[LEAT_URI];
+	enum leat_status status;
+	int fd;
+
+	if (!listed_path(files, i, path, &file.name))
+		return leat_fail(err, LEAT_DATA, "the name of file %zu below '%s' is too long, or its list has changed",
+		                 i, files->list.folder);
+	file.uri = path;
+	status = open_listed(files, file.name, file.uri, flags, &fd, err);
+	if (status != LEAT_OK)
+		return status;
+	status = check_listed(files, &file, fd, err);
+	if (status == LEAT_OK && (flags & LEAT_READ_NOWAIT))
+		status = read_at_once(&files->listed, &file, fd, offset, at, want, got, err);
+	else if (status == LEAT_OK)
+		status = read_all(&file, fd, offset, at, want, got, err);
+	close(fd);
+	return status;
+}
+
 enum leat_status
 leat_files_read(struct leat_files *files, size_t i, uint64_t offset, const struct iovec *iov, int iovs, int flags,
                 size_t *got, struct leat_err *err)
 {
-	const struct leat_file *file = &files->file[i];
+	const struct leat_file *file;
 	struct cursor at = {.iov = iov, .iovs = iovs};
 	struct held held;
 	enum leat_status status;
 	size_t want = 0;
+	char buf[LEAT_URI];
 
 	*got = 0;
 	for (int k = 0; k < iovs; k++)
 		if (__builtin_add_overflow(want, iov[k].iov_len, &want))
 			want = SIZE_MAX;
 	if (offset > INT64_MAX || want > INT64_MAX - offset)
-		return leat_fail(err, LEAT_INVALID, "'%s': offset %llu is beyond any file", file->uri,
-		                 (unsigned long long)offset);
+		return leat_fail(err, LEAT_INVALID, "'%s': offset %llu is beyond any file",
+		                 leat_files_uri(files, i, buf), (unsigned long long)offset);
+	if (files->folder >= 0)
+		return read_listed(files, i, offset, at, want, flags, got, err);
+	file = &files->file[i];
 	status = hold(files, i, &held, err);
 	if (status != LEAT_OK)
 		return status;
