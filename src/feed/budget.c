@@ -125,6 +125,10 @@ ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, si
 
 		if (leat_field_is_static(field))
 			continue;
+		if (p->schema.apart[i] && field->ndim == 1) {
+			capacity[i] = ragged_capacity(0, 0, rows, p->schema.beyond[i] * leat_dtype_size(field->dtype));
+			continue;
+		}
 		if (times > 0 && bound == 0)
 			bound = payload_bound(p, rows, replaces);
 		capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows,

@@ -69,6 +69,7 @@ leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dt
 		return NULL;
 	schema->layout[schema->count] = LEAT_LAYOUT_NONE;
 	schema->beyond[schema->count] = 0;
+	schema->apart[schema->count] = false;
 	field = &schema->field[schema->count++];
 	memset(field, 0, sizeof(*field));
 	memcpy(field->name, name, len);
@@ -87,6 +88,7 @@ leat_schema_remove(struct leat_schema *schema, int i)
 	memmove(&schema->field[i], &schema->field[i + 1], behind * sizeof(schema->field[0]));
 	memmove(&schema->layout[i], &schema->layout[i + 1], behind * sizeof(schema->layout[0]));
 	memmove(&schema->beyond[i], &schema->beyond[i + 1], behind * sizeof(schema->beyond[0]));
+	memmove(&schema->apart[i], &schema->apart[i + 1], behind * sizeof(schema->apart[0]));
 }
 
 enum leat_status

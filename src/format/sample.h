@@ -13,6 +13,7 @@ struct leat_schema {
 	struct leat_field field[LEAT_MAX_FIELDS];
 	enum leat_layout layout[LEAT_MAX_FIELDS];
 	size_t beyond[LEAT_MAX_FIELDS]; /* elements a sample may have that do not come from its bytes: a default */
+	bool apart[LEAT_MAX_FIELDS];    /* none comes from its bytes: what the source lends, like a name */
 };
 
 int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1: none */
