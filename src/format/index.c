@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "format/beside.h"
 #include "store/newfile.h"
 
 enum { SMALL = 64 * 1024, CRC_AT = offsetof(struct leat_index_head, crc) };
@@ -105,57 +105,6 @@ leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *ki
 	return NULL;
 }
 
-/* "FOLDER/.NAME.leatidx" */
-static char *
-path_beside(const struct leat_file *file, struct leat_mem *mem)
-{
-	const char *slash = strrchr(file->uri, '/');
-	int folder = slash ? (int)(slash - file->uri) + 1 : 0;
-
-	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, file->uri, file->uri + folder);
-}
-
-/* The user's cache folder, made if need be and `make` is set; NULL: there is none, or no memory. */
-static char *
-cache_folder(bool make, struct leat_mem *mem)
-{
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char *folder;
-
-	if (cache && cache[0] == '/')
-		folder = leat_asprintf(mem, "%s/leat/index", cache);
-	else if (home && home[0] == '/')
-		folder = leat_asprintf(mem, "%s/.cache/leat/index", home);
-	else
-		return NULL;
-	for (char *slash = folder; make && slash;) {
-		slash = strchr(slash + 1, '/');
-		if (slash)
-			*slash = '\0';
-		(void)mkdir(folder, 0700); /* what fails here fails again, with a message, when the index is written */
-		if (slash)
-			*slash = '/';
-	}
-	return folder;
-}
-
-/* "CACHE/leat/index/<hash of the data's path>.leatidx"; NULL: there is none, or no memory. */
-static char *
-path_in_cache(const struct leat_file *file, bool make, struct leat_mem *mem)
-{
-	char *folder = cache_folder(make, mem), *absolute = realpath(file->uri, NULL), *path = NULL;
-	uint8_t digest[LEAT_SHA256_BYTES];
-	char hex[LEAT_SHA256_HEX];
-
-	if (folder && absolute && leat_sha256(absolute, strlen(absolute), digest) == 0) {
-		leat_hex(digest, sizeof(digest), hex);
-		path = leat_asprintf(mem, "%s/%s.leatidx", folder, hex);
-	}
-	free(absolute);
-	leat_free(mem, folder);
-	return path;
-}
-
 void
 leat_index_free(struct leat_index *index)
 {
@@ -223,12 +172,12 @@ enum leat_status
 leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
                 struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
-	for (int place = 0; place < 2; place++) {
-		char *path = place == 0 ? path_beside(file, mem) : path_in_cache(file, false, mem);
+	for (enum leat_beside place = LEAT_BESIDE_DATA; place <= LEAT_BESIDE_CACHE; place++) {
+		char *path = leat_beside(file->uri, place, false, mem);
 		const char *fault;
 		bool stale = false;
 
-		if (!path && place == 0)
+		if (!path && place == LEAT_BESIDE_DATA)
 			return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
 		if (!path)
 			break;
@@ -347,7 +296,7 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 	};
 	enum leat_status status;
 	struct leat_err beside;
-	char *path = path_beside(file, mem);
+	char *path = leat_beside(file->uri, LEAT_BESIDE_DATA, true, mem);
 
 	if (!path)
 		return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
@@ -360,7 +309,7 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 	if (status == LEAT_OK)
 		return status;
 
-	path = path_in_cache(file, true, mem);
+	path = leat_beside(file->uri, LEAT_BESIDE_CACHE, true, mem);
 	if (!path)
 		return leat_fail(err, status, "%s", beside.text);
 	status = write_to(path, &head, index, mem, err);
