@@ -289,6 +289,9 @@ specs_batch(struct specs *specs, unsigned size)
 
 	snprintf(specs->text + len, sizeof specs->text - len, " | batch(%u)", size);
 	assert_true(look_at(specs->text, &schema, &specs->size));
+	specs->unbounded = false;
+	for (int i = 0; i < schema.count; i++)
+		specs->unbounded |= schema.field[i].ndim > 1 && !leat_field_is_static(&schema.field[i]);
 	for (; leat_ops[op]; op++)
 		for (int tries = 0; leat_ops[op]->kind == LEAT_OP_MIX && tries < 6; tries++)
 			if (append_op(specs, op, &schema))

@@ -5,6 +5,7 @@
 #ifndef TEST_SPECS_H
 #define TEST_SPECS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rng.h"
@@ -18,6 +19,7 @@ struct specs {
 	uint64_t max_size;             /* of an epoch */
 	unsigned used[SPECS_MAX_OPS];  /* by place in leat_ops: in how many specs */
 	uint64_t size;                 /* of the last spec's epoch */
+	bool unbounded;                /* it gives images of any size: no memory is known to be enough */
 	char text[4096];               /* the last spec, without prefetch */
 };
 

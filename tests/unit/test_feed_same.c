@@ -50,6 +50,8 @@ run_another_way(struct specs *specs, const char *spec, const struct leat_options
 	snprintf(way, cap, "%s%s", spec, prefetch[specs_below(specs, 4)]);
 	least = trace_least_memory(way, &o);
 	o.memory = specs_below(specs, 3) == 0 ? least : least + ((size_t)1 << (10 + specs_below(specs, 17)));
+	if (specs->unbounded)
+		o.memory += (size_t)256 << 20;
 	if (specs_below(specs, 8) == 0) {
 		data_forget_indexes(&data);
 		o.memory += 2 << 20; /* for making them */
