@@ -3,8 +3,9 @@
  *	example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4], name=bytes(key='image/name'))
  *
  * Each argument is a field: its name, its type, in brackets how many values it has ([] for
- * a number that differs; bytes[n] is a string of n bytes), in parentheses `default`, for
- * records that lack the feature, and `key`, the feature's name where it is not the field's.
+ * a number that differs; bytes[n] is a string of n bytes, bytes[h, w, c] an image as it lies
+ * in memory), in parentheses `default`, for records that lack the feature, and `key`, the
+ * feature's name where it is not the field's.
  * Byte strings stay where they are in the record; numbers are written to their place.
  *
  * Workers share the params and write nothing to them but the order hint, which is atomic. */
@@ -25,6 +26,7 @@ struct wanted {
 	int ndim;
 	int64_t shape[LEAT_MAX_DIMS]; /* -1: any; fits ndim */
 	int64_t values;               /* that the list must have; -1: any number */
+	int64_t length;               /* of a byte string; -1: any */
 	bool has_default;
 	const char *bytes; /* the default of a byte string */
 	void *numbers;     /* of numbers: int64_t or float; one alone is for all values of a fixed shape */
@@ -82,16 +84,17 @@ parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *
 	int64_t product = 1;
 
 	wanted->values = 1;
+	wanted->length = -1;
 	if (!arg->has_dims && bytes) {
 		wanted->ndim = 1;
 		wanted->shape[0] = -1;
 	}
 	if (!arg->has_dims)
 		return LEAT_OK;
-	if (bytes ? arg->dims != 1 : arg->dims > LEAT_MAX_DIMS)
+	if (arg->dims > LEAT_MAX_DIMS || (bytes && !arg->dims))
 		return leat_fail_at(p->err, p->text, arg->at, arg->len,
-		                    bytes ? "write bytes for a string of any length, or bytes[n] for one of n bytes"
-		                          : "a feature has at most 4 dimensions");
+		                    arg->dims ? "a feature has at most 4 dimensions"
+		                              : "write bytes for a string of any length, or bytes[n] for one of n bytes");
 	wanted->ndim = arg->dims ? (int)arg->dims : 1;
 	wanted->shape[0] = -1;
 	for (size_t i = 0; i < arg->dims; i++) {
@@ -106,7 +109,9 @@ parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *
 		wanted->shape[i] = dim->whole;
 		product *= dim->whole;
 	}
-	if (!bytes)
+	if (bytes)
+		wanted->length = product;
+	else
 		wanted->values = arg->dims ? product : -1;
 	return LEAT_OK;
 }
@@ -133,10 +138,10 @@ parse_bytes_default(const struct parsing *p, const struct leat_arg *arg, struct 
 	if (arg->type != LEAT_ARG_STRING)
 		return leat_fail_at(p->err, p->text, arg->at, arg->len,
 		                    "the default of feature '%s' must be a string in quotes", wanted->name);
-	if (wanted->shape[0] >= 0 && strlen(arg->text) != (size_t)wanted->shape[0])
+	if (wanted->length >= 0 && strlen(arg->text) != (size_t)wanted->length)
 		return leat_fail_at(p->err, p->text, arg->at, arg->len,
 		                    "the default of feature '%s' has %zu bytes, not %lld", wanted->name,
-		                    strlen(arg->text), (long long)wanted->shape[0]);
+		                    strlen(arg->text), (long long)wanted->length);
 	wanted->bytes = arg->text;
 	return LEAT_OK;
 }
@@ -339,6 +344,13 @@ print(const void *params, struct leat_str *out)
 
 /* ---- the fields ---- */
 
+/* What image ops may be asked to work on: pixels as `leat convert` stores them. */
+static bool
+is_image(const struct wanted *wanted)
+{
+	return wanted->ndim == 3 && wanted->shape[2] <= LEAT_MAX_CHANNELS && wanted->kind != LEAT_FEATURE_INT64;
+}
+
 static enum leat_status
 infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 {
@@ -362,6 +374,8 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 		schema->beyond[schema->count - 1] = wanted->bytes ? strlen(wanted->bytes) : wanted->count;
 		field->ndim = wanted->ndim;
 		memcpy(field->shape, wanted->shape, sizeof(field->shape));
+		if (is_image(wanted))
+			schema->layout[schema->count - 1] = LEAT_HWC;
 	}
 	return LEAT_OK;
 }
@@ -451,16 +465,19 @@ put_bytes(const struct wanted *wanted, const char *key, const struct leat_featur
 
 	if (status != LEAT_OK)
 		return status;
-	if (wanted->shape[0] >= 0 && len != (size_t)wanted->shape[0])
+	if (wanted->length >= 0 && len != (size_t)wanted->length)
 		return leat_fail(err, LEAT_DATA, "feature '%s' has %zu bytes, expected %lld", key, len,
-		                 (long long)wanted->shape[0]);
+		                 (long long)wanted->length);
 	*out = (struct leat_datum){
 		.data = (void *)bytes, /* in the record */
-		.borrowed = borrowed,
+		/* An op that works in place gets a copy: the record may be needed again. */
+		.borrowed = borrowed || wanted->length >= 0,
 		.dtype = LEAT_U8,
-		.ndim = 1,
+		.ndim = wanted->ndim,
 		.shape = {(int64_t)len},
 	};
+	if (wanted->length >= 0)
+		memcpy(out->shape, wanted->shape, sizeof(out->shape));
 	return LEAT_OK;
 }
 
@@ -529,7 +546,7 @@ run_all(const void *params, struct leat_work *work, struct leat_err *err)
 const struct leat_op leat_op_example = {
 	.name = "example",
 	.doc = "Take features of a tf.train.Example as fields. Each argument is NAME=TYPE: bytes, int64 or float; "
-	       "TYPE[n] or TYPE[h, w] has a fixed shape, TYPE[] any number of values; TYPE(default=..., key='...') "
+	       "TYPE[n] or TYPE[h, w, c] has a fixed shape, TYPE[] any number of values; TYPE(default=..., key='...') "
 	       "gives what a missing feature stands for, and its name in the record.",
 	.example = "example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4])",
 	.kind = LEAT_OP_FIELDS,

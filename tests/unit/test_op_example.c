@@ -240,6 +240,30 @@ defaults_stand_for_what_is_missing(void **state)
 }
 
 static void
+raw_pixels_become_an_image_that_lies_in_the_record(void **state)
+{
+	struct bytes record = field(1, entry("image", field(LEAT_FEATURE_BYTES, field(1, RAW("abcdefghijkl")))));
+
+	(void)state;
+	must_open_op("example(image=bytes[2, 2, 3])");
+	assert_int_equal(schema.layout[2], LEAT_HWC);
+	assert_int_equal(run_op(record.data, record.len), LEAT_OK);
+	check_field(2, "abcdefghijkl", 12);
+	assert_true((unsigned char *)sample.field[2].data > record.data &&
+	            (unsigned char *)sample.field[2].data < record.data + record.len);
+	assert_true(sample.field[2].borrowed); /* an op that works in place has to leave the record as it is */
+	close_op();
+	must_open_op("example(image=float[2, 2, 4](default=0), grid=float[2, 2, 5](default=0))");
+	assert_int_equal(schema.layout[2], LEAT_HWC);
+	assert_int_equal(schema.layout[3], LEAT_LAYOUT_NONE);
+	close_op();
+	must_open_op("example(image=bytes[2, 3, 3])");
+	assert_int_equal(run_op(record.data, record.len), LEAT_DATA);
+	assert_string_equal(err.text, "feature 'image' has 12 bytes, expected 18");
+	close_op();
+}
+
+static void
 check_run_fails(const char *text, struct bytes features, const char *want)
 {
 	struct bytes record = field(1, features);
@@ -382,6 +406,7 @@ arguments_print_as_they_read(void **state)
 	             "image=bytes, label=int64(default=-1), tokens=int64[], box=float[4]");
 	check_prints("example(a=float[2,3](key=\"it's\", default=1/4), b=bytes[3](default='abc'))",
 	             "a=float[2, 3](default=0.25, key='it\\'s'), b=bytes[3](default='abc')");
+	check_prints("example(a=bytes[ 4,5 ,3])", "a=bytes[4, 5, 3]");
 	check_prints(
 		"example(a=int64[](default=[]), b=int64[](default=[7]), c=int64[2](default=[1,2]), "
 		"d=int64[1](default=[3]))",
@@ -413,7 +438,7 @@ mistakes_in_the_arguments_are_shown(void **state)
 	check_refused("example(a=int64, a=float)", "field 'a' is given twice");
 	check_refused("example(a=int64, b=float(key=a))", "feature 'a' is already taken as field 'a'");
 	check_refused("example(a=bytes[])", "write bytes for a string of any length");
-	check_refused("example(a=bytes[2,3])", "write bytes for a string of any length");
+	check_refused("example(a=bytes[1,2,3,4,5])", "at most 4 dimensions");
 	check_refused("example(a=float[1,2,3,4,5])", "at most 4 dimensions");
 	check_refused("example(a=float[0])", "a dimension must be a whole number from 1 on");
 	check_refused("example(a=float[-1])", "a dimension must be a whole number from 1 on");
@@ -437,6 +462,7 @@ mistakes_in_the_arguments_are_shown(void **state)
 	check_refused("example(a=float[2](default=[1, b]))", "that a float can hold");
 	check_refused("example(a=bytes(default=5))", "must be a string in quotes");
 	check_refused("example(a=bytes[2](default='abc'))", "has 3 bytes, not 2");
+	check_refused("example(a=bytes[2, 2](default='ab'))", "has 2 bytes, not 4");
 	check_refused("example(a123456789b123456789c123456789d123456789e123456789f123456789g123=int64)", "at most 63");
 	for (int i = 0; i < 65; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "f%d=int64,", i);
@@ -485,6 +511,7 @@ main(void)
 		CASE(fields_have_the_types_and_shapes_that_were_asked_for),
 		CASE(a_pipeline_without_records_is_refused),
 		CASE(defaults_stand_for_what_is_missing),
+		CASE(raw_pixels_become_an_image_that_lies_in_the_record),
 		CASE(features_that_do_not_fit_are_told_in_words),
 		CASE(names_in_messages_are_cut_and_cleaned),
 		CASE(features_are_found_in_any_order),
