@@ -335,8 +335,6 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 	enum leat_status status, closed;
 
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
-	if (*s.p->save)
-		leat_interrupt_block();
 	status = open_digest(&s, err);
 	if (status == LEAT_OK)
 		status = open_feed(&s, run->operand[0], err);

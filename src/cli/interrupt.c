@@ -14,14 +14,6 @@ both_signals(void)
 	return set;
 }
 
-void
-leat_interrupt_block(void)
-{
-	sigset_t set = both_signals();
-
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
 static void *
 watch(void *arg)
 {
@@ -40,6 +32,7 @@ leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), v
 	sigset_t set = both_signals();
 
 	*interrupt = (struct leat_interrupt){.act = act, .arg = arg};
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	interrupt->watching = pthread_create(&interrupt->watcher, NULL, watch, interrupt) == 0;
 	if (!interrupt->watching)
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);

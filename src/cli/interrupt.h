@@ -1,7 +1,7 @@
 /* interrupt.h - ^C and SIGTERM as a wish to stop in good order
  *
- * Signals are blocked before any other thread exists, so that only the watcher takes
- * them. Main thread, but for `act`, which the watcher calls. */
+ * The library's threads block all signals; from begin on the main thread blocks these
+ * two, so that only a watcher takes them. Main thread, but for `act`, which the watcher calls. */
 #ifndef LEAT_CLI_INTERRUPT_H
 #define LEAT_CLI_INTERRUPT_H
 
@@ -15,7 +15,6 @@ struct leat_interrupt {
 	bool watching;
 };
 
-void leat_interrupt_block(void);
 /* Without a thread to watch, signals end the process again. */
 void leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg);
 void leat_interrupt_end(struct leat_interrupt *interrupt); /* takes a zeroed one; signals stay blocked */

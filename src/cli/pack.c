@@ -304,7 +304,6 @@ write_all(struct job *job, struct leat_err *err)
 	enum leat_status status;
 
 	leat_perm_init(&job->order, job->list.count, (uint64_t)job->pack->seed, 0, leat_stream("pack", 0));
-	leat_interrupt_block();
 	leat_interrupt_begin(&interrupt, stop, job);
 	leat_progress_begin(&job->progress, stderr, "packed");
 	status = leat_parallel(job->mem, threads, job->outputs.count, write_shard, job, err);

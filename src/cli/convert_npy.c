@@ -1,0 +1,90 @@
+/* convert_npy.c - samples as arrays: FOLDER/NAME.npy for each field, [samples, shape...]
+ *
+ * The head comes first and says how many rows there are, which is known at the end only
+ * (bad samples may be left out): it is written twice. */
+#include <string.h>
+
+#include "cli/convert_formats.h"
+#include "format/npy_write.h"
+
+static enum leat_status
+check(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err)
+{
+	(void)feed;
+	if (strchr(field->name, '/') || *field->name == '.' || !*field->name)
+		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be a file's name", field->name);
+	for (int d = 0; d < field->ndim; d++)
+		if (field->shape[d] < 0)
+			return leat_fail(err, LEAT_INVALID,
+			                 "field '%s' differs in shape from sample to sample, and an array cannot: "
+			                 "resize or pad it, or use another --format",
+			                 field->name);
+	if (!leat_npy_has(field->dtype))
+		return leat_fail(err, LEAT_INVALID,
+		                 "field '%s' is %s, which .npy does not know: use cast(float16), or --format tfrecord",
+		                 field->name, leat_dtype_name(field->dtype));
+	return LEAT_OK;
+}
+
+static size_t
+make_head(const struct leat_field *field, uint64_t samples, char head[LEAT_NPY_HEAD])
+{
+	int64_t shape[1 + LEAT_MAX_DIMS] = {(int64_t)samples};
+
+	memcpy(shape + 1, field->shape, (size_t)field->ndim * sizeof(*shape));
+	return leat_npy_head(head, field->dtype, 1 + field->ndim, shape, INT64_MAX);
+}
+
+static enum leat_status
+begin(struct leat_convert *c, struct leat_newfile *out, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	char head[LEAT_NPY_HEAD];
+
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
+		status = leat_newfile_write(&out[f], head, make_head(leat_field_at(c->feed, f), 0, head), err);
+	return status;
+}
+
+static enum leat_status
+write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+      struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	(void)position;
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
+		status = leat_newfile_write(&out[f], row[f].data, row[f].bytes, err);
+	return status;
+}
+
+static enum leat_status
+end(struct leat_convert *c, struct leat_newfile *out, uint64_t samples, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	char head[LEAT_NPY_HEAD];
+
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
+		status = leat_newfile_patch(&out[f], 0, head, make_head(leat_field_at(c->feed, f), samples, head), err);
+	return status;
+}
+
+static void
+print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
+{
+	leat_str_add(out, "npy(");
+	for (int f = 0; f < leat_field_count(c->feed); f++) {
+		const char *name = leat_field_at(c->feed, f)->name;
+
+		leat_str_addf(out, "%s%s='%s/%s.npy'", f ? ", " : "", name, path, name);
+	}
+	leat_str_add(out, ")");
+}
+
+const struct leat_convert_format leat_convert_npy = {
+	.check = check,
+	.begin = begin,
+	.write = write,
+	.end = end,
+	.print_spec = print_spec,
+};

@@ -1,0 +1,147 @@
+/* convert_tar.c - samples as WebDataset has them: members KEY.NAME.EXTENSION of a tar file
+ *
+ * The key is the sample's position. Tensors are .npy, single whole numbers .cls, and bytes
+ * what they look like: .jpg, .png or .bin. Bytes whose field is named like a file, as tar
+ * files name them, keep that name. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/convert_formats.h"
+#include "format/npy_write.h"
+#include "format/tar_write.h"
+
+enum extension { JPG, PNG, BIN, CLS, NPY, OWN, EXTENSIONS };
+
+static const char *const extensions[EXTENSIONS] = {".jpg", ".png", ".bin", ".cls", ".npy", ""};
+
+static bool
+is_bytes(const struct leat_field *field)
+{
+	return field->dtype == LEAT_U8 && field->ndim == 1;
+}
+
+/* "jpg", "seg.png" */
+static bool
+is_file_name(const char *name)
+{
+	static const char *const known[] = {"jpg", "jpeg", "png", "bin", "cls", "txt", "json"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strcmp(name, known[i]) == 0)
+			return true;
+	return strchr(name, '.') != NULL;
+}
+
+static enum extension
+extension_of(const struct leat_row *row)
+{
+	const struct leat_field *field = row->field;
+
+	if (field->ndim == 0 && (field->dtype == LEAT_U8 || field->dtype == LEAT_I32 || field->dtype == LEAT_I64))
+		return CLS;
+	if (!is_bytes(field))
+		return NPY;
+	if (is_file_name(field->name))
+		return OWN;
+	if (row->bytes >= 3 && memcmp(row->data, "\xff\xd8\xff", 3) == 0)
+		return JPG;
+	if (row->bytes >= 8 && memcmp(row->data, "\x89PNG\r\n\x1a\n", 8) == 0)
+		return PNG;
+	return BIN;
+}
+
+static enum leat_status
+check(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err)
+{
+	(void)feed;
+	if (strchr(field->name, '/') || *field->name == '.' || !*field->name)
+		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be the end of a file's name", field->name);
+	if (!is_bytes(field) && !leat_npy_has(field->dtype))
+		return leat_fail(err, LEAT_INVALID,
+		                 "field '%s' is %s, which .npy does not know: use cast(float16), or --format tfrecord",
+		                 field->name, leat_dtype_name(field->dtype));
+	return LEAT_OK;
+}
+
+static int64_t
+whole_number(const struct leat_row *row)
+{
+	if (row->field->dtype == LEAT_U8)
+		return *(const uint8_t *)row->data;
+	return row->field->dtype == LEAT_I32 ? *(const int32_t *)row->data : *(const int64_t *)row->data;
+}
+
+static enum leat_status
+write_row(struct leat_convert *c, struct leat_newfile *out, uint64_t position, int f, const struct leat_row *row,
+          struct leat_err *err)
+{
+	enum extension extension = extension_of(row);
+	struct iovec piece[2] = {{NULL, 0}, {(void *)row->data, row->bytes}};
+	char name[LEAT_MAX_NAME + 64], text[LEAT_NPY_HEAD];
+
+	c->extensions[f] |= 1u << extension;
+	snprintf(name, sizeof(name), "%08" PRIu64 ".%s%s", position, row->field->name, extensions[extension]);
+	if (extension == NPY) {
+		piece[0] = (struct iovec){text, leat_npy_head(text, row->field->dtype, row->field->ndim, row->shape,
+		                                              row->field->ndim ? row->shape[0] : 0)};
+	} else if (extension == CLS) {
+		piece[0] = (struct iovec){text, (size_t)snprintf(text, sizeof(text), "%" PRId64, whole_number(row))};
+		piece[1].iov_len = 0;
+	}
+	return leat_tar_write(out, name, piece, 2, err);
+}
+
+static enum leat_status
+write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+      struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
+		status = write_row(c, out, position, f, &row[f], err);
+	return status;
+}
+
+static enum leat_status
+end(struct leat_convert *c, struct leat_newfile *out, uint64_t samples, struct leat_err *err)
+{
+	(void)c, (void)samples;
+	return leat_tar_write_end(out, err);
+}
+
+/* "image=image.jpg;image.png", in quotes */
+static void
+print_field(const struct leat_convert *c, int f, struct leat_str *out)
+{
+	const char *name = leat_field_at(c->feed, f)->name;
+	struct leat_str text;
+
+	leat_str_init(&text, c->mem, 4096);
+	leat_str_addf(&text, "%s=", name);
+	for (int e = 0, n = 0; e < EXTENSIONS; e++)
+		if (c->extensions[f] >> e & 1)
+			leat_str_addf(&text, "%s%s%s", n++ ? ";" : "", name, extensions[e]);
+	leat_str_add(out, f ? ", " : "");
+	leat_str_add_quoted(out, leat_str_text(&text));
+	leat_str_free(&text);
+}
+
+static void
+print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
+{
+	leat_str_add(out, "tar(");
+	leat_str_add_quoted(out, path);
+	leat_str_add(out, ", fields=[");
+	for (int f = 0; f < leat_field_count(c->feed); f++)
+		print_field(c, f, out);
+	leat_str_add(out, "])");
+}
+
+const struct leat_convert_format leat_convert_tar = {
+	.suffix = ".tar",
+	.check = check,
+	.write = write,
+	.end = end,
+	.print_spec = print_spec,
+};

@@ -1,0 +1,233 @@
+/* convert_tfrecord.c - samples as tf.train.Example in TFRecord files
+ *
+ * Bytes are a bytes feature, whole numbers an int64 list, floats a float list. What these
+ * cannot say goes beside: tensors of small types are bytes as they lie in memory, and
+ * everything with other than one dimension, and those, have a feature NAME_shape. */
+#include <string.h>
+
+#include "cli/convert_formats.h"
+#include "format/tfrecord.h"
+
+#define SHAPE "_shape"
+
+enum feature { AS_BYTES, AS_INT64S, AS_FLOATS };
+
+static enum feature
+feature_of(const struct leat_field *field)
+{
+	switch (field->dtype) {
+	case LEAT_I32:
+	case LEAT_I64:
+		return AS_INT64S;
+	case LEAT_F32:
+	case LEAT_F64:
+		return AS_FLOATS;
+	default:
+		return AS_BYTES;
+	}
+}
+
+static bool
+is_byte_string(const struct leat_field *field)
+{
+	return field->dtype == LEAT_U8 && field->ndim == 1;
+}
+
+static bool
+has_shape(const struct leat_field *field)
+{
+	return field->ndim > 1 || (field->ndim == 1 && feature_of(field) == AS_BYTES && !is_byte_string(field));
+}
+
+static void
+shape_name(const struct leat_field *field, char name[LEAT_MAX_NAME + sizeof(SHAPE)])
+{
+	strcpy(name, field->name);
+	strcat(name, SHAPE);
+}
+
+static enum leat_status
+check(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err)
+{
+	char name[LEAT_MAX_NAME + sizeof(SHAPE)];
+
+	shape_name(field, name);
+	for (int i = 0; has_shape(field) && i < leat_field_count(feed); i++)
+		if (strcmp(leat_field_at(feed, i)->name, name) == 0)
+			return leat_fail(err, LEAT_INVALID,
+			                 "the shape of field '%s' is stored as '%s', but there is a field of that name",
+			                 field->name, name);
+	return LEAT_OK;
+}
+
+/* ---- values ---- */
+
+/* Room for `count` numbers of 8 bytes at most. */
+static void *
+make_room(struct leat_convert *c, int64_t count, struct leat_err *err)
+{
+	size_t bytes = (size_t)count * sizeof(int64_t);
+	void *bigger;
+
+	if (bytes <= c->numbers_bytes && c->numbers)
+		return c->numbers;
+	bigger = leat_realloc(c->mem, c->numbers, bytes);
+	if (!bigger) {
+		leat_fail_mem(err, c->mem, bytes, "a sample");
+		return NULL;
+	}
+	c->numbers = bigger;
+	c->numbers_bytes = bytes;
+	return bigger;
+}
+
+static enum leat_status
+add_int32s(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
+{
+	int64_t *numbers = make_room(c, row->count, err);
+	const int32_t *from = row->data;
+
+	if (!numbers)
+		return LEAT_NOMEM;
+	for (int64_t i = 0; i < row->count; i++)
+		numbers[i] = from[i];
+	leat_example_add_int64s(&c->example, row->field->name, numbers, (size_t)row->count);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_doubles(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
+{
+	float *numbers = make_room(c, row->count, err);
+	const double *from = row->data;
+
+	if (!numbers)
+		return LEAT_NOMEM;
+	for (int64_t i = 0; i < row->count; i++)
+		numbers[i] = (float)from[i];
+	leat_example_add_floats(&c->example, row->field->name, numbers, (size_t)row->count);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_row(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
+{
+	const struct leat_field *field = row->field;
+	char name[LEAT_MAX_NAME + sizeof(SHAPE)];
+	enum leat_status status = LEAT_OK;
+
+	if (field->dtype == LEAT_I32)
+		status = add_int32s(c, row, err);
+	else if (field->dtype == LEAT_F64)
+		status = add_doubles(c, row, err);
+	else if (field->dtype == LEAT_I64)
+		leat_example_add_int64s(&c->example, field->name, row->data, (size_t)row->count);
+	else if (field->dtype == LEAT_F32)
+		leat_example_add_floats(&c->example, field->name, row->data, (size_t)row->count);
+	else
+		leat_example_add_bytes(&c->example, field->name, row->data, row->bytes);
+	if (has_shape(field)) {
+		shape_name(field, name);
+		leat_example_add_int64s(&c->example, name, row->shape, (size_t)field->ndim);
+	}
+	return status;
+}
+
+static enum leat_status
+write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+      struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	const void *record;
+	size_t len;
+
+	(void)position;
+	leat_example_begin(&c->example);
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
+		status = add_row(c, &row[f], err);
+	if (status == LEAT_OK)
+		status = leat_example_finish(&c->example, &record, &len, err);
+	return status == LEAT_OK ? leat_tfrecord_write(out, record, len, err) : status;
+}
+
+/* ---- the spec ---- */
+
+/* "[100, 100, 3]"; "[]" where a number of values differs, or is 0. */
+static void
+print_dims(const struct leat_field *field, struct leat_str *out)
+{
+	bool fixed = true;
+
+	for (int d = 0; d < field->ndim; d++)
+		fixed &= field->shape[d] > 0;
+	leat_str_add(out, "[");
+	for (int d = 0; fixed && d < field->ndim; d++)
+		leat_str_addf(out, "%s%lld", d ? ", " : "", (long long)field->shape[d]);
+	leat_str_add(out, "]");
+}
+
+static bool
+is_fixed(const struct leat_field *field)
+{
+	for (int d = 0; d < field->ndim; d++)
+		if (field->shape[d] < 0)
+			return false;
+	return true;
+}
+
+static void
+print_bytes(const struct leat_field *field, struct leat_str *out)
+{
+	leat_str_add(out, "bytes");
+	if (!is_fixed(field))
+		return;
+	if (field->dtype == LEAT_U8 && field->ndim > 0)
+		print_dims(field, out);
+	else if (field->ndim == 0)
+		leat_str_addf(out, "[%zu]", leat_dtype_size(field->dtype));
+}
+
+/* A name that is no word of a spec is given as the feature's key. */
+static void
+print_feature(const struct leat_convert *c, int f, struct leat_str *out)
+{
+	const struct leat_field *field = leat_field_at(c->feed, f);
+	bool word = leat_is_word(field->name), numbers = feature_of(field) != AS_BYTES;
+
+	leat_str_add(out, f ? ", " : "");
+	if (word)
+		leat_str_addf(out, "%s=", field->name);
+	else
+		leat_str_addf(out, "field%d=", f);
+	if (numbers)
+		leat_str_add(out, feature_of(field) == AS_INT64S ? "int64" : "float");
+	else
+		print_bytes(field, out);
+	if (numbers && field->ndim > 0)
+		print_dims(field, out);
+	if (!word) {
+		leat_str_add(out, "(key=");
+		leat_str_add_quoted(out, field->name);
+		leat_str_add(out, ")");
+	}
+	if (word && has_shape(field) && (!is_fixed(field) || field->dtype == LEAT_F16 || field->dtype == LEAT_BF16))
+		leat_str_addf(out, ", %s%s=int64[%d]", field->name, SHAPE, field->ndim);
+}
+
+static void
+print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
+{
+	leat_str_add(out, "tfrecord(");
+	leat_str_add_quoted(out, path);
+	leat_str_add(out, ") | example(");
+	for (int f = 0; f < leat_field_count(c->feed); f++)
+		print_feature(c, f, out);
+	leat_str_add(out, ")");
+}
+
+const struct leat_convert_format leat_convert_tfrecord = {
+	.suffix = ".tfrecord",
+	.check = check,
+	.write = write,
+	.print_spec = print_spec,
+};
