@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "format/beside.h"
 
 enum { MAX_PATTERN = 1 << 16 };
 
@@ -28,16 +29,6 @@ char *
 leat_shard_pattern(const struct leat_outputs *o)
 {
 	return leat_asprintf(o->mem, "%s-%s-of-%05zu%s", o->prefix, any_number, o->count, o->suffix);
-}
-
-/* "FOLDER/.NAME.leatidx", which belongs to "FOLDER/NAME". */
-static char *
-index_path(const char *path, struct leat_mem *mem)
-{
-	const char *slash = strrchr(path, '/');
-	int folder = slash ? (int)(slash + 1 - path) : 0;
-
-	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, path, path + folder);
 }
 
 /* Finds the shards there are, of any number; they are to be freed with globfree when *any. */
@@ -150,6 +141,21 @@ is_ours(const struct leat_outputs *o, const char *path)
 	return sscanf(path + prefix, "-%5zu-of-%5zu", &shard, &count) == 2 && count == o->count && shard < count;
 }
 
+/* Without it nothing is lost: an index that is left is found to be outdated. */
+static void
+remove_index(const char *data, struct leat_mem *mem)
+{
+	static const enum leat_beside places[] = {LEAT_BESIDE_DATA, LEAT_BESIDE_CACHE};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		char *path = leat_beside(data, places[i], false, mem);
+
+		if (path)
+			unlink(path);
+		leat_free(mem, path);
+	}
+}
+
 static enum leat_status
 remove_stale(const struct leat_outputs *o, struct leat_err *err)
 {
@@ -160,11 +166,7 @@ remove_stale(const struct leat_outputs *o, struct leat_err *err)
 	if (!any)
 		return status;
 	for (size_t i = 0; i < found.gl_pathc && status == LEAT_OK; i++) {
-		char *index = index_path(found.gl_pathv[i], o->mem);
-
-		if (index)
-			unlink(index); /* without it, it is found out to be outdated */
-		leat_free(o->mem, index);
+		remove_index(found.gl_pathv[i], o->mem);
 		if (!is_ours(o, found.gl_pathv[i]) && unlink(found.gl_pathv[i]) != 0)
 			status = leat_fail_errno(err, errno, "cannot remove '%s'", found.gl_pathv[i]);
 	}

@@ -114,6 +114,9 @@ print([npy(x["image.npy"])[:2] for x in t.values()], all(
     struct.unpack("<144f", npy(x["image.npy"])[2]) == y["image"] and [8, 6, 3] == y["image_shape"] for x, y in zip(t.values(), r)))
 PYTHON
 
+read=$(leat convert "$files | select(image)" -o only --format tar | tail -n 1)
+[ "$(checksum "$files | select(image)")" = "$(checksum "$read")" ] && echo "images in tar files: the same"
+
 echo "# npy: an array for each field"
 try leat convert "$pixels" -o arrays --format npy
 arrays="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | resize(8, 6) | cast(uint8)"
@@ -126,6 +129,7 @@ print(image[:2], label[:2], len(image[2]), sorted(struct.unpack("<7q", label[2])
 print(sorted(image[2][i * 144:i * 144 + 144] for i in range(7)) == sorted(x["image"] for x in r))
 PYTHON
 ls -A arrays
+[ "$(checksum "$arrays")" = "$(checksum "npy(image='arrays/image.npy', label='arrays/label.npy')")" ] && echo "arrays: the same"
 try leat convert "$arrays" -o arrays --format npy
 try leat convert "$arrays | take(2)" -o arrays --format npy --overwrite
 
