@@ -13,7 +13,7 @@ struct entry {
 	uint64_t reserved2[5];
 };
 
-enum { ALIGN = 64, LEAST_ROOM = 64 * 1024 };
+enum { ALIGN = LEAT_CACHE_ALIGN, LEAST_ROOM = 64 * 1024 };
 
 _Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
 

@@ -1,12 +1,14 @@
 /* cache_file.c - the file that a cache lies in, shared by all processes that make the same samples
  *
  * A new file is prepared under a name of its own and linked into place, so that nobody sees half a
- * header, and of two that make it at once one wins. Its first pages (header and table) are allocated
- * at once, because they are written through a mapping, which a full disk would answer with SIGBUS;
- * samples are written with pwrite, which a full disk answers with an error.
+ * header. Its first pages (header and table) are allocated at once, because they are written through
+ * a mapping, which a full disk would answer with SIGBUS; samples are written with pwrite, which a full
+ * disk answers with an error.
  *
- * Everyone who uses a file holds a shared lock on it. Whoever needs room in the folder deletes files
- * that nobody holds, oldest first. Locks go away with their process: nothing has to be cleaned up. */
+ * Everyone who uses a file holds a shared lock on it. Who makes a file, and who deletes files that
+ * nobody holds to make room for it, oldest first, does so under the folder's lock, so that two of them
+ * together do not take more than the folder may hold. Locks go away with their process: what one that
+ * died while it held the folder's lock has left behind, the next one removes. */
 #include "feed/cache_store.h"
 
 #include <dirent.h>
@@ -23,6 +25,7 @@
 #include "base/clock.h"
 
 #define SUFFIX ".leatcache"
+#define NEW ".leatcache-new" /* while it is prepared */
 
 static const char magic[8] = {'L', 'E', 'A', 'T', 'C', 'A', 'C', 'H'};
 
@@ -38,36 +41,36 @@ struct header {
 
 _Static_assert(sizeof(struct header) <= PAGE, "the header is one page");
 
-static void
-make_path(char path[MAX_PATH], const struct leat_cache_options *o)
+static bool
+ends_in(const char *name, const char *suffix)
 {
-	snprintf(path, MAX_PATH, "%s/%s%s", o->dir, o->key, SUFFIX);
+	size_t len = strlen(name), tail = strlen(suffix);
+
+	return len > tail && strcmp(name + len - tail, suffix) == 0;
 }
 
 /* ---- room in the folder ---- */
 
+/* A file of another cache. By time of use, then by name: times are often equal. */
 struct candidate {
 	char name[256];
-	uint64_t bytes;
 	int64_t used_ns;
 };
 
 static bool
-is_cache_name(const char *name)
+is_older(const struct candidate *a, const struct candidate *b)
 {
-	size_t len = strlen(name), suffix = sizeof(SUFFIX) - 1;
-
-	return len > suffix && len < 256 && strcmp(name + len - suffix, SUFFIX) == 0;
+	return a->used_ns != b->used_ns ? a->used_ns < b->used_ns : strcmp(a->name, b->name) < 0;
 }
 
-/* The oldest cache file that is not our own and was not looked at yet, and the bytes of all others. */
+/* Looks at every file of the folder that is not our own: counts their bytes, and finds the oldest that comes after
+ * `after` (NULL: of all). Removes those that were never finished. */
 static bool
-find_oldest(int dir, const char *own, int64_t after_ns, struct candidate *oldest, uint64_t *total)
+look_around(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *entry;
-	struct stat st;
 	bool found = false;
 
 	*total = 0;
@@ -77,18 +80,20 @@ find_oldest(int dir, const char *own, int64_t after_ns, struct candidate *oldest
 		return false;
 	}
 	while ((entry = readdir(list)) != NULL) {
-		int64_t used_ns;
+		struct candidate c;
+		struct stat st;
 
-		if (!is_cache_name(entry->d_name) || strcmp(entry->d_name, own) == 0 ||
+		if (ends_in(entry->d_name, NEW))
+			unlinkat(dir, entry->d_name, 0);
+		if (!ends_in(entry->d_name, SUFFIX) || strcmp(entry->d_name, own) == 0 ||
 		    fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
 			continue;
 		*total += (uint64_t)st.st_size;
-		used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (used_ns <= after_ns || (found && used_ns >= oldest->used_ns))
+		snprintf(c.name, sizeof(c.name), "%s", entry->d_name);
+		c.used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		if ((after && !is_older(after, &c)) || (found && !is_older(&c, oldest)))
 			continue;
-		snprintf(oldest->name, sizeof(oldest->name), "%.255s", entry->d_name);
-		oldest->bytes = (uint64_t)st.st_size;
-		oldest->used_ns = used_ns;
+		*oldest = c;
 		found = true;
 	}
 	closedir(list);
@@ -111,59 +116,21 @@ remove_unused(int dir, const char *name)
 static uint64_t
 make_room(int dir, const struct leat_cache_options *o, uint64_t wanted)
 {
-	struct candidate oldest;
-	int64_t after_ns = INT64_MIN;
+	struct candidate oldest, last, *after = NULL;
 	uint64_t others;
 	char own[256];
 
 	snprintf(own, sizeof(own), "%s%s", o->key, SUFFIX);
-	while (find_oldest(dir, own, after_ns, &oldest, &others) && others > o->size - wanted) {
+	while (look_around(dir, own, after, &oldest, &others) && others > o->size - wanted) {
 		remove_unused(dir, oldest.name);
-		after_ns = oldest.used_ns;
+		last = oldest;
+		after = &last;
 	}
-	find_oldest(dir, own, INT64_MIN, &oldest, &others);
+	look_around(dir, own, NULL, &oldest, &others);
 	return others < o->size ? o->size - others : 0;
 }
 
-/* ---- making and opening ---- */
-
-static bool
-prepare(int fd, const struct leat_cache_options *o, uint64_t bytes)
-{
-	uint64_t overhead = leat_cache_store_overhead(o->samples);
-	struct header header = {.version = VERSION, .samples = o->samples, .capacity = bytes - overhead};
-
-	memcpy(header.magic, magic, sizeof(magic));
-	snprintf(header.key, sizeof(header.key), "%s", o->key);
-	return posix_fallocate(fd, 0, (off_t)overhead) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
-	       pwrite(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header);
-}
-
-/* Makes the file if there is room; whoever is first wins. */
-static void
-make_file(const struct leat_cache_options *o, uint64_t wanted, const char *path)
-{
-	int dir = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
-	uint64_t bytes;
-	char temp[MAX_PATH];
-
-	if (dir < 0)
-		return;
-	bytes = make_room(dir, o, wanted);
-	bytes = (bytes < wanted ? bytes : wanted) & ~(uint64_t)(PAGE - 1);
-	if (bytes >= leat_cache_least(o->samples)) {
-		snprintf(temp, sizeof(temp), "%s/.%.16s-%ld-%llu", o->dir, o->key, (long)getpid(),
-		         (unsigned long long)leat_now());
-		fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0) {
-			if (prepare(fd, o, bytes) && link(temp, path) != 0 && errno != EEXIST)
-				errno = 0; /* without a file nothing is kept: the caller says so */
-			unlink(temp);
-			close(fd);
-		}
-	}
-	close(dir);
-}
+/* ---- opening ---- */
 
 static bool
 fits(const struct header *header, const struct leat_cache_options *o, uint64_t file_bytes)
@@ -172,7 +139,19 @@ fits(const struct header *header, const struct leat_cache_options *o, uint64_t f
 
 	return memcmp(header->magic, magic, sizeof(magic)) == 0 && header->version == VERSION &&
 	       header->samples == o->samples && file_bytes >= overhead && header->capacity <= file_bytes - overhead &&
-	       strncmp(header->key, o->key, sizeof(header->key)) == 0;
+	       header->used % LEAT_CACHE_ALIGN == 0 && strncmp(header->key, o->key, sizeof(header->key)) == 0;
+}
+
+/* Is this, as far as its header tells, a file for us, and not larger than it may be? */
+static bool
+is_good(int fd, const struct leat_cache_options *o)
+{
+	struct header header;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (uint64_t)st.st_size <= o->size &&
+	       pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+	       fits(&header, o, (uint64_t)st.st_size);
 }
 
 /* Locked as used, and still the file that the name means. */
@@ -191,23 +170,26 @@ open_locked(const char *path)
 	return -1;
 }
 
+/* Takes fd, also when it fails. */
 static bool
 map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options *o)
 {
 	uint64_t overhead = leat_cache_store_overhead(o->samples);
 	struct header *header;
 	struct stat st;
-	void *mapped;
+	void *mapped = MAP_FAILED;
 
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < overhead)
+	if (fstat(fd, &st) == 0)
+		mapped = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED) {
+		close(fd);
 		return false;
-	mapped = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (mapped == MAP_FAILED)
-		return false;
+	}
 	header = mapped;
 	/* Header and table are written through the mapping, samples never. */
 	if (!fits(header, o, (uint64_t)st.st_size) || mprotect(mapped, (size_t)overhead, PROT_READ | PROT_WRITE) != 0) {
 		munmap(mapped, (size_t)st.st_size);
+		close(fd);
 		return false;
 	}
 	store->mapped = mapped;
@@ -218,31 +200,91 @@ map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options
 	store->table = (_Atomic uint64_t *)(void *)(store->mapped + PAGE);
 	store->used = &header->used;
 	store->fd = fd;
+	futimens(fd, NULL); /* used now: the last to be deleted for room */
 	return true;
 }
 
-/* A file that does not fit is damaged or of another version: it is replaced, once. */
+/* ---- making ---- */
+
+static bool
+prepare(int fd, const struct leat_cache_options *o, uint64_t bytes)
+{
+	uint64_t overhead = leat_cache_store_overhead(o->samples);
+	struct header header = {.version = VERSION, .samples = o->samples, .capacity = bytes - overhead};
+
+	memcpy(header.magic, magic, sizeof(magic));
+	snprintf(header.key, sizeof(header.key), "%s", o->key);
+	return posix_fallocate(fd, 0, (off_t)overhead) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+	       pwrite(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header);
+}
+
+/* A file of so many bytes under its name, if it can be made. */
+static void
+link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
+{
+	char temp[MAX_PATH];
+	int fd;
+
+	snprintf(temp, sizeof(temp), "%s/.%.16s-%ld-%llu%s", o->dir, o->key, (long)getpid(),
+	         (unsigned long long)leat_now(), NEW);
+	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return;
+	if (prepare(fd, o, bytes))
+		(void)link(temp, path); /* without a file nothing is kept: the caller says so */
+	unlink(temp);
+	close(fd);
+}
+
+/* Under the folder's lock: puts a new file in the place of one that does not fit, if there is room. */
+static void
+make_file(int dir, const struct leat_cache_options *o, uint64_t wanted, const char *path)
+{
+	int fd = open_locked(path);
+	uint64_t bytes;
+
+	if (fd >= 0) {
+		bool good = is_good(fd, o);
+
+		close(fd);
+		if (good) /* someone was faster */
+			return;
+		unlink(path); /* whoever uses it keeps it until it is closed */
+	}
+	bytes = make_room(dir, o, wanted);
+	bytes = (bytes < wanted ? bytes : wanted) & ~(uint64_t)(PAGE - 1);
+	if (bytes >= leat_cache_least(o->samples))
+		link_new(o, path, bytes);
+}
+
+static void
+make_file_alone(const struct leat_cache_options *o, uint64_t wanted, const char *path)
+{
+	int dir = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return;
+	while (flock(dir, LOCK_EX) != 0 && errno == EINTR)
+		; /* where there are no locks it is done without */
+	make_file(dir, o, wanted, path);
+	close(dir); /* and with it the lock */
+}
+
 static bool
 open_file(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted)
 {
 	char path[MAX_PATH];
 
-	make_path(path, o);
-	for (int attempt = 0; attempt < 3; attempt++) {
+	snprintf(path, sizeof(path), "%s/%s%s", o->dir, o->key, SUFFIX);
+	for (int attempt = 0; attempt < 2; attempt++) {
 		int fd = open_locked(path);
 
-		if (fd < 0) {
-			make_file(o, wanted, path);
-			fd = open_locked(path);
-		}
-		if (fd < 0)
-			continue;
-		if (map_file(store, fd, o)) {
-			futimens(fd, NULL); /* used now: the last to be deleted for room */
-			return true;
-		}
-		unlink(path);
-		close(fd);
+		if (fd >= 0 && is_good(fd, o))
+			return map_file(store, fd, o);
+		if (fd >= 0)
+			close(fd);
+		if (attempt == 0)
+			make_file_alone(o, wanted, path);
 	}
 	return false;
 }
@@ -252,7 +294,7 @@ leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_op
                       struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
-	if (strlen(o->dir) + strlen(o->key) + sizeof(SUFFIX) + 64 > MAX_PATH)
+	if (strlen(o->dir) + strlen(o->key) + sizeof(NEW) + 64 > MAX_PATH)
 		return leat_fail(err, LEAT_INVALID, "the cache's folder has too long a name");
 	if (o->size < leat_cache_least(o->samples))
 		return leat_fail(err, LEAT_INVALID,

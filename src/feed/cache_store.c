@@ -61,7 +61,7 @@ unsigned char *
 leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room)
 {
 	/* Of a file anything may be wrong. */
-	if (place - 1 >= store->capacity || (place - 1) % 64 != 0)
+	if (place - 1 >= store->capacity || (place - 1) % LEAT_CACHE_ALIGN != 0)
 		return NULL;
 	*room = store->capacity - (place - 1);
 	return store->room + (place - 1);

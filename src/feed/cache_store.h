@@ -9,6 +9,8 @@
 
 #include "feed/cache.h"
 
+enum { LEAT_CACHE_ALIGN = 64 }; /* of entries, and of fields in them */
+
 struct leat_cache_piece {
 	const void *bytes;
 	size_t len;
