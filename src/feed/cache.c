@@ -1,6 +1,7 @@
 /* cache.c - see cache.h: what the bytes of a kept sample mean; where they lie is cache_store.c's affair */
 #include "feed/cache.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "feed/cache_store.h"
@@ -8,7 +9,7 @@
 /* A sample in the cache: this, the shapes of its fields that vary, and its fields, each at a multiple of 64. */
 struct entry {
 	uint64_t sample, bytes; /* all of it, this included */
-	uint32_t crc;           /* of all behind this */
+	uint32_t crc;           /* of all behind this; in memory: 0 */
 	uint32_t reserved;
 	uint64_t reserved2[5];
 };
@@ -21,9 +22,12 @@ struct leat_cache {
 	struct leat_mem *mem;
 	struct leat_schema schema;
 	struct leat_cache_store store;
+	const struct leat_log *log;
+	const char *dir; /* NULL: in memory */
 	uint64_t samples;
-	_Atomic uint8_t *seen; /* a bit for each sample whose checksum was compared */
+	_Atomic uint8_t *seen; /* in a file: a bit for each sample that is our own, or whose checksum was compared */
 	_Atomic uint64_t kept;
+	atomic_bool told; /* that it is full */
 };
 
 static uint64_t
@@ -85,14 +89,37 @@ wanted_bytes(const struct leat_cache *cache, uint64_t size)
 		           leat_dtype_size(cache->schema.field[i].dtype));
 	}
 	/* Two workers can take room for one sample: a little more than all. */
-	if (__builtin_mul_overflow(cache->samples + 64, each, &all))
+	if (__builtin_mul_overflow(cache->samples + 64, each, &all) ||
+	    __builtin_add_overflow(all, leat_cache_least(cache->samples) + 4095, &all))
 		return size;
-	all += leat_cache_least(cache->samples);
-	all = (all + 4095) & ~(uint64_t)4095;
+	all &= ~(uint64_t)4095;
 	return all < size ? all : size;
 }
 
 /* ---- open and close ---- */
+
+static const struct entry *
+entry_at(const struct leat_cache *cache, uint64_t place, uint64_t *room)
+{
+	const void *at = leat_cache_store_at(&cache->store, place, room);
+
+	return at && *room >= sizeof(struct entry) ? at : NULL;
+}
+
+/* After a crash of the machine the table may name samples that lie behind what the header says is used: that room must
+ * not be taken again, by nobody, because others may read there already. */
+static void
+mend(struct leat_cache *cache)
+{
+	uint64_t place = leat_cache_store_last(&cache->store), room;
+	const struct entry *last = place ? entry_at(cache, place, &room) : NULL;
+
+	if (!last)
+		return;
+	if (last->bytes >= sizeof(*last) && last->bytes <= room && last->bytes % ALIGN == 0)
+		room = last->bytes;
+	leat_cache_store_reserve(&cache->store, place - 1 + room);
+}
 
 enum leat_status
 leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, struct leat_mem *mem,
@@ -107,13 +134,18 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	cache->mem = mem;
 	cache->schema = *o->schema;
 	cache->samples = o->samples;
-	cache->seen = leat_alloc(mem, (size_t)(o->samples / 8 + 1));
-	if (!cache->seen)
-		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
-	else if (o->dir)
-		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), mem, log, err);
-	else
+	cache->log = log;
+	cache->dir = o->dir;
+	if (o->dir)
+		cache->seen = leat_alloc(mem, (size_t)(o->samples / 8 + 1));
+	if (!o->dir)
 		status = leat_cache_store_memory(&cache->store, o, wanted_bytes(cache, o->size), mem, err);
+	else if (!cache->seen)
+		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
+	else
+		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), mem, log, err);
+	if (status == LEAT_OK && o->dir)
+		mend(cache);
 	if (status == LEAT_OK)
 		*out = cache;
 	else
@@ -135,9 +167,10 @@ leat_cache_close(struct leat_cache *cache)
 
 /* Points `out` at the fields of an entry of `bytes`; false: its shapes do not fit what it has. */
 static bool
-describe(const struct leat_cache *cache, unsigned char *at, uint64_t bytes, struct leat_sample *out)
+describe(const struct leat_cache *cache, const struct entry *entry, uint64_t bytes, struct leat_sample *out)
 {
-	const int64_t *shape = (const int64_t *)(const void *)(at + sizeof(struct entry));
+	unsigned char *at = (unsigned char *)entry;
+	const int64_t *shape = (const int64_t *)(const void *)(entry + 1);
 	uint64_t used = sizeof(struct entry) + shapes_bytes(cache);
 
 	if (bytes < used)
@@ -168,13 +201,14 @@ describe(const struct leat_cache *cache, unsigned char *at, uint64_t bytes, stru
 static bool
 was_seen(const struct leat_cache *cache, uint64_t sample)
 {
-	return atomic_load_explicit(&cache->seen[sample / 8], memory_order_relaxed) >> (sample % 8) & 1;
+	return !cache->seen || atomic_load_explicit(&cache->seen[sample / 8], memory_order_relaxed) >> (sample % 8) & 1;
 }
 
 static void
 mark_seen(struct leat_cache *cache, uint64_t sample)
 {
-	atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
+	if (cache->seen)
+		atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
 }
 
 bool
@@ -183,35 +217,25 @@ leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 	return leat_cache_store_find(&cache->store, sample) != 0;
 }
 
-static bool
-is_whole(const struct entry *entry, uint64_t sample, uint64_t room)
-{
-	return entry->sample == sample && entry->bytes >= sizeof(*entry) && entry->bytes <= room &&
-	       leat_crc32c(0, entry + 1, (size_t)entry->bytes - sizeof(*entry)) == entry->crc;
-}
-
+/* Whatever a file says, what is read lies in the room there is. */
 bool
 leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out)
 {
-	uint64_t place = leat_cache_store_find(&cache->store, sample), room, bytes;
-	unsigned char *at;
+	uint64_t place = leat_cache_store_find(&cache->store, sample), room = 0, bytes;
 	const struct entry *entry;
 
 	if (!place)
 		return false;
-	at = leat_cache_store_at(&cache->store, place, &room);
-	entry = (const struct entry *)(const void *)at;
-	if (!at || room < sizeof(*entry))
-		return false;
-	if (!was_seen(cache, sample)) {
-		if (!is_whole(entry, sample, room)) {
-			leat_cache_store_forget(&cache->store, sample, place);
-			return false;
-		}
-		mark_seen(cache, sample);
+	entry = entry_at(cache, place, &room);
+	bytes = entry ? entry->bytes : 0;
+	if (bytes >= sizeof(*entry) && bytes <= room && entry->sample == sample) {
+		if (!was_seen(cache, sample) && leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc)
+			mark_seen(cache, sample);
+		if (was_seen(cache, sample) && describe(cache, entry, bytes, out))
+			return true;
 	}
-	bytes = *(const volatile uint64_t *)&entry->bytes; /* once: another process may write to the file */
-	return bytes <= room && describe(cache, at, bytes, out);
+	leat_cache_store_forget(&cache->store, sample, place);
+	return false;
 }
 
 /* ---- put ---- */
@@ -229,18 +253,31 @@ write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, u
 	}
 }
 
+/* Padded with zeros. */
 static void
-add_piece(struct leat_cache_piece *piece, int *count, uint32_t *crc, const void *bytes, size_t len)
+add_piece(struct leat_cache_piece *piece, int *count, const void *bytes, size_t len)
 {
 	static const unsigned char zeros[ALIGN];
 	size_t pad = (size_t)up(len) - len;
 
-	*crc = leat_crc32c(*crc, bytes, len);
-	piece[(*count)++] = (struct leat_cache_piece){bytes, len};
-	if (pad) {
-		*crc = leat_crc32c(*crc, zeros, pad);
+	if (len)
+		piece[(*count)++] = (struct leat_cache_piece){bytes, len};
+	if (pad)
 		piece[(*count)++] = (struct leat_cache_piece){zeros, pad};
-	}
+}
+
+/* The first that finds no room says so. */
+static void
+tell_full(struct leat_cache *cache, int why)
+{
+	if (atomic_exchange(&cache->told, true))
+		return;
+	if (why)
+		leat_log(cache->log, LEAT_LOG_WARN,
+		         "the cache in '%s' takes no more samples, what it has stays in use: %s", cache->dir,
+		         strerror(why));
+	else
+		leat_log(cache->log, LEAT_LOG_INFO, "the cache is full: what does not fit is made again each time");
 }
 
 void
@@ -252,20 +289,24 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	uint64_t place;
 	int count = 1;
 
-	if (leat_cache_has(cache, sample) || !entry.bytes)
+	if (!cache->store.mem || sample >= cache->samples || leat_cache_has(cache, sample) || !entry.bytes)
 		return;
 	place = leat_cache_store_take(&cache->store, entry.bytes);
-	if (!place)
+	if (!place) {
+		tell_full(cache, 0);
 		return;
+	}
 	write_shapes(cache, in, (unsigned char *)shapes);
 	piece[0] = (struct leat_cache_piece){&entry, sizeof(entry)};
-	if (shapes_bytes(cache))
-		add_piece(piece, &count, &entry.crc, shapes, (size_t)shapes_bytes(cache));
+	add_piece(piece, &count, shapes, (size_t)shapes_bytes(cache));
 	for (int i = 0; i < cache->schema.count; i++)
-		if (leat_datum_bytes(&in->field[i]))
-			add_piece(piece, &count, &entry.crc, in->field[i].data, leat_datum_bytes(&in->field[i]));
-	if (leat_cache_store_write(&cache->store, place, piece, count)) {
-		leat_cache_store_publish(&cache->store, sample, place);
+		add_piece(piece, &count, in->field[i].data, leat_datum_bytes(&in->field[i]));
+	for (int i = 1; cache->seen && i < count; i++)
+		entry.crc = leat_crc32c(entry.crc, piece[i].bytes, piece[i].len);
+	if (!leat_cache_store_write(&cache->store, place, piece, count)) {
+		tell_full(cache, errno);
+	} else if (leat_cache_store_publish(&cache->store, sample, place)) {
+		mark_seen(cache, sample);
 		atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);
 	}
 }

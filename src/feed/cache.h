@@ -8,8 +8,9 @@
  * In a file: a header, a table with the place of each sample, and room for samples.
  * Writers of all processes take room with one atomic addition, write their sample and
  * then publish its place with one atomic store. A writer that dies in between loses
- * its room and nothing else. A sample's checksum is compared when a process first
- * uses it, which finds what a machine that crashed did not write.
+ * its room and nothing else. The checksum of a sample that another process wrote is
+ * compared when it is first used, which finds what a machine that crashed did not write.
+ * A file keeps the size it was made with.
  *
  * Threads: open and close by one; has, get and put by all workers at once. */
 #ifndef LEAT_FEED_CACHE_H
@@ -21,7 +22,7 @@
 #include "format/sample.h"
 
 struct leat_cache_options {
-	const char *dir;                  /* NULL: in memory */
+	const char *dir;                  /* NULL: in memory; borrowed */
 	uint64_t size;                    /* bytes in all; of a folder: of all cache files in it */
 	uint64_t samples;                 /* of the source */
 	const char *key;                  /* of what makes the samples: a file is used only by those with the same */
@@ -39,7 +40,7 @@ bool leat_cache_has(const struct leat_cache *cache, uint64_t sample);
 /* Fills `out` with fields that lie in the cache: to be read, never written, until it is closed.
  * False: it is not there (any more). */
 bool leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
-/* Keeps a copy, if there is room. */
+/* Keeps a copy, if there is room. Tells the log once when there is none. */
 void leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in);
 
 struct leat_cache_stats {

@@ -81,6 +81,29 @@ leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes)
 	return at <= store->capacity - bytes ? at + 1 : 0;
 }
 
+uint64_t
+leat_cache_store_last(const struct leat_cache_store *store)
+{
+	uint64_t last = 0, room;
+
+	for (uint64_t i = 0; store->mem && i < store->samples; i++) {
+		uint64_t place = atomic_load_explicit(&store->table[i], memory_order_acquire);
+
+		if (place > last && leat_cache_store_at(store, place, &room))
+			last = place;
+	}
+	return last;
+}
+
+void
+leat_cache_store_reserve(struct leat_cache_store *store, uint64_t offset)
+{
+	uint64_t used = atomic_load_explicit(store->used, memory_order_relaxed);
+
+	while (used < offset && !atomic_compare_exchange_weak(store->used, &used, offset))
+		;
+}
+
 static bool
 write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 {
@@ -91,6 +114,8 @@ write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n == 0)
+			errno = ENOSPC;
 		if (n <= 0)
 			return false;
 		from += n;
@@ -118,11 +143,14 @@ leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const str
 	return true;
 }
 
-void
+bool
 leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place)
 {
-	if (sample < store->samples)
-		atomic_store_explicit(&store->table[sample], place, memory_order_release);
+	uint64_t none = 0;
+
+	return sample < store->samples &&
+	       atomic_compare_exchange_strong_explicit(&store->table[sample], &none, place, memory_order_release,
+	                                               memory_order_relaxed);
 }
 
 void

@@ -47,9 +47,15 @@ uint64_t leat_cache_store_find(const struct leat_cache_store *store, uint64_t sa
 /* NULL: no such place. *room is what lies behind it. */
 unsigned char *leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room);
 uint64_t leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes); /* 0: full */
+/* The largest place in the table, 0: none. Walks over all of it. */
+uint64_t leat_cache_store_last(const struct leat_cache_store *store);
+/* Room is taken from this offset on only. */
+void leat_cache_store_reserve(struct leat_cache_store *store, uint64_t offset);
+/* False: errno says why. */
 bool leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const struct leat_cache_piece *piece,
                             int pieces);
-void leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place);
+/* False: someone else was faster. */
+bool leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place);
 /* Takes a place that holds no whole sample out of the table, unless it was replaced meanwhile. */
 void leat_cache_store_forget(struct leat_cache_store *store, uint64_t sample, uint64_t place);
 void leat_cache_store_fill(const struct leat_cache_store *store, uint64_t *bytes, uint64_t *capacity);
