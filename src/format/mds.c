@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/threads.h"
-#include "format/folder.h"
+#include "format/catalog.h"
 #include "format/indexed.h"
 #include "format/source.h"
 
@@ -120,14 +120,14 @@ read_columns(struct leat_source *source, struct state *state, const struct shard
 
 /* Says why there are no files to read when shards are compressed. */
 static enum leat_status
-open_files(struct leat_source *source, const struct leat_folder *folder, const json_t *shards, struct leat_err *err)
+open_files(struct leat_source *source, const struct leat_catalog *folder, const json_t *shards, struct leat_err *err)
 {
 	const char *compression = leat_json_text(json_array_get(shards, 0), "compression", NULL);
 	struct leat_err why;
 	enum leat_status status;
 
 	leat_err_clear(&why);
-	status = leat_folder_open(folder, &source->files, &why);
+	status = leat_catalog_open(folder, &source->files, &why);
 	if (status == LEAT_IO && compression)
 		return leat_fail(
 			err, LEAT_UNSUPPORTED,
@@ -144,7 +144,7 @@ same_columns(const struct shard *a, const struct shard *b)
 }
 
 static enum leat_status
-read_shards(struct leat_source *source, struct state *state, struct leat_folder *folder, const json_t *shards,
+read_shards(struct leat_source *source, struct state *state, struct leat_catalog *folder, const json_t *shards,
             struct leat_err *err)
 {
 	struct shard first, shard;
@@ -167,7 +167,7 @@ read_shards(struct leat_source *source, struct state *state, struct leat_folder 
 		if (!same_columns(&shard, &first))
 			return leat_fail(err, LEAT_DATA, "index.json: shard %zu has other columns than the first", i);
 		state->first[i + 1] = state->first[i] + shard.samples;
-		status = leat_folder_add(folder, shard.file, err);
+		status = leat_catalog_add(folder, shard.file, err);
 	}
 	return status == LEAT_OK ? open_files(source, folder, shards, err) : status;
 }
@@ -500,7 +500,7 @@ open_shards(struct leat_source *source, unsigned threads, struct leat_err *err)
 }
 
 static enum leat_status
-open_index(struct leat_source *source, struct state *state, struct leat_folder *folder, const json_t *root,
+open_index(struct leat_source *source, struct state *state, struct leat_catalog *folder, const json_t *root,
            struct leat_err *err)
 {
 	const json_t *shards = json_object_get(root, "shards"), *one = json_array_get(shards, 0);
@@ -524,18 +524,18 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	const struct leat_mds_params *params = source->params;
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
-	struct leat_folder folder;
+	struct leat_catalog folder;
 	enum leat_status status;
 	json_t *root = NULL;
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a source");
-	leat_folder_init(&folder, source->mem);
-	status = leat_folder_json(&folder, params->folder, "index.json", &root, err);
+	leat_catalog_init(&folder, source->mem);
+	status = leat_catalog_json(&folder, params->folder, "index.json", &root, err);
 	if (status == LEAT_OK)
 		status = open_index(source, state, &folder, root, err);
 	json_decref(root);
-	leat_folder_free(&folder);
+	leat_catalog_free(&folder);
 	if (status == LEAT_OK)
 		status = open_shards(source, threads, err);
 	if (status != LEAT_OK)

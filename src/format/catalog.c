@@ -1,24 +1,24 @@
-/* folder.c - see folder.h */
-#include "format/folder.h"
+/* catalog.c - see catalog.h */
+#include "format/catalog.h"
 
 #include <string.h>
 
 enum { MAX_JSON = 64 * 1024 * 1024 };
 
 void
-leat_folder_init(struct leat_folder *folder, struct leat_mem *mem)
+leat_catalog_init(struct leat_catalog *folder, struct leat_mem *mem)
 {
-	*folder = (struct leat_folder){.mem = mem};
+	*folder = (struct leat_catalog){.mem = mem};
 }
 
 void
-leat_folder_free(struct leat_folder *folder)
+leat_catalog_free(struct leat_catalog *folder)
 {
 	for (size_t i = 0; i < folder->paths.count; i++)
 		leat_free(folder->mem, (char *)folder->paths.value[i]);
 	leat_free(folder->mem, folder->paths.value);
 	leat_free(folder->mem, folder->base);
-	*folder = (struct leat_folder){0};
+	*folder = (struct leat_catalog){0};
 }
 
 static enum leat_status
@@ -60,7 +60,7 @@ load(struct leat_files *files, struct leat_mem *mem, json_t **root, struct leat_
 
 /* The folder of a file that was opened. Its path is no pattern and no URI any more. */
 static enum leat_status
-take_base(struct leat_folder *folder, const char *path, struct leat_err *err)
+take_base(struct leat_catalog *folder, const char *path, struct leat_err *err)
 {
 	const char *slash = strrchr(path, '/');
 	size_t len = slash ? (size_t)(slash - path) + 1 : 0;
@@ -70,7 +70,7 @@ take_base(struct leat_folder *folder, const char *path, struct leat_err *err)
 }
 
 enum leat_status
-leat_folder_json(struct leat_folder *folder, const char *path, const char *name, json_t **root, struct leat_err *err)
+leat_catalog_json(struct leat_catalog *folder, const char *path, const char *name, json_t **root, struct leat_err *err)
 {
 	size_t len = strlen(path);
 	const char *slash = len && path[len - 1] != '/' ? "/" : "";
@@ -112,7 +112,7 @@ is_safe(const char *name)
 }
 
 enum leat_status
-leat_folder_add(struct leat_folder *folder, const char *name, struct leat_err *err)
+leat_catalog_add(struct leat_catalog *folder, const char *name, struct leat_err *err)
 {
 	char shown[200], *full;
 
@@ -147,7 +147,7 @@ are_those(const struct leat_files *files, const struct leat_strings *paths)
 }
 
 enum leat_status
-leat_folder_open(const struct leat_folder *folder, struct leat_files **files, struct leat_err *err)
+leat_catalog_open(const struct leat_catalog *folder, struct leat_files **files, struct leat_err *err)
 {
 	enum leat_status status = leat_files_open(files, folder->paths.value, folder->paths.count, folder->mem, err);
 
