@@ -1,0 +1,81 @@
+/* filelist.h - what sources share whose samples are files: their names and sizes, kept in a sidecar
+ *
+ * To open a million files takes seconds, to ask for their sizes too. So both are found
+ * out once and kept; later opens map them. A file that was not there when it was looked
+ * for has the size LEAT_NO_FILE: its sample is damaged, and says why. One whose size has
+ * changed since is refused when it is read, because a part of it would be no sample.
+ *
+ * Opening and closing: one thread. The rest: any thread, once it is open. */
+#ifndef LEAT_FORMAT_FILELIST_H
+#define LEAT_FORMAT_FILELIST_H
+
+#include "base/str.h"
+#include "format/sidecar.h"
+#include "format/source.h"
+
+#define LEAT_NO_FILE UINT64_MAX
+
+/* The sections of the sidecar that are the list's; those of the source follow. */
+enum {
+	LEAT_FILELIST_NAME_AT, /* count + 1 numbers */
+	LEAT_FILELIST_NAMES,   /* name i: [name_at[i], name_at[i + 1]), relative to the folder */
+	LEAT_FILELIST_SIZES,   /* count numbers */
+	LEAT_FILELIST_DIGEST,  /* SHA-256 of what tells this data from other data */
+	LEAT_FILELIST_SECTIONS,
+};
+
+struct leat_filelist {
+	uint64_t count;
+	const uint64_t *name_at;
+	const char *names;
+	uint64_t names_len, longest; /* bytes of all names, and of the longest */
+	const uint64_t *size;
+	uint64_t max_size;
+	uint64_t missing; /* files */
+	const uint8_t *digest;
+};
+
+/* Takes the list from a sidecar, all checked; false: it makes no sense. */
+bool leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *sidecar);
+/* Is there now a file that was missing? `folder` is a descriptor. */
+bool leat_filelist_found(const struct leat_filelist *list, int folder);
+
+/* Opens source->files and sets what follows from the list. `remedy`: as in leat_file_list. */
+enum leat_status leat_filelist_open(const struct leat_filelist *list, struct leat_source *source, const char *folder,
+                                    const char *remedy, struct leat_err *err);
+/* The source's `locate`: sample i is file i. */
+void leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_extent *extent);
+/* For unpack: field `datum` is the file's bytes. An error for a file that was missing. */
+enum leat_status leat_filelist_unpack(const struct leat_source *source, const struct leat_extent *extent,
+                                      unsigned char *payload, struct leat_datum *datum, struct leat_err *err);
+
+/* Field `datum` is the file's name, in the list. */
+enum leat_status leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum,
+                                    struct leat_err *err);
+
+/* What to do about a file that has changed, as a sentence to be freed; NULL: no memory. */
+char *leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem);
+
+/* ---- making one ---- */
+
+struct leat_filelist_build {
+	struct leat_mem *mem;
+	struct leat_str names;
+	uint64_t *name_at, *size; /* count + 1, count */
+	size_t count, cap;
+};
+
+void leat_filelist_build_init(struct leat_filelist_build *build, struct leat_mem *mem);
+void leat_filelist_build_free(struct leat_filelist_build *build); /* takes a zeroed one */
+enum leat_status leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len, uint64_t size,
+                                   struct leat_err *err);
+/* All of `from`, which is then empty. */
+enum leat_status leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_build *from,
+                                      struct leat_err *err);
+/* The size of a file below the descriptor `folder`. */
+uint64_t leat_filelist_size(int folder, const char *name);
+/* Makes the list's sections of it, in an empty sidecar. The digest covers names, sizes and `more`. */
+enum leat_status leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len,
+                                      struct leat_sidecar *sidecar, struct leat_err *err);
+
+#endif

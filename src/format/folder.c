@@ -1,0 +1,330 @@
+/* folder.c - the source of folders of images with a sub-folder for each class, like torchvision's ImageFolder
+ *
+ *	folder('train')		train/cat/1.jpg, train/cat/more/2.png, train/dog/1.jpg, ...
+ *
+ * A sample is a file: `image`, its bytes; `label`, the number of its class; if asked for
+ * `path`, its name relative to the folder. Classes are numbered by name, their files come
+ * in torchvision's order (folder_walk.c). Other files than images are left out, and
+ * counted in the log.
+ *
+ * What was found is kept in a sidecar, `.NAME.leatidx` beside the folder or in the user's
+ * cache folder, and is right as long as no folder was changed: adding, removing and
+ * renaming changes the time of the folder it happens in. A file that is written over is
+ * read as it is then, unless its size has changed: that is a bad sample, whose error names
+ * the sidecar to delete. If a folder was changed just before it was read, another change
+ * could come with the same time: then nothing is kept, and the next open looks again.
+ *
+ * Threads: locate and unpack only read. */
+#include "format/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/pattern.h"
+
+struct folder {
+	const char *dir;
+	bool path;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_OPT_(struct folder, dir, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL,
+                  "the folder that holds one folder for each class", LEAT_OPT_LOCATION),
+	LEAT_OPT_(struct folder, path, LEAT_OPT_BOOL, "false", 0, 1, NULL,
+                  "gives the field `path`, too: the file's name relative to dir", LEAT_OPT_NAMED),
+	LEAT_OPT_END,
+};
+
+/* A change may come so long after another and yet with the same time, in ns. */
+static const int64_t same_time = 100000000;
+
+struct state {
+	char *dir;      /* as shown to people */
+	char *absolute; /* what the sidecar lies beside */
+	char *remedy;
+	struct leat_sidecar sidecar;
+	struct leat_filelist list;
+	const uint64_t *classes; /* in the sidecar */
+	size_t class_count;
+	int64_t *label; /* 0, 1, 2, ...: what fields point to */
+};
+
+static void
+close_source(struct leat_source *source)
+{
+	struct state *state = source->state;
+
+	leat_files_close(source->files);
+	if (!state)
+		return;
+	leat_sidecar_free(&state->sidecar);
+	leat_free(source->mem, state->dir);
+	leat_free(source->mem, state->absolute);
+	leat_free(source->mem, state->remedy);
+	leat_free(source->mem, state->label);
+	leat_free(source->mem, state);
+}
+
+/* ---- the sidecar ---- */
+
+/* Sections have the right lengths, and classes and folders are in order. */
+static bool
+makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list)
+{
+	const struct leat_section *section = sidecar->section;
+	const uint64_t *classes = section[LEAT_FOLDER_CLASSES].data, *at = section[LEAT_FOLDER_PLACE_AT].data;
+	uint64_t count = section[LEAT_FOLDER_CLASSES].bytes / 8, places = section[LEAT_FOLDER_TIMES].bytes / 8;
+
+	if (sidecar->sections != LEAT_FOLDER_SECTIONS || section[LEAT_FOLDER_LEFT_OUT].bytes != 8 || count < 2 ||
+	    places < 1 || section[LEAT_FOLDER_CLASSES].bytes % 8 || section[LEAT_FOLDER_TIMES].bytes % 8 ||
+	    section[LEAT_FOLDER_PLACE_AT].bytes != (places + 1) * 8)
+		return false;
+	if (classes[0] != 0 || classes[count - 1] != list->count || at[0] != 0 ||
+	    at[places] != section[LEAT_FOLDER_PLACES].bytes)
+		return false;
+	for (uint64_t i = 0; i + 1 < count; i++)
+		if (classes[i] >= classes[i + 1])
+			return false;
+	for (uint64_t i = 0; i < places; i++)
+		if (at[i] > at[i + 1] || at[i + 1] - at[i] >= LEAT_URI)
+			return false;
+	return true;
+}
+
+static bool
+folders_changed(const struct leat_sidecar *sidecar, int root)
+{
+	const uint64_t *at = sidecar->section[LEAT_FOLDER_PLACE_AT].data;
+	const char *names = sidecar->section[LEAT_FOLDER_PLACES].data;
+	const int64_t *times = sidecar->section[LEAT_FOLDER_TIMES].data;
+
+	for (uint64_t i = 0; i < sidecar->section[LEAT_FOLDER_TIMES].bytes / 8; i++) {
+		char name[LEAT_URI] = "";
+		int64_t time;
+
+		memcpy(name, names + at[i], (size_t)(at[i + 1] - at[i]));
+		name[at[i + 1] - at[i]] = '\0';
+		if (!leat_folder_time(root, name, &time) || time != times[i])
+			return true;
+	}
+	return false;
+}
+
+/* For leat_sidecar_load. `arg` is the folder's path. */
+static const char *
+fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
+{
+	struct leat_filelist list;
+	int root;
+
+	if (!leat_filelist_read(&list, sidecar) || !makes_sense(sidecar, &list))
+		return "it makes no sense";
+	root = open(arg, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	*stale = root < 0 || folders_changed(sidecar, root) || leat_filelist_found(&list, root);
+	if (root >= 0)
+		close(root);
+	return *stale ? "the folder has changed" : NULL;
+}
+
+static int64_t
+now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static enum leat_status
+look_anew(struct leat_source *source, struct state *state, const struct leat_sidecar_of *of, unsigned threads,
+          struct leat_err *err)
+{
+	struct leat_sidecar *sidecar = &state->sidecar;
+	int64_t begin = now(), newest;
+	struct leat_err unsaved;
+	enum leat_status status = leat_folder_walk(state->dir, threads, source->mem, sidecar, &newest, err);
+
+	if (status != LEAT_OK)
+		return status;
+	leat_err_clear(&unsaved);
+	if (newest > begin - same_time)
+		leat_log(source->log, LEAT_LOG_INFO, "'%s' was changed just now: its index is not kept this time",
+		         state->dir);
+	else if (leat_sidecar_save(sidecar, of, &unsaved) != LEAT_OK)
+		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
+		         unsaved.text);
+	else
+		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", state->dir);
+	return LEAT_OK;
+}
+
+/* ---- opening ---- */
+
+static enum leat_status
+find_folder(struct leat_source *source, struct state *state, struct leat_err *err)
+{
+	const struct folder *folder = source->params;
+	struct leat_paths paths = {0};
+	enum leat_status status = leat_paths_add(&paths, folder->dir, source->mem, err);
+	char *absolute = NULL;
+
+	if (status == LEAT_OK && paths.count != 1)
+		status = leat_fail(err, LEAT_INVALID, "'%s' matches %zu folders, and 'folder' takes one", folder->dir,
+		                   paths.count);
+	if (status == LEAT_OK) {
+		absolute = realpath(paths.path[0], NULL);
+		if (!absolute)
+			status = leat_fail_errno(err, errno, "cannot open the folder '%s'", paths.path[0]);
+	}
+	if (status == LEAT_OK) {
+		state->dir = leat_strdup(source->mem, paths.path[0]);
+		state->absolute = leat_strdup(source->mem, absolute);
+		if (!state->dir || !state->absolute)
+			status = leat_fail_mem(err, source->mem, strlen(absolute) + 1, "the folder's name");
+	}
+	free(absolute);
+	leat_paths_free(&paths, source->mem);
+	return status;
+}
+
+static void
+add_fields(struct leat_source *source, const struct state *state)
+{
+	const struct folder *folder = source->params;
+	struct leat_field *field = leat_schema_add(&source->schema, "image", LEAT_U8);
+
+	field->ndim = 1;
+	field->shape[0] = -1;
+	leat_schema_add(&source->schema, "label", LEAT_I64);
+	if (!folder->path)
+		return;
+	field = leat_schema_add(&source->schema, "path", LEAT_U8);
+	field->ndim = 1;
+	field->shape[0] = -1;
+	source->schema.apart[2] = true;
+	source->schema.beyond[2] = (size_t)state->list.longest;
+}
+
+static void
+tell(const struct leat_source *source, const struct state *state)
+{
+	uint64_t left_out = *(const uint64_t *)state->sidecar.section[LEAT_FOLDER_LEFT_OUT].data;
+
+	if (left_out)
+		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s left out: images end in %s",
+		         (unsigned long long)left_out, left_out == 1 ? "" : "s", state->dir,
+		         left_out == 1 ? "is" : "are", LEAT_FOLDER_EXTENSIONS);
+	if (state->list.missing)
+		leat_log(source->log, LEAT_LOG_WARN, "%llu link%s in '%s' lead%s to no file",
+		         (unsigned long long)state->list.missing, state->list.missing == 1 ? "" : "s", state->dir,
+		         state->list.missing == 1 ? "s" : "");
+}
+
+/* From the sidecar, loaded or made, to an open source. */
+static enum leat_status
+use_list(struct leat_source *source, struct state *state, struct leat_err *err)
+{
+	if (!leat_filelist_read(&state->list, &state->sidecar))
+		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
+	state->classes = state->sidecar.section[LEAT_FOLDER_CLASSES].data;
+	state->class_count = (size_t)(state->sidecar.section[LEAT_FOLDER_CLASSES].bytes / 8) - 1;
+	state->remedy = leat_filelist_remedy(&state->sidecar, source->mem);
+	state->label = leat_alloc_array(source->mem, state->class_count, sizeof(*state->label));
+	if (!state->remedy || !state->label)
+		return leat_fail_mem(err, source->mem, state->class_count * sizeof(*state->label), "the classes");
+	for (size_t i = 0; i < state->class_count; i++)
+		state->label[i] = (int64_t)i;
+	source->first = state->classes;
+	source->parts = state->class_count;
+	tell(source, state);
+	return leat_filelist_open(&state->list, source, state->dir, state->remedy, err);
+}
+
+static enum leat_status
+open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
+	struct leat_sidecar_of of = {.kind = "folder", .fault = fault};
+	enum leat_status status;
+
+	if (!state)
+		return leat_fail_mem(err, source->mem, sizeof(*state), "the list of files");
+	status = find_folder(source, state, err);
+	if (status == LEAT_OK) {
+		of.data = state->absolute;
+		of.arg = state->absolute;
+		status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
+	}
+	if (status == LEAT_AGAIN)
+		status = look_anew(source, state, &of, threads, err);
+	if (status == LEAT_OK)
+		status = use_list(source, state, err);
+	if (status == LEAT_OK)
+		add_fields(source, state);
+	else
+		close_source(source);
+	return status;
+}
+
+static void
+fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
+{
+	const struct state *state = source->state;
+
+	leat_sha256_add(sha, state->list.digest, LEAT_SHA256_BYTES);
+}
+
+/* ---- samples ---- */
+
+static void
+locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
+{
+	const struct state *state = source->state;
+
+	leat_filelist_locate(&state->list, sample, extent);
+}
+
+/* Worker threads. */
+static enum leat_status
+unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
+       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
+       struct leat_err *err)
+{
+	const struct folder *folder = source->params;
+	const struct state *state = source->state;
+	enum leat_status status = leat_filelist_unpack(source, extent, payload, &sample->field[0], err);
+	size_t class = 0;
+
+	(void)head, (void)tail, (void)scratch;
+	if (status != LEAT_OK)
+		return status;
+	sample->count = folder->path ? 3 : 2;
+	sample->field[1] = (struct leat_datum){
+		.data = &state->label[leat_source_part(source, index, &class)],
+		.dtype = LEAT_I64,
+		.borrowed = true,
+	};
+	if (folder->path)
+		status = leat_filelist_name(&state->list, index, &sample->field[2], err);
+	return status;
+}
+
+const struct leat_source_kind leat_source_folder = {
+	.name = "folder",
+	.doc = "Images of a folder that holds one folder for each class: the file's bytes in the field `image`, the "
+               "number "
+	       "of the class in `label`. Classes and files come in the order of torchvision's ImageFolder.",
+	.example = "folder('train') | decode",
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct folder),
+	.open = open_source,
+	.close = close_source,
+	.locate = locate,
+	.unpack = unpack,
+	.fingerprint = fingerprint,
+};

@@ -1,0 +1,27 @@
+/* folder.h - finding the images of a folder with a sub-folder for each class (for folder.c) */
+#ifndef LEAT_FORMAT_FOLDER_H
+#define LEAT_FORMAT_FOLDER_H
+
+#include "format/filelist.h"
+
+/* What is told of those that are left out. */
+#define LEAT_FOLDER_EXTENSIONS ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
+
+/* The sections of the sidecar, behind those of the list. */
+enum {
+	LEAT_FOLDER_CLASSES = LEAT_FILELIST_SECTIONS, /* class i: samples [classes[i], classes[i + 1]) */
+	LEAT_FOLDER_PLACE_AT, /* of all folders: where the names begin, and at last where they end */
+	LEAT_FOLDER_PLACES,   /* their names, relative to the root, which is "" */
+	LEAT_FOLDER_TIMES,    /* when each was changed last, in ns */
+	LEAT_FOLDER_LEFT_OUT, /* one number: files that are no images */
+	LEAT_FOLDER_SECTIONS,
+};
+
+/* Walks over the folder `root` and fills an empty sidecar. *newest is the latest change of a folder. */
+enum leat_status leat_folder_walk(const char *root, unsigned threads, struct leat_mem *mem,
+                                  struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err);
+
+/* When the folder `name` below the descriptor `root` was changed last, in ns; false: it is none. */
+bool leat_folder_time(int root, const char *name, int64_t *time);
+
+#endif
