@@ -19,7 +19,7 @@
 
 #include "base/threads.h"
 
-enum { MAX_DEPTH = 64 }; /* of folders in one another: a link may lead back */
+enum { MAX_DEPTH = 32 }; /* of folders in one another: a link may lead back */
 
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 
