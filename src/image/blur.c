@@ -90,12 +90,11 @@ add_rows(const struct blur *blur, float *sum, int64_t y, int64_t height)
 	}
 }
 
-/* Adding 2^23 leaves no bits behind the point. */
 static void
 round_bytes(const float *restrict in, uint8_t *restrict out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		out[i] = (uint8_t)(int32_t)(in[i] + 0x1p23f - 0x1p23f);
+		out[i] = leat_round_byte(in[i]);
 }
 
 /* Lines that are needed at once: a mirror shows rows that are there for their own sake. */

@@ -28,6 +28,14 @@ leat_pixel_of(float fill, enum leat_dtype dtype)
 	return pixel;
 }
 
+/* To the nearest byte, halves to the even one; x is at most a hair outside 0..255. Adding 2^23 leaves no bits behind
+ * the point. */
+static inline uint8_t
+leat_round_byte(float x)
+{
+	return (uint8_t)(int32_t)(x + 0x1p23f - 0x1p23f);
+}
+
 /* Where place `at` of a line comes from that goes on beyond its `n` places as `border` says; -1: from nowhere. */
 static inline int64_t
 leat_border_place(int64_t at, int64_t n, enum leat_border border)

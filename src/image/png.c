@@ -26,7 +26,7 @@ struct png {
 	spng_ctx *ctx;
 	struct leat_scratch *scratch;
 	bool alpha; /* asked for */
-	bool full; /* the scratch was, at least once: libspng reports that as any error */
+	bool full;  /* the scratch was, at least once: libspng reports that as any error */
 	struct spng_ihdr header;
 	const uint8_t *bytes;
 	size_t size;

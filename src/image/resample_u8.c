@@ -76,14 +76,14 @@ load4(const void *bytes)
 	return _mm_cvtsi32_si128(x);
 }
 
-/* Both parts of a pair's weights, each eight times over. */
+/* One part of two weights, four times over. */
 static inline __m128i
 spread(const int16_t *two)
 {
 	return _mm_shuffle_epi32(load4(two), 0);
 }
 
-/* Low and high parts to four bytes, in the lowest part of the result. */
+/* Four sums, put together from their parts and cut to whole numbers; those are packed, and so clipped, to bytes. */
 static inline __m128i
 finish(__m128i low, __m128i high)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "image/affine.h"
+#include "image/pixel.h"
 
 struct place {
 	size_t lo, hi; /* input places, times the number of elements there */
@@ -128,12 +128,11 @@ leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
 	                 scratch->size);
 }
 
-/* Adding 2^23 leaves no bits behind the point: halves go to the even number. */
 static void
 mix_u8(const float *restrict top, const float *restrict bottom, float t, uint8_t *restrict out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		out[i] = (uint8_t)(int32_t)(top[i] + (bottom[i] - top[i]) * t + 0x1p23f - 0x1p23f);
+		out[i] = leat_round_byte(top[i] + (bottom[i] - top[i]) * t);
 }
 
 static void

@@ -27,8 +27,7 @@ inverse(const struct leat_warp *warp, double centre_x, double centre_y)
 	double turn = radians(warp->degrees), shear_x = radians(warp->shear_x), shear_y = radians(warp->shear_y);
 	double a = cos(turn - shear_y) / cos(shear_y), b = -(a * tan(shear_x) + sin(turn));
 	double c = sin(turn - shear_y) / cos(shear_y), d = cos(turn) - c * tan(shear_x);
-	struct map map = {
-		.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
+	struct map map = {.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
 
 	map.x0 = centre_x - map.xx * (centre_x + warp->dx) - map.xy * (centre_y + warp->dy);
 	map.y0 = centre_y - map.yx * (centre_x + warp->dx) - map.yy * (centre_y + warp->dy);

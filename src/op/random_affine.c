@@ -119,7 +119,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 const struct leat_op leat_op_random_affine = {
 	.name = "random_affine",
 	.doc = "Turn, shift, scale and shear an image at random about its centre, to the nearest pixel; the size "
-               "stays.",
+	       "stays.",
 	.example = "random_affine(15, translate=[0.1, 0.1], scale=[0.8, 1.2], shear=5)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

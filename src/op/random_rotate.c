@@ -10,12 +10,22 @@ struct random_rotate {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_ANGLE(struct random_rotate, max, LEAT_REQUIRED, 0, 6.2831854,
+	LEAT_ANGLE(struct random_rotate, max, LEAT_REQUIRED, 0, INFINITY,
                    "the angle is uniform in [-max, max), with its unit: 15deg, 0.2rad"),
 	LEAT_FLOAT(struct random_rotate, fill, "0", -INFINITY, INFINITY,
                    "what stands where there was no pixel; cut to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	const struct random_rotate *rotate = params;
+
+	if (rotate->max > 6.2831855f)
+		return leat_fail(err, LEAT_SPEC, "max is more than a full turn: expected 360deg at most");
+	return LEAT_OK;
+}
 
 static enum leat_status
 run(const void *params, struct leat_work *work, int field, struct leat_err *err)
@@ -41,6 +51,7 @@ const struct leat_op leat_op_random_rotate = {
 	.opts = options,
 	.params_size = sizeof(struct random_rotate),
 	.random = true,
+	.check = check,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.run = run,

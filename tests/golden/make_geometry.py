@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """make_geometry.py: what TensorFlow, Pillow and NumPy make of small images, for tests/unit/test_golden.c.
 
-Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry/. torchvision itself is not asked: for images
-it computes where pixels come from, as written out below, and lets Pillow or NumPy move them.
+Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry/: crops, resampling, warps, blurs, and what
+decoding makes of alpha and EXIF. torchvision itself is not asked: for images it computes where pixels come from, as
+written out below, and lets Pillow or NumPy move them.
 """
 import io
 import json

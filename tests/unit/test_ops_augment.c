@@ -45,7 +45,7 @@ random_rotate_is_rotate_by_a_uniform_angle(void **state)
 	}
 	refuse("random_rotate(30)", LEAT_SPEC, "deg or rad");
 	refuse("random_rotate(-1deg)", LEAT_SPEC, "max");
-	refuse("random_rotate(400deg)", LEAT_SPEC, "max");
+	refuse("random_rotate(361deg)", LEAT_SPEC, "more than a full turn");
 	run("random_rotate(360deg)");
 }
 
