@@ -29,6 +29,7 @@ static const struct {
 	{"geometry", "Geometry: moves or resamples pixels"},
 	{"pointwise", "Pointwise: each element by itself"},
 	{"statistics", "Statistics: looks at the whole image first"},
+	{"color", "Color: changes what pixels look like"},
 	{"convert", "Conversion: the same values in another type or order"},
 	{"plan", "Plan: which samples, and in which order"},
 	{"batch", "Batches"},

@@ -31,6 +31,8 @@ kind_name(enum leat_op_kind kind)
 		return "pointwise";
 	case LEAT_OP_STATISTICS:
 		return "statistics";
+	case LEAT_OP_COLOR:
+		return "color";
 	case LEAT_OP_FIELDS:
 		return "fields";
 	case LEAT_OP_CONVERT:

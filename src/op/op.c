@@ -28,6 +28,13 @@ leat_accepts_image(const struct leat_field *field, enum leat_layout layout)
 }
 
 bool
+leat_accepts_color(const struct leat_field *field, enum leat_layout layout)
+{
+	return leat_accepts_image(field, layout) &&
+	       (field->shape[2] == 1 || field->shape[2] == 3 || field->shape[2] < 0);
+}
+
+bool
 leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout)
 {
 	(void)layout;
@@ -79,6 +86,17 @@ leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct
 		                 " x %" PRId64 " x %" PRId64,
 		                 LEAT_MAX_CHANNELS, shape[0], shape[1], shape[2]);
 	return LEAT_OK;
+}
+
+enum leat_status
+leat_check_color(const struct leat_datum *image, struct leat_err *err)
+{
+	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+
+	if (status == LEAT_OK && image->shape[2] != 1 && image->shape[2] != 3)
+		return leat_fail(err, LEAT_DATA, "colors are gray or RGB, 1 or 3 channels, this image has %" PRId64,
+		                 image->shape[2]);
+	return status;
 }
 
 static enum leat_status

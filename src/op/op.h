@@ -21,6 +21,7 @@ enum leat_op_kind {
 	LEAT_OP_GEOMETRY,   /* moves or resamples pixels */
 	LEAT_OP_POINTWISE,  /* each element x becomes mul * x + add: `affine`, no `run` */
 	LEAT_OP_STATISTICS, /* looks at the whole image first */
+	LEAT_OP_COLOR,      /* changes what pixels look like, in more ways than POINTWISE can */
 	LEAT_OP_FIELDS,     /* works on the set of fields: `infer_all` and `run_all` */
 	LEAT_OP_CONVERT,    /* same values, other type or order: cast, layout */
 	LEAT_OP_PLAN,       /* `plan_*` */
@@ -152,6 +153,7 @@ const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */
 bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout);   /* u8 or f32, HWC, <= 4 channels */
+bool leat_accepts_color(const struct leat_field *field, enum leat_layout layout);   /* of those: gray, RGB or unknown */
 bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout);   /* u8, 1 dim, any length */
 bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
 
@@ -165,5 +167,7 @@ enum leat_status leat_infer_f32(void *params, struct leat_field *field, enum lea
 /* For `run`: what a schema cannot promise of one sample's image, that it has pixels and 1 to
  * LEAT_MAX_CHANNELS channels. */
 enum leat_status leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct leat_err *err);
+/* And that its channels, the last dim, are gray or RGB. */
+enum leat_status leat_check_color(const struct leat_datum *image, struct leat_err *err);
 
 #endif
