@@ -1,0 +1,131 @@
+/* color_jitter.c - change brightness, contrast, saturation and hue by chance, as torchvision's ColorJitter
+ *
+ * Four changes in an order of their own for each image, each with a factor of its own: uint8 as on PIL images
+ * (Pillow's rounding after each of the four), float32, from 0 to 1, as on tensors. What cannot change anything
+ * is left out, which matters for hue: of uint8 images even a turn by 0 rounds. */
+#include "image/color.h"
+#include "op/op.h"
+
+#include <math.h>
+
+enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };
+
+struct color_jitter {
+	struct leat_floats brightness, contrast, saturation, hue;
+	struct range {
+		float low, high;
+	} range[CHANGES]; /* set by check */
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOATS(struct color_jitter, brightness, "0", 0, INFINITY,
+                    "x: the factor is uniform from 1 - x, but not below 0, to 1 + x; [low, high]: from low to high"),
+	LEAT_FLOATS(struct color_jitter, contrast, "0", 0, INFINITY, "the same"),
+	LEAT_FLOATS(struct color_jitter, saturation, "0", 0, INFINITY, "the same"),
+	LEAT_FLOATS(struct color_jitter, hue, "0", -0.5, 0.5,
+                    "x: the turn, in circles, is uniform from -x to x; [low, high]: from low to high"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+set_range(const struct leat_floats *given, const char *name, float centre, float least, struct range *range,
+          struct leat_err *err)
+{
+	float low = given->value[0], high = given->value[given->count == 2];
+
+	if (given->count != 1 && given->count != 2)
+		return leat_fail(err, LEAT_SPEC, "%s has %d numbers: expected one, or two as in [low, high]", name,
+		                 given->count);
+	if (given->count == 1 && low < 0)
+		return leat_fail(err, LEAT_SPEC, "%s=%g is below 0: write two numbers, as in %s=[%g, 0]", name,
+		                 (double)low, name, (double)low);
+	if (low > high)
+		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g] begins above its end", name, (double)low, (double)high);
+	*range = (struct range){low, high};
+	if (given->count == 1)
+		*range = (struct range){fmaxf(centre - low, least), centre + low};
+	return LEAT_OK;
+}
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	struct color_jitter *jitter = params;
+	enum leat_status status = set_range(&jitter->brightness, "brightness", 1, 0, &jitter->range[BRIGHTNESS], err);
+
+	if (status == LEAT_OK)
+		status = set_range(&jitter->contrast, "contrast", 1, 0, &jitter->range[CONTRAST], err);
+	if (status == LEAT_OK)
+		status = set_range(&jitter->saturation, "saturation", 1, 0, &jitter->range[SATURATION], err);
+	if (status == LEAT_OK)
+		status = set_range(&jitter->hue, "hue", 0, -0.5f, &jitter->range[HUE], err);
+	return status;
+}
+
+static void
+change(const struct leat_datum *image, int which, float amount)
+{
+	if (which == BRIGHTNESS)
+		leat_adjust_brightness(image, amount);
+	else if (which == CONTRAST)
+		leat_adjust_contrast(image, amount);
+	else if (which == SATURATION)
+		leat_adjust_saturation(image, amount);
+	else
+		leat_adjust_hue(image, amount);
+}
+
+/* Swaps each place with one of those not yet filled: all 24 orders are equally likely. */
+static void
+draw_order(struct leat_rng *rng, int *order)
+{
+	for (int i = 0; i < CHANGES; i++)
+		order[i] = i;
+	for (int i = 0; i < CHANGES - 1; i++) {
+		int k = i + (int)leat_rng_below(rng, (uint64_t)(CHANGES - i)), kept = order[i];
+
+		order[i] = order[k];
+		order[k] = kept;
+	}
+}
+
+/* Draws the same numbers whatever is left out. */
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct color_jitter *jitter = params;
+	const struct leat_datum *image = &work->sample->field[field];
+	enum leat_status status = leat_check_color(image, err);
+	int order[CHANGES];
+	float amount[CHANGES];
+
+	draw_order(&work->rng, order);
+	for (int i = 0; i < CHANGES; i++)
+		amount[i] = leat_rng_uniform(&work->rng, jitter->range[i].low, jitter->range[i].high);
+	for (int i = 0; i < CHANGES && status == LEAT_OK; i++) {
+		const struct range *range = &jitter->range[order[i]];
+		float nothing = order[i] == HUE ? 0 : 1;
+
+		if (range->low != nothing || range->high != nothing)
+			change(image, order[i], amount[order[i]]);
+	}
+	return status;
+}
+
+const struct leat_op leat_op_color_jitter = {
+	.name = "color_jitter",
+	.doc = "Change brightness, contrast, saturation and hue of an image at random, in a random order, as "
+               "torchvision "
+	       "does; float32 images go from 0 to 1.",
+	.example = "color_jitter(0.4, 0.4, 0.4, hue=0.1)",
+	.kind = LEAT_OP_COLOR,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct color_jitter),
+	.random = true,
+	.in_place = true,
+	.check = check,
+	.accepts = leat_accepts_color,
+	.wants = "a gray or RGB image (height x width x 1 or 3, uint8 or float32)",
+	.run = run,
+};
