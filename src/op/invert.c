@@ -1,0 +1,38 @@
+/* invert.c - dark becomes bright, as torchvision's RandomInvert: 255 - x for uint8, 1 - x for float32 */
+#include "image/color.h"
+#include "op/op.h"
+
+struct invert {
+	float probability;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct invert, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct invert *invert = params;
+
+	(void)err;
+	if (leat_rng_uniform(&work->rng, 0, 1) < invert->probability)
+		leat_invert(&work->sample->field[field]);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_invert = {
+	.name = "invert",
+	.doc = "Turn an image into its negative, as torchvision does; float32 images go from 0 to 1.",
+	.example = "invert(probability=0.5)",
+	.kind = LEAT_OP_COLOR,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct invert),
+	.random = true,
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};
