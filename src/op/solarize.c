@@ -1,0 +1,56 @@
+/* solarize.c - invert what is bright, as torchvision's RandomSolarize: x at or above the threshold
+ * becomes 255 - x for uint8, 1 - x for float32 */
+#include "image/color.h"
+#include "op/op.h"
+
+struct solarize {
+	float threshold, probability;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct solarize, threshold, LEAT_REQUIRED, 0, 256,
+                   "values from here on are inverted; on the scale of the image, 255 or 1"),
+	LEAT_FLOAT(struct solarize, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
+{
+	const struct solarize *solarize = params;
+
+	(void)layout;
+	if (field->dtype == LEAT_F32 && solarize->threshold > 1)
+		return leat_fail(err, LEAT_SPEC,
+		                 "threshold=%g is above 1, the white of float32 images: write %g/255, or put it before "
+		                 "what makes float32",
+		                 (double)solarize->threshold, (double)solarize->threshold);
+	return LEAT_OK;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct solarize *solarize = params;
+
+	(void)err;
+	if (leat_rng_uniform(&work->rng, 0, 1) < solarize->probability)
+		leat_solarize(&work->sample->field[field], solarize->threshold);
+	return LEAT_OK;
+}
+
+const struct leat_op leat_op_solarize = {
+	.name = "solarize",
+	.doc = "Invert the values of an image from a threshold on, as torchvision does.",
+	.example = "solarize(128, probability=0.5)",
+	.kind = LEAT_OP_COLOR,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct solarize),
+	.random = true,
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.infer = infer,
+	.run = run,
+};
