@@ -1,0 +1,42 @@
+/* autocontrast.c - the smallest value of a channel becomes black, the largest white, as torchvision's
+ * RandomAutocontrast: uint8 as on PIL images, float32, from 0 to 1, as on tensors. A channel of one value stays. */
+#include "image/color.h"
+#include "op/op.h"
+
+struct autocontrast {
+	float probability;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct autocontrast, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct autocontrast *autocontrast = params;
+	const struct leat_datum *image = &work->sample->field[field];
+	bool changes = leat_rng_uniform(&work->rng, 0, 1) < autocontrast->probability;
+	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+
+	if (status == LEAT_OK && changes)
+		leat_autocontrast(image);
+	return status;
+}
+
+const struct leat_op leat_op_autocontrast = {
+	.name = "autocontrast",
+	.doc = "Stretch the values of each channel from black to white, as torchvision does; for float32 that is 0 to "
+               "1.",
+	.example = "autocontrast(probability=0.5)",
+	.kind = LEAT_OP_STATISTICS,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct autocontrast),
+	.random = true,
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+};
