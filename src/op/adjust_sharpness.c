@@ -1,0 +1,58 @@
+/* adjust_sharpness.c - blur or sharpen, as torchvision's RandomAdjustSharpness
+ *
+ * A blend of the image and a smoothed one: 0 is smooth, 1 the image, 2 sharper by as much. uint8 as on
+ * PIL images; float32, from 0 to 1, as on tensors. */
+#include "image/color.h"
+#include "op/op.h"
+
+#include <math.h>
+
+struct adjust_sharpness {
+	float factor, probability;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_FLOAT(struct adjust_sharpness, factor, LEAT_REQUIRED, 0, INFINITY,
+                   "0 gives a smoothed image, 1 the image, 2 a sharper one"),
+	LEAT_FLOAT(struct adjust_sharpness, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_OPT_END,
+};
+
+/* Two rows, which begin at multiples of 64. */
+static size_t
+aside(const void *params, const struct leat_field *field)
+{
+	int64_t elements = leat_field_elements(field);
+
+	(void)params;
+	return elements > 0 ? 2 * ((size_t)(elements / field->shape[0]) * leat_dtype_size(field->dtype) + 64) : 0;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct adjust_sharpness *adjust = params;
+	const struct leat_datum *image = &work->sample->field[field];
+	bool changes = leat_rng_uniform(&work->rng, 0, 1) < adjust->probability;
+	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+
+	if (status == LEAT_OK && changes)
+		status = leat_adjust_sharpness(image, adjust->factor, work->scratch, err);
+	return status;
+}
+
+const struct leat_op leat_op_adjust_sharpness = {
+	.name = "adjust_sharpness",
+	.doc = "Blur or sharpen an image, as torchvision does; float32 images go from 0 to 1.",
+	.example = "adjust_sharpness(2, probability=0.5)",
+	.kind = LEAT_OP_COLOR,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct adjust_sharpness),
+	.random = true,
+	.in_place = true,
+	.accepts = leat_accepts_image,
+	.wants = "an image (height x width x channels, uint8 or float32)",
+	.run = run,
+	.aside = aside,
+};
