@@ -99,6 +99,15 @@ struct leat_warp {
 };
 void leat_warp(const struct leat_datum *in, const struct leat_datum *out, const struct leat_warp *warp, float fill);
 
+/* The same by a map: the place (x, y) of the result, a pixel's middle, comes from (xx * x + xy * y + x0,
+ * yx * x + yy * y + y0), as in Pillow's Image.transform with AFFINE. */
+struct leat_map {
+	double xx, xy, x0, yx, yy, y0;
+};
+void leat_warp_by(const struct leat_datum *in, const struct leat_datum *out, const struct leat_map *map, float fill);
+/* Counter-clockwise about the centre, as Pillow's Image.rotate. */
+struct leat_map leat_map_rotation(double degrees, int64_t height, int64_t width);
+
 /* As torchvision's gaussian_blur: `kernel` (odd) pixels in each direction, weighted by a normal distribution. `out` has
  * the shape and type of `in`, u8 or f32. */
 enum leat_status leat_blur(const struct leat_datum *in, const struct leat_datum *out, size_t kernel, double sigma,

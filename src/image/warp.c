@@ -9,11 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The place (X, Y) of the result comes from x = xx * X + xy * Y + x0, the same for y. */
-struct map {
-	double xx, xy, x0, yx, yy, y0;
-};
-
 static double
 radians(double degrees)
 {
@@ -21,13 +16,14 @@ radians(double degrees)
 }
 
 /* Forwards: shear along x, then along y, scale and turn about the centre, then shift. This is the way back. */
-static struct map
+static struct leat_map
 inverse(const struct leat_warp *warp, double centre_x, double centre_y)
 {
 	double turn = radians(warp->degrees), shear_x = radians(warp->shear_x), shear_y = radians(warp->shear_y);
 	double a = cos(turn - shear_y) / cos(shear_y), b = -(a * tan(shear_x) + sin(turn));
 	double c = sin(turn - shear_y) / cos(shear_y), d = cos(turn) - c * tan(shear_x);
-	struct map map = {.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
+	struct leat_map map = {
+		.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
 
 	map.x0 = centre_x - map.xx * (centre_x + warp->dx) - map.xy * (centre_y + warp->dy);
 	map.y0 = centre_y - map.yx * (centre_x + warp->dx) - map.yy * (centre_y + warp->dy);
@@ -35,13 +31,13 @@ inverse(const struct leat_warp *warp, double centre_x, double centre_y)
 }
 
 static bool
-is_near(const struct map *map, double x, double y)
+is_near(const struct leat_map *map, double x, double y)
 {
 	return fabs(map->xx * x + map->xy * y + map->x0) < 32768 && fabs(map->yx * x + map->yy * y + map->y0) < 32768;
 }
 
 static bool
-fits_fixed(const struct map *map, double width, double height)
+fits_fixed(const struct leat_map *map, double width, double height)
 {
 	return is_near(map, 0, 0) && is_near(map, width, 0) && is_near(map, 0, height) && is_near(map, width, height);
 }
@@ -53,7 +49,7 @@ fixed(double x)
 }
 
 static inline void
-warp_fixed(const struct leat_datum *in, unsigned char *out, const struct map *map, const void *fill, size_t pixel)
+warp_fixed(const struct leat_datum *in, unsigned char *out, const struct leat_map *map, const void *fill, size_t pixel)
 {
 	const int64_t height = in->shape[0], width = in->shape[1];
 	const int64_t xx = fixed(map->xx), xy = fixed(map->xy), yx = fixed(map->yx), yy = fixed(map->yy);
@@ -73,7 +69,7 @@ warp_fixed(const struct leat_datum *in, unsigned char *out, const struct map *ma
 
 /* Sums, not products: their rounding decides in the middle between two pixels. */
 static inline void
-warp_double(const struct leat_datum *in, unsigned char *out, const struct map *map, const void *fill, size_t pixel)
+warp_double(const struct leat_datum *in, unsigned char *out, const struct leat_map *map, const void *fill, size_t pixel)
 {
 	const int64_t height = in->shape[0], width = in->shape[1];
 	double x0 = map->x0 + map->xy * 0.5 + map->xx * 0.5, y0 = map->y0 + map->yy * 0.5 + map->yx * 0.5;
@@ -91,19 +87,48 @@ warp_double(const struct leat_datum *in, unsigned char *out, const struct map *m
 }
 
 void
+leat_warp_by(const struct leat_datum *in, const struct leat_datum *out, const struct leat_map *map, float fill)
+{
+	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
+	const bool straight = map->xy == 0 && map->yx == 0;
+
+	if (straight || !fits_fixed(map, (double)in->shape[1], (double)in->shape[0]))
+		warp_double(in, out->data, map, pixel.bytes, leat_pixel_bytes(in));
+	else if (leat_pixel_bytes(in) == 3)
+		warp_fixed(in, out->data, map, pixel.bytes, 3);
+	else if (leat_pixel_bytes(in) == 12)
+		warp_fixed(in, out->data, map, pixel.bytes, 12);
+	else
+		warp_fixed(in, out->data, map, pixel.bytes, leat_pixel_bytes(in));
+}
+
+void
 leat_warp(const struct leat_datum *in, const struct leat_datum *out, const struct leat_warp *warp, float fill)
 {
-	const double height = (double)in->shape[0], width = (double)in->shape[1];
-	const struct map map = inverse(warp, width * 0.5, height * 0.5);
-	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
-	const bool straight = map.xy == 0 && map.yx == 0;
+	const struct leat_map map = inverse(warp, (double)in->shape[1] * 0.5, (double)in->shape[0] * 0.5);
 
-	if (straight || !fits_fixed(&map, width, height))
-		warp_double(in, out->data, &map, pixel.bytes, leat_pixel_bytes(in));
-	else if (leat_pixel_bytes(in) == 3)
-		warp_fixed(in, out->data, &map, pixel.bytes, 3);
-	else if (leat_pixel_bytes(in) == 12)
-		warp_fixed(in, out->data, &map, pixel.bytes, 12);
-	else
-		warp_fixed(in, out->data, &map, pixel.bytes, leat_pixel_bytes(in));
+	leat_warp_by(in, out, &map, fill);
+}
+
+/* Pillow rounds to 15 digits, so that quarter turns are exact. */
+static double
+rounded(double x)
+{
+	return rint(x * 1e15) / 1e15;
+}
+
+struct leat_map
+leat_map_rotation(double degrees, int64_t height, int64_t width)
+{
+	double turn = fmod(degrees, 360), angle = -radians(turn < 0 ? turn + 360 : turn);
+	double c = rounded(cos(angle)), s = rounded(sin(angle)), x = (double)width / 2, y = (double)height / 2;
+
+	return (struct leat_map){
+		.xx = c,
+		.xy = s,
+		.x0 = c * -x + s * -y + x,
+		.yx = -s,
+		.yy = c,
+		.y0 = -s * -x + c * -y + y,
+	};
 }
