@@ -1,0 +1,75 @@
+/* trivial_augment.c - one change at random, of any magnitude, as torchvision's TrivialAugmentWide on PIL images
+ *
+ * One of the 14 changes of image/augment.h is drawn, its magnitude, and whether it goes the other way
+ * where there is one. Pixels come from the nearest place. */
+#include "image/augment.h"
+#include "op/op.h"
+
+struct trivial_augment {
+	int64_t bins, fill;
+};
+
+static const struct leat_opt options[] = {
+	LEAT_INT(struct trivial_augment, bins, "31", 2, 1000, "how many magnitudes there are"),
+	LEAT_INT(struct trivial_augment, fill, "0", 0, 255, "what stands where there was no pixel, in every channel"),
+	LEAT_OPT_END,
+};
+
+static const struct leat_augment_most most = {
+	.shear = 0.99,
+	.translate_x = 32,
+	.translate_y = 32,
+	.rotate = 135,
+	.adjust = 0.99,
+	.posterize = 6,
+};
+
+static bool
+accepts(const struct leat_field *field, enum leat_layout layout)
+{
+	return field->dtype == LEAT_U8 && leat_accepts_color(field, layout);
+}
+
+/* What sharpens takes two rows, which begin at multiples of 64. */
+static size_t
+aside(const void *params, const struct leat_field *field)
+{
+	int64_t elements = leat_field_elements(field);
+
+	(void)params;
+	return elements > 0 ? 2 * ((size_t)(elements / field->shape[0]) + 64) : 0;
+}
+
+static enum leat_status
+run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	const struct trivial_augment *augment = params;
+	const struct leat_datum in = work->sample->field[field];
+	enum leat_augment kind = (enum leat_augment)leat_rng_below(&work->rng, LEAT_AUGMENTS);
+	int64_t bin = (int64_t)leat_rng_below(&work->rng, (uint64_t)augment->bins);
+	bool other_way = leat_rng_coin(&work->rng) && leat_augment_is_signed(kind);
+	double magnitude = leat_augment_magnitude(kind, &most, bin, augment->bins);
+	enum leat_status status = leat_check_color(&in, err);
+
+	if (status == LEAT_OK)
+		status = leat_work_out(work, field, LEAT_U8, 3, in.shape, err);
+	if (status == LEAT_OK)
+		status = leat_augment(&in, &work->sample->field[field], kind, other_way ? -magnitude : magnitude,
+		                      (uint8_t)augment->fill, work->scratch, err);
+	return status;
+}
+
+const struct leat_op leat_op_trivial_augment = {
+	.name = "trivial_augment",
+	.doc = "Make one random change of shape or color, of a random magnitude: torchvision's TrivialAugmentWide.",
+	.example = "trivial_augment",
+	.kind = LEAT_OP_COLOR,
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct trivial_augment),
+	.random = true,
+	.accepts = accepts,
+	.wants = "a gray or RGB image in uint8 (height x width x 1 or 3; put it before what makes float32)",
+	.run = run,
+	.aside = aside,
+};
