@@ -43,7 +43,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_adjust_sharpness = {
 	.name = "adjust_sharpness",
-	.doc = "Blur or sharpen an image, as torchvision does; float32 images go from 0 to 1.",
+	.doc = "Blur or sharpen an image, as torchvision does.",
 	.example = "adjust_sharpness(2, probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,
@@ -52,7 +52,7 @@ const struct leat_op leat_op_adjust_sharpness = {
 	.random = true,
 	.in_place = true,
 	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
+	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
 	.run = run,
 	.aside = aside,
 };

@@ -27,8 +27,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_autocontrast = {
 	.name = "autocontrast",
-	.doc = "Stretch the values of each channel from black to white, as torchvision does; for float32 that is 0 to "
-               "1.",
+	.doc = "Stretch the values of each channel from black to white, as torchvision does.",
 	.example = "autocontrast(probability=0.5)",
 	.kind = LEAT_OP_STATISTICS,
 	.version = 1,
@@ -37,6 +36,6 @@ const struct leat_op leat_op_autocontrast = {
 	.random = true,
 	.in_place = true,
 	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
+	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
 	.run = run,
 };

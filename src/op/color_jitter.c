@@ -114,9 +114,8 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_color_jitter = {
 	.name = "color_jitter",
-	.doc = "Change brightness, contrast, saturation and hue of an image at random, in a random order, as "
-               "torchvision "
-	       "does; float32 images go from 0 to 1.",
+	.doc = "Change brightness, contrast, saturation and hue at random, as torchvision does. The four come in a "
+	       "random order.",
 	.example = "color_jitter(0.4, 0.4, 0.4, hue=0.1)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,
@@ -126,6 +125,6 @@ const struct leat_op leat_op_color_jitter = {
 	.in_place = true,
 	.check = check,
 	.accepts = leat_accepts_color,
-	.wants = "a gray or RGB image (height x width x 1 or 3, uint8 or float32)",
+	.wants = "a gray or RGB image (height x width x 1 or 3; uint8, or float32 from 0 to 1)",
 	.run = run,
 };

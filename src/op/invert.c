@@ -24,7 +24,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_invert = {
 	.name = "invert",
-	.doc = "Turn an image into its negative, as torchvision does; float32 images go from 0 to 1.",
+	.doc = "Turn an image into its negative, as torchvision does.",
 	.example = "invert(probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,
@@ -33,6 +33,6 @@ const struct leat_op leat_op_invert = {
 	.random = true,
 	.in_place = true,
 	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
+	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
 	.run = run,
 };

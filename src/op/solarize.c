@@ -50,7 +50,7 @@ const struct leat_op leat_op_solarize = {
 	.random = true,
 	.in_place = true,
 	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
+	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
 	.infer = infer,
 	.run = run,
 };
