@@ -1,4 +1,4 @@
-/* test_golden.c - specs give what TensorFlow, Pillow and NumPy gave (tests/golden/make_*.py)
+/* test_golden.c - specs give what TensorFlow, torchvision, Pillow and NumPy gave (tests/golden/make_*.py)
  *
  * Cases marked exact agree in every bit, the others within 1e-5 of the value, or 1e-6 of the
  * largest: sums that come out small have been large. */
@@ -146,12 +146,86 @@ geometry_agrees_with_tensorflow_pillow_and_numpy(void **state)
 	run_cases("geometry", 80);
 }
 
+static void
+colors_agree_with_torchvision(void **state)
+{
+	(void)state;
+	run_cases("torch", 100);
+}
+
+/* Which of the outputs the sample is now; -1: none. */
+static int
+find_output(const struct leat_datum *outputs, const struct leat_datum *sample)
+{
+	size_t bytes = leat_datum_bytes(sample);
+
+	for (int64_t i = 0; i < outputs->shape[0]; i++)
+		if (memcmp((const char *)outputs->data + (size_t)i * bytes, sample->data, bytes) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* A spec gives each of its outputs, and no other, about as often as it should: within 5 standard deviations. */
+static void
+run_draws(struct bench *bench, const json_t *entry)
+{
+	enum { EACH = 60 };
+	const char *spec = json_string_value(json_object_get(entry, "spec"));
+	const json_t *weights = json_object_get(entry, "weights");
+	double outcomes = json_number_value(json_object_get(entry, "outcomes")), draws = EACH * outcomes;
+	int hits[200] = {0};
+	struct leat_datum outputs;
+	size_t size;
+	unsigned char *bytes = read_golden(json_string_value(json_object_get(entry, "out")), &size);
+
+	parse_npy(bytes, size, &outputs);
+	assert_int_equal(outputs.shape[0], json_array_size(weights));
+	assert_true(json_array_size(weights) <= 200);
+	for (bench->position = 0; bench->position < (uint64_t)draws; bench->position++) {
+		int which;
+
+		put_input(bench, json_string_value(json_object_get(entry, "in")));
+		if (bench_run(bench, spec) != LEAT_OK)
+			fail_msg("%s: %s", spec, bench->err.text);
+		which = find_output(&outputs, &bench->sample.field[0]);
+		if (which < 0)
+			fail_msg("%s gives at position %u what it should not", spec, (unsigned)bench->position);
+		hits[which]++;
+	}
+	for (size_t i = 0; i < json_array_size(weights); i++) {
+		double p = json_number_value(json_array_get(weights, i)) / outcomes, mean = draws * p;
+
+		if (fabs(hits[i] - mean) > 5 * sqrt(mean * (1 - p)))
+			fail_msg("%s gives output %zu %d times, expected about %g", spec, i, hits[i], mean);
+	}
+	bench->position = 0;
+	free(bytes);
+}
+
+static void
+augmentations_are_drawn_as_by_torchvision(void **state)
+{
+	json_t *golden = json_load_file(GOLDEN "torch/cases.json", 0, NULL), *entry;
+	struct bench bench;
+	size_t i;
+
+	(void)state;
+	folder = "torch";
+	assert_int_equal(json_array_size(json_object_get(golden, "draws")), 3);
+	bench_open(&bench);
+	json_array_foreach(json_object_get(golden, "draws"), i, entry) run_draws(&bench, entry);
+	bench_close(&bench);
+	json_decref(golden);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_case_agrees_with_tensorflow),
 		cmocka_unit_test(geometry_agrees_with_tensorflow_pillow_and_numpy),
+		cmocka_unit_test(colors_agree_with_torchvision),
+		cmocka_unit_test(augmentations_are_drawn_as_by_torchvision),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
