@@ -56,6 +56,8 @@ static const char *const pipelines[] = {
 	(" | take(3) | example(image=bytes) | decode | resize(1800, 9, mode=torch) | "
          "resize(2, 1700, bilinear, torch, antialias=true) | batch(2)"),
 	" | take(3) | example(image=bytes) | decode | resize(31, 17000, nearest) | gaussian_blur(31) | batch(2)",
+	(" | take(2) | example(image=bytes, label=int64) | decode | resize(1500, 1600, nearest) | "
+         "rand_augment(ops=6) | adjust_sharpness(2) | select(image) | batch(2)"),
 };
 
 static void
