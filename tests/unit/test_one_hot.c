@@ -6,7 +6,7 @@ static struct bench bench;
 static const float *
 run(const char *spec, int64_t label)
 {
-	bench_put(&bench, &label, LEAT_I64, 0, NULL, LEAT_LAYOUT_NONE);
+	bench_put(&bench, &label, LEAT_I64, 0, (const int64_t[]){0}, LEAT_LAYOUT_NONE);
 	if (bench_run(&bench, spec) != LEAT_OK)
 		fail_msg("%s: %s", spec, bench.err.text);
 	return bench.sample.field[0].data;
@@ -30,7 +30,7 @@ int32_is_as_good_as_int64(void **state)
 	const float want[] = {0, 1};
 
 	(void)state;
-	bench_put(&bench, &label, LEAT_I32, 0, NULL, LEAT_LAYOUT_NONE);
+	bench_put(&bench, &label, LEAT_I32, 0, (const int64_t[]){0}, LEAT_LAYOUT_NONE);
 	assert_int_equal(bench_run(&bench, "one_hot(2)"), LEAT_OK);
 	assert_memory_equal(bench.sample.field[0].data, want, sizeof(want));
 }
@@ -57,7 +57,7 @@ a_number_that_is_no_class_is_bad_data(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		char want[100];
 
-		bench_put(&bench, &wrong[i], LEAT_I64, 0, NULL, LEAT_LAYOUT_NONE);
+		bench_put(&bench, &wrong[i], LEAT_I64, 0, (const int64_t[]){0}, LEAT_LAYOUT_NONE);
 		assert_int_equal(bench_run(&bench, "one_hot(10)"), LEAT_DATA);
 		snprintf(want, sizeof(want), "the class is %lld, expected 0 to 9", (long long)wrong[i]);
 		assert_string_equal(bench.err.text, want);
@@ -74,7 +74,7 @@ only_one_whole_number_is_taken(void **state)
 	bench_put(&bench, list, LEAT_I64, 1, (const int64_t[]){1}, LEAT_LAYOUT_NONE);
 	assert_int_equal(bench_run(&bench, "one_hot(10)"), LEAT_SPEC);
 	assert_string_equal(bench.err.text, "one_hot wants one int64 or int32 number, such as a label");
-	bench_put(&bench, &number, LEAT_F32, 0, NULL, LEAT_LAYOUT_NONE);
+	bench_put(&bench, &number, LEAT_F32, 0, (const int64_t[]){0}, LEAT_LAYOUT_NONE);
 	assert_int_equal(bench_run(&bench, "one_hot(10)"), LEAT_SPEC);
 }
 
@@ -86,7 +86,7 @@ options_out_of_range_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
-		bench_put(&bench, &(const int64_t){0}, LEAT_I64, 0, NULL, LEAT_LAYOUT_NONE);
+		bench_put(&bench, &(const int64_t){0}, LEAT_I64, 0, (const int64_t[]){0}, LEAT_LAYOUT_NONE);
 		assert_int_equal(bench_run(&bench, specs[i]), LEAT_SPEC);
 	}
 }
