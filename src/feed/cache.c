@@ -255,27 +255,29 @@ write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, u
 
 /* Padded with zeros. */
 static void
-add_piece(struct leat_cache_piece *piece, int *count, const void *bytes, size_t len)
+add_piece(struct iovec *piece, int *count, const void *bytes, size_t len)
 {
 	static const unsigned char zeros[ALIGN];
 	size_t pad = (size_t)up(len) - len;
 
 	if (len)
-		piece[(*count)++] = (struct leat_cache_piece){bytes, len};
+		piece[(*count)++] = (struct iovec){(void *)bytes, len};
 	if (pad)
-		piece[(*count)++] = (struct leat_cache_piece){zeros, pad};
+		piece[(*count)++] = (struct iovec){(void *)zeros, pad};
 }
 
 /* The first that finds no room says so. */
 static void
 tell_full(struct leat_cache *cache, int why)
 {
+	char reason[128];
+
 	if (atomic_exchange(&cache->told, true))
 		return;
 	if (why)
 		leat_log(cache->log, LEAT_LOG_WARN,
 		         "the cache in '%s' takes no more samples, what it has stays in use: %s", cache->dir,
-		         strerror(why));
+		         strerror_r(why, reason, sizeof(reason)));
 	else
 		leat_log(cache->log, LEAT_LOG_INFO, "the cache is full: what does not fit is made again each time");
 }
@@ -285,7 +287,7 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 {
 	int64_t shapes[LEAT_MAX_FIELDS * LEAT_MAX_DIMS + ALIGN / sizeof(int64_t)] = {0};
 	struct entry entry = {.sample = sample, .bytes = entry_bytes(cache, in)};
-	struct leat_cache_piece piece[1 + 2 * (1 + LEAT_MAX_FIELDS)];
+	struct iovec piece[1 + 2 * (1 + LEAT_MAX_FIELDS)];
 	uint64_t place;
 	int count = 1;
 
@@ -297,12 +299,12 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 		return;
 	}
 	write_shapes(cache, in, (unsigned char *)shapes);
-	piece[0] = (struct leat_cache_piece){&entry, sizeof(entry)};
+	piece[0] = (struct iovec){&entry, sizeof(entry)};
 	add_piece(piece, &count, shapes, (size_t)shapes_bytes(cache));
 	for (int i = 0; i < cache->schema.count; i++)
 		add_piece(piece, &count, in->field[i].data, leat_datum_bytes(&in->field[i]));
 	for (int i = 1; cache->seen && i < count; i++)
-		entry.crc = leat_crc32c(entry.crc, piece[i].bytes, piece[i].len);
+		entry.crc = leat_crc32c(entry.crc, piece[i].iov_base, piece[i].iov_len);
 	if (!leat_cache_store_write(&cache->store, place, piece, count)) {
 		tell_full(cache, errno);
 	} else if (leat_cache_store_publish(&cache->store, sample, place)) {

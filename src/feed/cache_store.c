@@ -105,12 +105,10 @@ leat_cache_store_reserve(struct leat_cache_store *store, uint64_t offset)
 }
 
 static bool
-write_all(int fd, const void *bytes, size_t len, uint64_t offset)
+write_all(int fd, struct iovec *piece, int pieces, uint64_t offset)
 {
-	const char *from = bytes;
-
-	while (len > 0) {
-		ssize_t n = pwrite(fd, from, len, (off_t)offset);
+	while (pieces > 0) {
+		ssize_t n = pwritev(fd, piece, pieces, (off_t)offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -118,27 +116,32 @@ write_all(int fd, const void *bytes, size_t len, uint64_t offset)
 			errno = ENOSPC;
 		if (n <= 0)
 			return false;
-		from += n;
-		len -= (size_t)n;
 		offset += (uint64_t)n;
+		for (; pieces > 0 && (size_t)n >= piece->iov_len; piece++, pieces--)
+			n -= (ssize_t)piece->iov_len;
+		if (pieces > 0) {
+			piece->iov_base = (char *)piece->iov_base + n;
+			piece->iov_len -= (size_t)n;
+		}
 	}
 	return true;
 }
 
 bool
-leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const struct leat_cache_piece *piece, int pieces)
+leat_cache_store_write(struct leat_cache_store *store, uint64_t place, struct iovec *piece, int pieces)
 {
-	uint64_t at = place - 1;
+	unsigned char *to = store->room + (place - 1);
 
-	for (int i = 0; i < pieces; i++) {
-		if (store->fd < 0) {
-			memcpy(store->room + at, piece[i].bytes, piece[i].len);
-		} else if (!write_all(store->fd, piece[i].bytes, piece[i].len, store->room_at + at)) {
-			/* A full disk stays full: do not try at every sample. */
+	if (store->fd >= 0) {
+		bool written = write_all(store->fd, piece, pieces, store->room_at + (place - 1));
+
+		if (!written) /* a full disk stays full: do not try at every sample */
 			atomic_store_explicit(&store->full, true, memory_order_relaxed);
-			return false;
-		}
-		at += piece[i].len;
+		return written;
+	}
+	for (int i = 0; i < pieces; i++) {
+		memcpy(to, piece[i].iov_base, piece[i].iov_len);
+		to += piece[i].iov_len;
 	}
 	return true;
 }

@@ -11,11 +11,6 @@
 
 enum { LEAT_CACHE_ALIGN = 64 }; /* of entries, and of fields in them */
 
-struct leat_cache_piece {
-	const void *bytes;
-	size_t len;
-};
-
 struct leat_cache_store {
 	struct leat_mem *mem; /* NULL: nothing can be kept */
 	_Atomic uint64_t *table;
@@ -51,9 +46,8 @@ uint64_t leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes); 
 uint64_t leat_cache_store_last(const struct leat_cache_store *store);
 /* Room is taken from this offset on only. */
 void leat_cache_store_reserve(struct leat_cache_store *store, uint64_t offset);
-/* False: errno says why. */
-bool leat_cache_store_write(struct leat_cache_store *store, uint64_t place, const struct leat_cache_piece *piece,
-                            int pieces);
+/* Writes the pieces one behind the other, and changes them. False: errno says why. */
+bool leat_cache_store_write(struct leat_cache_store *store, uint64_t place, struct iovec *piece, int pieces);
 /* False: someone else was faster. */
 bool leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, uint64_t place);
 /* Takes a place that holds no whole sample out of the table, unless it was replaced meanwhile. */
