@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,17 +91,23 @@ names_sort(struct names *names, struct leat_mem *mem, struct leat_err *err)
 
 /* ---- reading one folder ---- */
 
+/* In small letters or large ones, whatever the locale says these are. */
+static bool
+is_extension(const char *end, const char *extension)
+{
+	while (*extension && (*end >= 'A' && *end <= 'Z' ? *end - 'A' + 'a' : *end) == *extension)
+		end++, extension++;
+	return !*extension && !*end;
+}
+
 static bool
 is_image(const char *name)
 {
-	size_t len = strlen(name);
+	const char *dot = strrchr(name, '.');
 
-	for (size_t i = 0; i < sizeof(extensions) / sizeof(*extensions); i++) {
-		size_t end = strlen(extensions[i]);
-
-		if (len >= end && strcasecmp(name + len - end, extensions[i]) == 0)
+	for (size_t i = 0; dot && i < sizeof(extensions) / sizeof(*extensions); i++)
+		if (is_extension(dot, extensions[i]))
 			return true;
-	}
 	return false;
 }
 

@@ -1,0 +1,77 @@
+/* fuzz_list.c - any bytes are a list or refused with a reason, and its values stay inside their arrays */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/list.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void
+check_column(const struct leat_list_table *table, const struct leat_list_column *column, size_t size)
+{
+	const uint64_t *at = column->values;
+	double sum = 0;
+
+	must(column->name[0] && strlen(column->name) <= LEAT_MAX_NAME);
+	must(column->type != LEAT_LIST_AUTO);
+	for (size_t i = 0; i < table->rows; i++) {
+		if (column->type == LEAT_LIST_INT64)
+			sum += (double)((const int64_t *)column->values)[i];
+		else if (column->type == LEAT_LIST_FLOAT)
+			sum += (double)((const float *)column->values)[i];
+		else
+			must(at[i] <= at[i + 1]);
+	}
+	if (column->type == LEAT_LIST_BYTES)
+		must(at[0] == 0 && at[table->rows] == column->text.len && column->text.len <= size);
+	(void)sum;
+}
+
+static void
+parse(const uint8_t *data, size_t size, const struct leat_list_wish *wish)
+{
+	char *text = malloc(size + 1);
+	struct leat_list_table table;
+	struct leat_mem mem;
+	struct leat_err err;
+
+	if (!text)
+		return;
+	memcpy(text, data, size);
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	if (leat_list_parse(&table, text, size, wish, &mem, &err) == LEAT_OK) {
+		must(table.rows > 0 && table.columns < LEAT_MAX_FIELDS);
+		for (size_t i = 0; i < table.rows; i++)
+			must(strlen(table.path[i]) <= size);
+		for (size_t i = 0; i < table.columns; i++)
+			check_column(&table, &table.column[i], size);
+		leat_list_free(&table);
+	} else {
+		must(err.status != LEAT_OK && err.text[0]);
+	}
+	must(mem.used == 0);
+	free(text);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *columns[] = {"a", "b"}, *types[] = {"int64", "float"};
+	struct leat_list_wish wish = {.path = "path"};
+
+	parse(data, size, &wish);
+	wish.columns = (struct leat_strings){2, columns};
+	parse(data, size, &wish);
+	wish.types = (struct leat_strings){2, types};
+	parse(data, size, &wish);
+	return 0;
+}

@@ -1,0 +1,527 @@
+/* list.c - the source of files that a CSV file lists, with values for each
+ *
+ *	list('train.csv')	path,label,weight
+ *				cats/1.jpg,0,0.5
+ *
+ * The first row names the columns. The column `path` names a file, relative to the CSV
+ * file's folder: its bytes are the field `image`. The others become fields of their names:
+ * int64 where every cell is a whole number, float32 where every cell is a number, bytes
+ * else; `columns` chooses some, `types` says what they are. A file that is not there is a
+ * bad sample. RFC 4180; blanks around numbers and names of columns do not count.
+ *
+ * What was read, and the sizes of the files, are kept in a sidecar, `.NAME.leatidx` beside
+ * the CSV file or in the user's cache folder, as long as the CSV file keeps its size and
+ * time. A file whose size has changed since is a bad sample, whose error names the sidecar
+ * to delete; one that was missing is looked for at each open.
+ *
+ * Threads: locate and unpack only read. */
+#include "format/list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/threads.h"
+#include "format/filelist.h"
+
+struct list {
+	const char *file, *path, *content;
+	struct leat_strings columns, types;
+};
+
+#define NAMED(member, type, def, doc) LEAT_OPT_(struct list, member, type, def, 0, 0, NULL, doc, LEAT_OPT_NAMED)
+
+static const struct leat_opt options[] = {
+	LEAT_OPT_(struct list, file, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL, "the CSV file", LEAT_OPT_LOCATION),
+	NAMED(path, LEAT_OPT_STRING, "path", "the column that names the files, relative to the CSV file's folder"),
+	NAMED(content, LEAT_OPT_STRING, "image", "the field that holds the bytes of the files"),
+	NAMED(columns, LEAT_OPT_STRINGS, "[]", "the other columns that become fields; []: all"),
+	NAMED(types, LEAT_OPT_STRINGS, "[]", "of these columns: auto, int64, float or bytes; []: auto for all"),
+	LEAT_OPT_END,
+};
+
+/* The CSV file may be written again so long after and yet with the same time, in ns. */
+static const int64_t same_time = 100000000;
+
+enum { STAT_ROWS = 1024 }; /* files whose sizes a thread asks for at a time */
+
+/* The sections of the sidecar, behind those of the list: the columns, then for each its values and text. */
+enum { COLUMNS = LEAT_FILELIST_SECTIONS, FIRST_COLUMN };
+
+struct column_head {
+	uint64_t type;
+	char name[LEAT_MAX_NAME + 1];
+};
+
+struct column {
+	enum leat_list_type type;
+	const char *name;
+	const void *values;
+	const char *text;
+	uint64_t text_len, longest; /* of BYTES */
+};
+
+struct state {
+	struct leat_files *csv;
+	char *folder, *remedy;
+	struct leat_sidecar sidecar;
+	struct leat_filelist list;
+	uint64_t first[2]; /* what source->first points to: all samples are one part */
+	size_t columns;
+	struct column column[LEAT_MAX_FIELDS];
+};
+
+static void
+close_source(struct leat_source *source)
+{
+	struct state *state = source->state;
+
+	leat_files_close(source->files);
+	if (!state)
+		return;
+	leat_files_close(state->csv);
+	leat_sidecar_free(&state->sidecar);
+	leat_free(source->mem, state->folder);
+	leat_free(source->mem, state->remedy);
+	leat_free(source->mem, state);
+}
+
+/* ---- from a sidecar ---- */
+
+static bool
+read_text(struct column *column, const struct leat_section *values, const struct leat_section *text, uint64_t count)
+{
+	const uint64_t *at = values->data;
+
+	if (values->bytes != (count + 1) * sizeof(*at) || at[0] != 0 || at[count] != text->bytes)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		if (at[i] > at[i + 1])
+			return false;
+		if (at[i + 1] - at[i] > column->longest)
+			column->longest = at[i + 1] - at[i];
+	}
+	column->text = text->data;
+	column->text_len = text->bytes;
+	return true;
+}
+
+/* The columns of a sidecar whose list of files was read; false: they make no sense. */
+static bool
+read_columns(struct state *state, const struct leat_sidecar *sidecar)
+{
+	const struct leat_section *columns = &sidecar->section[COLUMNS];
+	const struct column_head *head = columns->data;
+	uint64_t count = columns->bytes / sizeof(*head);
+
+	if (sidecar->sections <= COLUMNS || count >= LEAT_MAX_FIELDS || columns->bytes != count * sizeof(*head) ||
+	    sidecar->sections != FIRST_COLUMN + 2 * count)
+		return false;
+	state->columns = (size_t)count;
+	for (size_t i = 0; i < count; i++) {
+		const struct leat_section *values = &sidecar->section[FIRST_COLUMN + 2 * i];
+		struct column *column = &state->column[i];
+
+		if (head[i].type < LEAT_LIST_INT64 || head[i].type > LEAT_LIST_BYTES || !head[i].name[0] ||
+		    memchr(head[i].name, '\0', sizeof(head[i].name)) == NULL)
+			return false;
+		*column = (struct column){(enum leat_list_type)head[i].type, head[i].name, values->data, NULL, 0, 0};
+		if (column->type == LEAT_LIST_BYTES
+		            ? !read_text(column, values, values + 1, state->list.count)
+		            : values->bytes != state->list.count * leat_list_value_size(column->type))
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_sidecar(struct state *state, const struct leat_sidecar *sidecar)
+{
+	return leat_filelist_read(&state->list, sidecar) && read_columns(state, sidecar);
+}
+
+/* For leat_sidecar_load. */
+static const char *
+fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
+{
+	struct state *state = arg;
+	int folder;
+
+	if (!read_sidecar(state, sidecar))
+		return "it makes no sense";
+	folder = open(state->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	*stale = folder < 0 || leat_filelist_found(&state->list, folder);
+	if (folder >= 0)
+		close(folder);
+	return *stale ? "a file that was missing is there" : NULL;
+}
+
+/* What the sidecar depends on beside the files: the CSV file and the options. */
+static enum leat_status
+make_key(const struct leat_source *source, const struct leat_file *csv, uint8_t key[LEAT_SHA256_BYTES],
+         struct leat_err *err)
+{
+	const struct list *list = source->params;
+	const struct leat_strings *lists[] = {&list->columns, &list->types};
+	struct leat_sha256 *sha = leat_sha256_new();
+
+	if (!sha)
+		return leat_fail(err, LEAT_NOMEM, "no memory for the key of an index");
+	leat_fingerprint_number(sha, csv->size);
+	leat_fingerprint_number(sha, (uint64_t)csv->mtime_ns);
+	leat_fingerprint_text(sha, list->path, strlen(list->path));
+	for (size_t k = 0; k < 2; k++) {
+		leat_fingerprint_number(sha, lists[k]->count);
+		for (size_t i = 0; i < lists[k]->count; i++)
+			leat_fingerprint_text(sha, lists[k]->value[i], strlen(lists[k]->value[i]));
+	}
+	leat_sha256_end(sha, key);
+	leat_sha256_free(sha);
+	return LEAT_OK;
+}
+
+/* ---- from the CSV file ---- */
+
+static enum leat_status
+read_csv(const struct leat_source *source, struct leat_files *csv, char **text, size_t *len, struct leat_err *err)
+{
+	size_t got;
+	struct iovec iov = {.iov_len = (size_t)leat_files_at(csv, 0)->size};
+	enum leat_status status = LEAT_OK;
+
+	*len = iov.iov_len;
+	*text = iov.iov_base = leat_alloc(source->mem, iov.iov_len + 1);
+	if (!*text)
+		return leat_fail_mem(err, source->mem, iov.iov_len + 1, "a list");
+	if (*len)
+		status = leat_files_read(csv, 0, 0, &iov, 1, 0, &got, err);
+	if (status != LEAT_OK) {
+		leat_free(source->mem, *text);
+		*text = NULL;
+	}
+	return status;
+}
+
+/* What the threads that ask for sizes share. */
+struct sizes {
+	const struct leat_list_table *table;
+	struct leat_filelist_build *build;
+	int folder;
+};
+
+static enum leat_status
+ask_sizes(void *arg, size_t i, struct leat_err *err)
+{
+	const struct sizes *sizes = arg;
+
+	(void)err;
+	for (size_t row = i * STAT_ROWS; row < (i + 1) * STAT_ROWS && row < sizes->table->rows; row++)
+		sizes->build->size[row] = leat_filelist_size(sizes->folder, sizes->table->path[row]);
+	return LEAT_OK;
+}
+
+static enum leat_status
+find_files(const struct leat_source *source, const struct state *state, const struct leat_list_table *table,
+           unsigned threads, struct leat_filelist_build *build, struct leat_err *err)
+{
+	struct sizes sizes = {table, build, open(state->folder, O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	enum leat_status status = LEAT_OK;
+
+	if (sizes.folder < 0)
+		return leat_fail_errno(err, errno, "cannot open the folder '%s'", state->folder);
+	for (size_t i = 0; i < table->rows && status == LEAT_OK; i++)
+		status = leat_filelist_add(build, table->path[i], strlen(table->path[i]), LEAT_NO_FILE, err);
+	if (status == LEAT_OK)
+		status = leat_parallel(source->mem, threads, (table->rows + STAT_ROWS - 1) / STAT_ROWS, ask_sizes,
+		                       &sizes, err);
+	close(sizes.folder);
+	return status;
+}
+
+/* Moves the columns into the sidecar. */
+static enum leat_status
+add_columns(struct leat_list_table *table, struct leat_sidecar *sidecar, struct leat_err *err)
+{
+	struct column_head *head = leat_alloc_array(table->mem, table->columns, sizeof(*head));
+
+	if (!head)
+		return leat_fail_mem(err, table->mem, table->columns * sizeof(*head), "the columns of a list");
+	leat_sidecar_add_take(sidecar, head, table->columns * sizeof(*head));
+	for (size_t i = 0; i < table->columns; i++) {
+		struct leat_list_column *column = &table->column[i];
+		uint64_t values = table->rows + (column->type == LEAT_LIST_BYTES), text_len = column->text.len;
+		char *text = leat_str_take(&column->text);
+
+		if (!text)
+			return leat_fail_mem(err, table->mem, 1, "the texts of a list");
+		head[i].type = column->type;
+		strcpy(head[i].name, column->name);
+		leat_sidecar_add_take(sidecar, column->values, values * leat_list_value_size(column->type));
+		leat_sidecar_add_take(sidecar, text, text_len);
+		column->values = NULL;
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+fill_sidecar(const struct leat_source *source, struct state *state, unsigned threads, char *text, size_t len,
+             struct leat_err *err)
+{
+	const struct list *list = source->params;
+	const struct leat_list_wish wish = {list->path, list->columns, list->types};
+	struct leat_filelist_build build;
+	struct leat_list_table table;
+	uint8_t digest[LEAT_SHA256_BYTES];
+	enum leat_status status;
+
+	if (leat_sha256(text, len, digest) != 0)
+		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
+	status = leat_list_parse(&table, text, len, &wish, source->mem, err);
+	if (status != LEAT_OK) {
+		leat_err_in(err, "'%s'", leat_files_at(state->csv, 0)->uri);
+		return status;
+	}
+	leat_filelist_build_init(&build, source->mem);
+	status = find_files(source, state, &table, threads, &build, err);
+	if (status == LEAT_OK)
+		status = leat_filelist_finish(&build, digest, sizeof(digest), &state->sidecar, err);
+	if (status == LEAT_OK)
+		status = add_columns(&table, &state->sidecar, err);
+	leat_filelist_build_free(&build);
+	leat_list_free(&table);
+	return status;
+}
+
+static enum leat_status
+look_anew(const struct leat_source *source, struct state *state, const struct leat_sidecar_of *of, unsigned threads,
+          struct leat_err *err)
+{
+	const struct leat_file *csv = leat_files_at(state->csv, 0);
+	enum leat_status status;
+	struct leat_err unsaved;
+	struct timespec now;
+	size_t len;
+	char *text;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	status = read_csv(source, state->csv, &text, &len, err);
+	if (status != LEAT_OK)
+		return status;
+	status = fill_sidecar(source, state, threads, text, len, err);
+	leat_free(source->mem, text);
+	if (status != LEAT_OK || csv->mtime_ns > (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - same_time)
+		return status;
+	leat_err_clear(&unsaved);
+	if (leat_sidecar_save(&state->sidecar, of, &unsaved) != LEAT_OK)
+		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
+		         unsaved.text);
+	else
+		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", csv->uri);
+	return LEAT_OK;
+}
+
+/* ---- opening ---- */
+
+static enum leat_status
+find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
+{
+	const struct list *list = source->params;
+	enum leat_status status = leat_files_open(&state->csv, &list->file, 1, source->mem, err);
+	const char *uri, *slash;
+
+	if (status != LEAT_OK)
+		return status;
+	if (leat_files_count(state->csv) != 1)
+		return leat_fail(err, LEAT_INVALID, "'%s' matches %zu files, and 'list' takes one", list->file,
+		                 leat_files_count(state->csv));
+	uri = leat_files_at(state->csv, 0)->uri;
+	slash = strrchr(uri, '/');
+	state->folder = slash ? leat_strndup(source->mem, uri, slash == uri ? 1 : (size_t)(slash - uri))
+	                      : leat_strdup(source->mem, ".");
+	return state->folder ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(uri) + 1, "the folder's name");
+}
+
+static enum leat_status
+add_field(struct leat_source *source, const char *name, enum leat_list_type type, size_t beyond, bool apart,
+          struct leat_err *err)
+{
+	static const enum leat_dtype dtypes[] = {LEAT_U8, LEAT_I64, LEAT_F32, LEAT_U8};
+	struct leat_field *field = leat_schema_add(&source->schema, name, dtypes[type]);
+	const struct list *list = source->params;
+
+	if (!field && strcmp(name, list->content) == 0)
+		return leat_fail(
+			err, LEAT_INVALID,
+			"column '%s' has the name of the field that holds the files: call that something else with "
+			"content=NAME",
+			name);
+	if (!field)
+		return leat_fail(err, LEAT_INTERNAL, "the field '%s' cannot be added", name);
+	if (type == LEAT_LIST_BYTES) {
+		field->ndim = 1;
+		field->shape[0] = -1;
+		source->schema.apart[source->schema.count - 1] = apart;
+		source->schema.beyond[source->schema.count - 1] = beyond;
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_fields(struct leat_source *source, const struct state *state, struct leat_err *err)
+{
+	const struct list *list = source->params;
+	enum leat_status status;
+
+	if (!*list->content || strlen(list->content) > LEAT_MAX_NAME)
+		return leat_fail(err, LEAT_INVALID, "content= has to be a name of 1 to %d characters", LEAT_MAX_NAME);
+	status = add_field(source, list->content, LEAT_LIST_BYTES, 0, false, err);
+	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
+		status = add_field(source, state->column[i].name, state->column[i].type,
+		                   (size_t)state->column[i].longest, true, err);
+	return status;
+}
+
+static enum leat_status
+check_missing(const struct leat_source *source, const struct state *state, struct leat_err *err)
+{
+	const struct leat_filelist *list = &state->list;
+	const char *csv = leat_files_at(state->csv, 0)->uri;
+	char buf[LEAT_URI];
+	size_t i = 0;
+
+	if (!list->missing)
+		return LEAT_OK;
+	while (list->size[i] != LEAT_NO_FILE)
+		i++;
+	if (list->missing == list->count)
+		return leat_fail(err, LEAT_DATA, "none of the files that '%s' lists is there; the first would be '%s'",
+		                 csv, leat_files_uri(source->files, i, buf));
+	leat_log(source->log, LEAT_LOG_WARN, "%llu of %llu files that '%s' lists %s missing; the first is '%s'",
+	         (unsigned long long)list->missing, (unsigned long long)list->count, csv,
+	         list->missing == 1 ? "is" : "are", leat_files_uri(source->files, i, buf));
+	return LEAT_OK;
+}
+
+/* From the sidecar, loaded or made, to an open source. */
+static enum leat_status
+use_list(struct leat_source *source, struct state *state, struct leat_err *err)
+{
+	enum leat_status status;
+
+	if (!read_sidecar(state, &state->sidecar))
+		return leat_fail(err, LEAT_INTERNAL, "the list that was made is not in order");
+	state->remedy = leat_filelist_remedy(&state->sidecar, source->mem);
+	if (!state->remedy)
+		return leat_fail_mem(err, source->mem, 1, "a sentence");
+	state->first[1] = state->list.count;
+	source->first = state->first;
+	source->parts = 1;
+	status = leat_filelist_open(&state->list, source, state->folder, state->remedy, err);
+	if (status == LEAT_OK)
+		status = check_missing(source, state, err);
+	if (status == LEAT_OK)
+		status = add_fields(source, state, err);
+	return status;
+}
+
+static enum leat_status
+open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
+	struct leat_sidecar_of of = {.kind = "list", .fault = fault, .arg = state};
+	enum leat_status status;
+
+	if (!state)
+		return leat_fail_mem(err, source->mem, sizeof(*state), "a list");
+	status = find_csv(source, state, err);
+	if (status == LEAT_OK) {
+		of.data = leat_files_at(state->csv, 0)->uri;
+		status = make_key(source, leat_files_at(state->csv, 0), of.key, err);
+	}
+	if (status == LEAT_OK)
+		status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
+	if (status == LEAT_AGAIN)
+		status = look_anew(source, state, &of, threads, err);
+	if (status == LEAT_OK)
+		status = use_list(source, state, err);
+	if (status != LEAT_OK)
+		close_source(source);
+	return status;
+}
+
+static void
+fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
+{
+	const struct state *state = source->state;
+
+	leat_sha256_add(sha, state->list.digest, LEAT_SHA256_BYTES);
+}
+
+/* ---- samples ---- */
+
+static void
+locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
+{
+	const struct state *state = source->state;
+
+	leat_filelist_locate(&state->list, sample, extent);
+}
+
+/* Points `datum` at the value of a row, in the sidecar. */
+static enum leat_status
+put_value(const struct column *column, uint64_t row, struct leat_datum *datum, struct leat_err *err)
+{
+	const uint64_t *at = column->values;
+
+	*datum = (struct leat_datum){.borrowed = true};
+	if (column->type == LEAT_LIST_BYTES) {
+		uint64_t begin = at[row], len = at[row + 1] - begin;
+
+		/* Once more: it may be a mapped file that was written to. */
+		if (len > column->longest || begin > column->text_len - len)
+			return leat_fail(err, LEAT_DATA, "the text of column '%s' is not what it was", column->name);
+		datum->data = (void *)(column->text + begin);
+		datum->dtype = LEAT_U8;
+		datum->ndim = 1;
+		datum->shape[0] = (int64_t)len;
+	} else {
+		datum->data = (char *)column->values + row * leat_list_value_size(column->type);
+		datum->dtype = column->type == LEAT_LIST_INT64 ? LEAT_I64 : LEAT_F32;
+	}
+	return LEAT_OK;
+}
+
+/* Worker threads. */
+static enum leat_status
+unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
+       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
+       struct leat_err *err)
+{
+	const struct state *state = source->state;
+	enum leat_status status = leat_filelist_unpack(source, extent, payload, &sample->field[0], err);
+
+	(void)head, (void)tail, (void)scratch;
+	sample->count = 1 + (int)state->columns;
+	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
+		status = put_value(&state->column[i], index, &sample->field[1 + i], err);
+	return status;
+}
+
+const struct leat_source_kind leat_source_list = {
+	.name = "list",
+	.doc = "Files that a CSV file lists: their bytes in the field `image`, and a field for each other column: "
+               "int64, "
+	       "float32 or bytes, as its cells are. The first row names the columns; a file that is missing is a bad "
+               "sample.",
+	.example = "list('train.csv', path='file', columns=[label]) | decode",
+	.version = 1,
+	.opts = options,
+	.params_size = sizeof(struct list),
+	.open = open_source,
+	.close = close_source,
+	.locate = locate,
+	.unpack = unpack,
+	.fingerprint = fingerprint,
+};

@@ -1,0 +1,44 @@
+/* list.h - the rows of a CSV file that lists samples (for list.c)
+ *
+ * The first row names the columns. One holds file names; of the others, each or those
+ * wished for, the cells become numbers or stay text. One thread. */
+#ifndef LEAT_FORMAT_LIST_H
+#define LEAT_FORMAT_LIST_H
+
+#include "base/mem.h"
+#include "base/opt.h"
+#include "base/str.h"
+
+enum leat_list_type { LEAT_LIST_AUTO, LEAT_LIST_INT64, LEAT_LIST_FLOAT, LEAT_LIST_BYTES };
+
+/* What is wished for: the column of file names, others ({0}: all), and the type of each ({0}: auto). */
+struct leat_list_wish {
+	const char *path;
+	struct leat_strings columns, types;
+};
+
+struct leat_list_column {
+	char name[LEAT_MAX_NAME + 1];
+	enum leat_list_type type; /* never AUTO */
+	void *values;             /* int64_t or float of each row; BYTES: uint64_t, rows + 1 offsets in text */
+	struct leat_str text;     /* BYTES: all cells, one after the other */
+};
+
+struct leat_list_table {
+	struct leat_mem *mem;
+	size_t rows, cap;
+	const char **path; /* in the text that was parsed */
+	size_t columns;
+	struct leat_list_column column[LEAT_MAX_FIELDS];
+};
+
+/* Parses `text`, which is written to and has room for a NUL at text[len]. Frees what it took when it fails. An error
+ * says the line or the row, not the file. */
+enum leat_status leat_list_parse(struct leat_list_table *table, char *text, size_t len,
+                                 const struct leat_list_wish *wish, struct leat_mem *mem, struct leat_err *err);
+void leat_list_free(struct leat_list_table *table); /* takes a zeroed one */
+
+/* The bytes of one value of a column: 8, or 4. */
+size_t leat_list_value_size(enum leat_list_type type);
+
+#endif

@@ -1,0 +1,422 @@
+/* list_table.c - the rows of a CSV file that lists samples
+ *
+ * While rows are read, a column keeps pointers to its cells. Then its type is decided
+ * over all of them, and numbers or offsets take the pointers' place: they are no longer
+ * than a pointer, so that each is written where only pointers were that are done with. */
+#include "format/list.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/csv.h"
+
+struct parser {
+	struct leat_list_table *table;
+	const struct leat_list_wish *wish;
+	struct leat_csv csv;
+	struct leat_csv_row row;
+	size_t cells;                  /* of the first row */
+	size_t path;                   /* its column */
+	size_t place[LEAT_MAX_FIELDS]; /* the cell of each column of the table */
+	locale_t c;                    /* in which numbers have a point */
+	struct leat_err *err;
+};
+
+_Static_assert(sizeof(char *) == 8, "values take the place of pointers");
+
+size_t
+leat_list_value_size(enum leat_list_type type)
+{
+	return type == LEAT_LIST_FLOAT ? sizeof(float) : sizeof(int64_t);
+}
+
+void
+leat_list_free(struct leat_list_table *table)
+{
+	if (!table->mem)
+		return;
+	for (size_t i = 0; i < table->columns; i++) {
+		leat_free(table->mem, table->column[i].values);
+		leat_str_free(&table->column[i].text);
+	}
+	leat_free(table->mem, table->path);
+	*table = (struct leat_list_table){0};
+}
+
+/* ---- the first row ---- */
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* In place; the cells of a row are written to anyway. */
+static const char *
+trim(const char *cell)
+{
+	size_t len;
+
+	while (is_blank(*cell))
+		cell++;
+	len = strlen(cell);
+	while (len && is_blank(cell[len - 1]))
+		len--;
+	((char *)cell)[len] = '\0';
+	return cell;
+}
+
+static enum leat_status
+fail_column(const struct parser *p, const char *name)
+{
+	const char *near = leat_nearest(name, p->row.cell, p->cells);
+	struct leat_str all;
+	enum leat_status status;
+
+	leat_str_init(&all, p->table->mem, 400);
+	for (size_t i = 0; i < p->cells; i++)
+		leat_str_addf(&all, "%s'%s'", i ? ", " : "", p->row.cell[i]);
+	if (near)
+		status = leat_fail(p->err, LEAT_DATA,
+		                   "there is no column '%s', did you mean '%s'? The first row names %s", name, near,
+		                   leat_str_text(&all));
+	else
+		status = leat_fail(p->err, LEAT_DATA, "there is no column '%s': the first row names %s%s", name,
+		                   leat_str_text(&all), all.failed ? ", ..." : "");
+	leat_str_free(&all);
+	return status;
+}
+
+/* The column called `name`; p->cells: none. */
+static size_t
+find_column(const struct parser *p, const char *name)
+{
+	size_t i = 0;
+
+	while (i < p->cells && strcmp(p->row.cell[i], name) != 0)
+		i++;
+	return i;
+}
+
+static enum leat_status
+take_column(struct parser *p, size_t cell)
+{
+	struct leat_list_column *column = &p->table->column[p->table->columns];
+	const char *name = p->row.cell[cell];
+
+	if (p->table->columns == LEAT_MAX_FIELDS - 1)
+		return leat_fail(p->err, LEAT_DATA, "there are more than %d columns: choose some with columns=[...]",
+		                 LEAT_MAX_FIELDS - 1);
+	if (!*name || strlen(name) > LEAT_MAX_NAME)
+		return leat_fail(
+			p->err, LEAT_DATA,
+			"the first row has to name the columns in 1 to %d characters: leave out column %zu with "
+			"columns=[...]",
+			LEAT_MAX_NAME, cell + 1);
+	strcpy(column->name, name);
+	leat_str_init(&column->text, p->table->mem, SIZE_MAX / 4);
+	p->place[p->table->columns++] = cell;
+	return LEAT_OK;
+}
+
+static enum leat_status
+take_type(struct leat_list_column *column, const char *type, struct leat_err *err)
+{
+	static const char *const names[] = {"auto", "int64", "float", "bytes"};
+	const char *near;
+
+	for (int i = 0; i < 4; i++) {
+		if (strcmp(type, names[i]) == 0) {
+			column->type = (enum leat_list_type)i;
+			return LEAT_OK;
+		}
+	}
+	near = leat_nearest(type, names, 4);
+	if (near)
+		return leat_fail(err, LEAT_INVALID, "unknown type '%s' of column '%s', did you mean '%s'?", type,
+		                 column->name, near);
+	return leat_fail(err, LEAT_INVALID, "the type of column '%s' must be auto, int64, float or bytes, not '%s'",
+	                 column->name, type);
+}
+
+static enum leat_status
+take_header(struct parser *p)
+{
+	const struct leat_strings *columns = &p->wish->columns, *types = &p->wish->types;
+	struct leat_list_table *table = p->table;
+	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
+
+	if (status == LEAT_END)
+		return leat_fail(p->err, LEAT_DATA, "it is empty: a row with the names of the columns is expected");
+	if (status != LEAT_OK)
+		return status;
+	p->cells = p->row.cells;
+	for (size_t i = 0; i < p->cells; i++)
+		p->row.cell[i] = trim(p->row.cell[i]);
+	for (size_t i = 0; i < p->cells; i++)
+		if (*p->row.cell[i] && find_column(p, p->row.cell[i]) != i)
+			return leat_fail(p->err, LEAT_DATA, "there are two columns '%s'", p->row.cell[i]);
+	p->path = find_column(p, p->wish->path);
+	if (p->path == p->cells)
+		return fail_column(p, p->wish->path);
+	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++) {
+		size_t cell = find_column(p, columns->value[i]);
+
+		status = cell < p->cells ? take_column(p, cell) : fail_column(p, columns->value[i]);
+		for (size_t k = 0; k < i && status == LEAT_OK; k++)
+			if (p->place[k] == cell)
+				status = leat_fail(p->err, LEAT_INVALID, "column '%s' is wished for twice",
+				                   columns->value[i]);
+	}
+	for (size_t i = 0; columns->count == 0 && i < p->cells && status == LEAT_OK; i++)
+		if (i != p->path)
+			status = take_column(p, i);
+	if (status == LEAT_OK && types->count && types->count != table->columns)
+		return leat_fail(p->err, LEAT_INVALID, "there are %zu types for %zu columns", types->count,
+		                 table->columns);
+	for (size_t i = 0; i < types->count && status == LEAT_OK; i++)
+		status = take_type(&table->column[i], types->value[i], p->err);
+	return status;
+}
+
+/* ---- the other rows ---- */
+
+/* Room for one more row, and for the offset behind the last. */
+static enum leat_status
+grow(struct leat_list_table *table, struct leat_err *err)
+{
+	size_t cap = table->cap ? 2 * table->cap : 64;
+
+	if (table->rows + 1 < table->cap)
+		return LEAT_OK;
+	for (size_t i = 0; i <= table->columns; i++) {
+		void **array = i < table->columns ? &table->column[i].values : (void **)&table->path;
+		void *grown = leat_realloc(table->mem, *array, cap * sizeof(char *));
+
+		if (!grown)
+			return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
+		*array = grown;
+	}
+	table->cap = cap;
+	return LEAT_OK;
+}
+
+static enum leat_status
+take_rows(struct parser *p)
+{
+	struct leat_list_table *table = p->table;
+	enum leat_status status;
+
+	while ((status = leat_csv_next(&p->csv, &p->row, p->err)) == LEAT_OK) {
+		if (p->row.cells != p->cells)
+			return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and the first row has %zu",
+			                 (unsigned long long)p->row.line, p->row.cells, p->row.cells == 1 ? "" : "s",
+			                 p->cells);
+		status = grow(table, p->err);
+		if (status != LEAT_OK)
+			return status;
+		table->path[table->rows] = p->row.cell[p->path];
+		for (size_t i = 0; i < table->columns; i++)
+			((const char **)table->column[i].values)[table->rows] = p->row.cell[p->place[i]];
+		table->rows++;
+	}
+	if (status != LEAT_END)
+		return status;
+	return table->rows ? LEAT_OK : leat_fail(p->err, LEAT_DATA, "it holds no samples: only the first row is there");
+}
+
+/* ---- types and values ---- */
+
+/* A whole number with blanks around it. *too_large: one that int64 cannot hold. */
+static bool
+read_int(const char *cell, int64_t *value, bool *too_large)
+{
+	bool minus;
+	const char *begin;
+
+	*too_large = false;
+	while (is_blank(*cell))
+		cell++;
+	minus = *cell == '-';
+	cell += *cell == '-' || *cell == '+';
+	begin = cell;
+	for (*value = 0; *cell >= '0' && *cell <= '9'; cell++) {
+		int digit = *cell - '0';
+
+		*too_large |= __builtin_mul_overflow(*value, 10, value) ||
+		              __builtin_add_overflow(*value, minus ? -digit : digit, value);
+	}
+	if (cell == begin)
+		return false;
+	while (is_blank(*cell))
+		cell++;
+	return !*cell && !*too_large;
+}
+
+static const char *
+skip_digits(const char *at)
+{
+	while (*at >= '0' && *at <= '9')
+		at++;
+	return at;
+}
+
+/* In small letters or large ones, whatever the locale says these are. */
+static bool
+begins_with(const char *at, const char *word)
+{
+	for (; *word; at++, word++)
+		if ((*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at) != *word)
+			return false;
+	return true;
+}
+
+/* Is it a number as people write them? strtof takes more: hexadecimal ones. */
+static bool
+looks_like_number(const char *at)
+{
+	const char *whole, *fraction;
+
+	at += *at == '-' || *at == '+';
+	for (const char *const *word = (const char *const[]){"infinity", "inf", "nan", NULL}; *word; word++) {
+		if (begins_with(at, *word)) {
+			at += strlen(*word);
+			goto end;
+		}
+	}
+	whole = skip_digits(at);
+	fraction = *whole == '.' ? skip_digits(whole + 1) : whole;
+	if (fraction - at == (*whole == '.')) /* no digit at all */
+		return false;
+	at = fraction;
+	if (*at == 'e' || *at == 'E') {
+		at += 1 + (at[1] == '-' || at[1] == '+');
+		if (skip_digits(at) == at)
+			return false;
+		at = skip_digits(at);
+	}
+end:
+	while (is_blank(*at))
+		at++;
+	return !*at;
+}
+
+/* A number with blanks around it that float32 can hold. A whole one that is too large for int64 is rather a name. */
+static bool
+read_float(const char *cell, locale_t c, float *value)
+{
+	int64_t whole;
+	bool too_large;
+
+	while (is_blank(*cell))
+		cell++;
+	if (!looks_like_number(cell))
+		return false;
+	read_int(cell, &whole, &too_large);
+	if (too_large && !strpbrk(cell, ".eE"))
+		return false;
+	errno = 0;
+	*value = strtof_l(cell, NULL, c);
+	return errno != ERANGE || fabsf(*value) < 1; /* too small is 0, or nearly */
+}
+
+static enum leat_list_type
+decide(const char *const *cell, size_t rows, locale_t c)
+{
+	enum leat_list_type type = LEAT_LIST_INT64;
+
+	for (size_t i = 0; i < rows; i++) {
+		bool too_large;
+		int64_t whole;
+		float number;
+
+		if (type == LEAT_LIST_INT64 && read_int(cell[i], &whole, &too_large))
+			continue;
+		type = LEAT_LIST_FLOAT;
+		if (!read_float(cell[i], c, &number))
+			return LEAT_LIST_BYTES;
+	}
+	return type;
+}
+
+/* Cell i's value where it belongs. False: it is none. */
+static bool
+put_value(struct leat_list_column *column, size_t i, const char *cell, locale_t c)
+{
+	char *to = (char *)column->values + i * leat_list_value_size(column->type);
+	bool too_large;
+	int64_t whole;
+	float number;
+
+	switch (column->type) {
+	case LEAT_LIST_INT64:
+		if (!read_int(cell, &whole, &too_large))
+			return false;
+		memcpy(to, &whole, sizeof(whole));
+		return true;
+	case LEAT_LIST_FLOAT:
+		if (!read_float(cell, c, &number))
+			return false;
+		memcpy(to, &number, sizeof(number));
+		return true;
+	default:
+		whole = (int64_t)column->text.len;
+		memcpy(to, &whole, sizeof(whole));
+		leat_str_add(&column->text, cell);
+		return true;
+	}
+}
+
+static enum leat_status
+convert(const struct parser *p, struct leat_list_column *column)
+{
+	size_t rows = p->table->rows;
+
+	if (column->type == LEAT_LIST_AUTO)
+		column->type = decide(column->values, rows, p->c);
+	for (size_t i = 0; i < rows; i++) {
+		const char *cell = ((const char **)column->values)[i];
+
+		if (!put_value(column, i, cell, p->c))
+			return leat_fail(p->err, LEAT_DATA, "column '%s' of row %zu below the first is no %s: '%.40s'",
+			                 column->name, i + 1,
+			                 column->type == LEAT_LIST_INT64 ? "int64" : "number that a float can hold",
+			                 cell);
+	}
+	if (column->type == LEAT_LIST_BYTES)
+		put_value(column, rows, "", p->c);
+	if (column->text.failed)
+		return leat_fail_mem(p->err, p->table->mem, column->text.len, "the texts of a list");
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_list_parse(struct leat_list_table *table, char *text, size_t len, const struct leat_list_wish *wish,
+                struct leat_mem *mem, struct leat_err *err)
+{
+	struct parser *p = leat_alloc(mem, sizeof(*p)); /* a row has many cells */
+	enum leat_status status;
+
+	*table = (struct leat_list_table){.mem = mem};
+	if (!p)
+		return leat_fail_mem(err, mem, sizeof(*p), "reading a list");
+	p->table = table;
+	p->wish = wish;
+	p->err = err;
+	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	leat_csv_begin(&p->csv, text, len);
+	status = p->c ? take_header(p) : leat_fail(err, LEAT_NOMEM, "no memory to read numbers");
+	if (status == LEAT_OK)
+		status = take_rows(p);
+	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++)
+		status = convert(p, &table->column[i]);
+	if (p->c)
+		freelocale(p->c);
+	leat_free(mem, p);
+	if (status != LEAT_OK)
+		leat_list_free(table);
+	return status;
+}
