@@ -322,8 +322,7 @@ convert(struct job *job, struct leat_err *err)
 
 	leat_interrupt_begin(&interrupt, stop, job->feed);
 	status = store_all(job, err);
-	leat_interrupt_end(&interrupt);
-	if (status == LEAT_CANCELLED) {
+	if ((leat_interrupt_end(&interrupt) && status == LEAT_OK) || status == LEAT_CANCELLED) {
 		leat_err_clear(err);
 		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 	}

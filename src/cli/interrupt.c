@@ -2,6 +2,8 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
+#include <unistd.h>
 
 static sigset_t
 both_signals(void)
@@ -19,10 +21,17 @@ watch(void *arg)
 {
 	struct leat_interrupt *interrupt = arg;
 	sigset_t set = both_signals();
-	int signal;
+	siginfo_t info;
 
-	sigwait(&set, &signal);
-	interrupt->act(interrupt->arg);
+	while (sigwaitinfo(&set, &info) < 0)
+		;
+	/* Our own call to end; a signal from outside may wait behind it. */
+	if (info.si_pid == getpid())
+		interrupt->came = sigtimedwait(&set, NULL, &(struct timespec){0}) > 0;
+	else
+		interrupt->came = true;
+	if (interrupt->came)
+		interrupt->act(interrupt->arg);
 	return NULL;
 }
 
@@ -38,12 +47,13 @@ leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), v
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-void
+bool
 leat_interrupt_end(struct leat_interrupt *interrupt)
 {
 	if (!interrupt->watching)
-		return;
+		return false;
 	pthread_kill(interrupt->watcher, SIGTERM);
 	pthread_join(interrupt->watcher, NULL);
 	interrupt->watching = false;
+	return interrupt->came;
 }

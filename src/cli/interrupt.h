@@ -12,11 +12,12 @@ struct leat_interrupt {
 	void (*act)(void *arg); /* at the first signal; from another thread */
 	void *arg;
 	pthread_t watcher;
-	bool watching;
+	bool watching, came;
 };
 
 /* Without a thread to watch, signals end the process again. */
 void leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg);
-void leat_interrupt_end(struct leat_interrupt *interrupt); /* takes a zeroed one; signals stay blocked */
+/* True: a signal came before this call, be it that nobody has acted on it yet. Takes a zeroed one; signals stay blocked. */
+bool leat_interrupt_end(struct leat_interrupt *interrupt);
 
 #endif

@@ -308,7 +308,8 @@ write_all(struct job *job, struct leat_err *err)
 	leat_progress_begin(&job->progress, stderr, "packed");
 	status = leat_parallel(job->mem, threads, job->outputs.count, write_shard, job, err);
 	leat_progress_end(&job->progress);
-	leat_interrupt_end(&interrupt);
+	if (leat_interrupt_end(&interrupt) && status == LEAT_OK)
+		status = leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 	return status == LEAT_OK ? leat_outputs_show(&job->outputs, err) : status;
 }
 
