@@ -209,6 +209,20 @@ add_field(struct leat_source *source, struct leat_mds_column *column, const char
 	                   err);
 }
 
+static enum leat_status
+fail_unknown(const json_t *names, const char *name, struct leat_err *err)
+{
+	const char *known[256], *near;
+	size_t count = 0;
+
+	for (; count < json_array_size(names) && count < sizeof(known) / sizeof(known[0]); count++)
+		known[count] = json_string_value(json_array_get(names, count));
+	near = leat_nearest(name, known, count);
+	if (near)
+		return leat_fail(err, LEAT_SPEC, "mds: there is no column '%.80s', did you mean '%.80s'?", name, near);
+	return leat_fail(err, LEAT_SPEC, "mds: there is no column '%.80s'", name);
+}
+
 /* The columns that `fields` names, in its order, or all. What they are is filled in later. */
 static enum leat_status
 choose_fields(struct leat_source *source, struct state *state, const json_t *names, const json_t *encodings,
@@ -226,7 +240,7 @@ choose_fields(struct leat_source *source, struct state *state, const json_t *nam
 		       strcmp(json_string_value(json_array_get(names, i)), name) != 0)
 			i++;
 		if (i == state->columns.count)
-			return leat_fail(err, LEAT_SPEC, "mds: there is no column '%.80s'", name);
+			return fail_unknown(names, name, err);
 		status = add_field(source, &state->columns.column[i], json_string_value(json_array_get(names, i)),
 		                   json_string_value(json_array_get(encodings, i)), err);
 	}

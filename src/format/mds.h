@@ -11,6 +11,7 @@
 
 #include "base/opt.h"
 #include "format/sample.h"
+#include "format/stored.h"
 
 /* The params of the source. */
 struct leat_mds_params {
@@ -30,9 +31,9 @@ enum leat_mds_encoding {
 
 struct leat_mds_column {
 	enum leat_mds_encoding encoding;
-	uint32_t size; /* in bytes, of every sample; 0: it differs */
-	int type;      /* of numbers in the file: of mds_column.c's table; -1 not known yet */
-	int ndim;      /* -1: not known yet */
+	uint32_t size;                  /* in bytes, of every sample; 0: it differs */
+	const struct leat_stored *type; /* of numbers; NULL: not known yet */
+	int ndim;                       /* -1: not known yet */
 	int64_t shape[LEAT_MAX_DIMS];
 	int field; /* of the sample; -1: left out */
 };

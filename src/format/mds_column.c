@@ -1,46 +1,28 @@
 /* mds_column.c - encodings of MDS columns, and the values in their bytes
  *
- * Types that Leat does not have become the next one that holds all their values: int8, int16
- * and uint16 are int32, uint32 and uint64 are int64 (where a value beyond it is an error).
- * Images, text and everything else that is not numbers stays bytes; pickles are never
- * unpickled. No state: any thread. */
+ * Numbers are those of stored.h. Images, text and everything else stays bytes; pickles are
+ * never unpickled. No state: any thread. */
 #include "format/mds.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 
-/* The types of numbers, with the code that arrays carry. */
-static const struct type {
-	const char *name;
-	uint8_t code, width;
-	enum leat_dtype dtype;
-} types[] = {
-	{"uint8", 8, 1, LEAT_U8},   {"int8", 9, 1, LEAT_I32},     {"uint16", 16, 2, LEAT_I32},
-	{"int16", 17, 2, LEAT_I32}, {"float16", 18, 2, LEAT_F16}, {"uint32", 32, 4, LEAT_I64},
-	{"int32", 33, 4, LEAT_I32}, {"float32", 34, 4, LEAT_F32}, {"uint64", 64, 8, LEAT_I64},
-	{"int64", 65, 8, LEAT_I64}, {"float64", 66, 8, LEAT_F64},
-};
-
-enum { TYPES = sizeof(types) / sizeof(types[0]) };
-
-static int
-type_named(const char *name, size_t len)
-{
-	for (int i = 0; i < TYPES; i++)
-		if (strlen(types[i].name) == len && memcmp(types[i].name, name, len) == 0)
-			return i;
-	return -1;
-}
-
-static int
+static const struct leat_stored *
 type_coded(uint8_t code)
 {
-	for (int i = 0; i < TYPES; i++)
-		if (types[i].code == code)
-			return i;
-	return -1;
+	static const struct {
+		uint8_t code;
+		const char *name;
+	} codes[] = {
+		{8, "uint8"},  {9, "int8"},     {16, "uint16"}, {17, "int16"}, {18, "float16"}, {32, "uint32"},
+		{33, "int32"}, {34, "float32"}, {64, "uint64"}, {65, "int64"}, {66, "float64"},
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].code == code)
+			return leat_stored_find(codes[i].name, strlen(codes[i].name));
+	return NULL;
 }
 
 /* ---- encodings ---- */
@@ -78,14 +60,14 @@ parse_array(struct leat_mds_column *column, const char *text)
 {
 	const char *shape;
 
-	column->type = column->ndim = -1;
+	column->ndim = -1;
 	if (*text == ':')
 		text++;
 	if (*text == '\0')
 		return LEAT_MDS_TYPED;
 	shape = strchr(text, ':');
-	column->type = type_named(text, shape ? (size_t)(shape - text) : strlen(text));
-	if (column->type < 0)
+	column->type = leat_stored_find(text, shape ? (size_t)(shape - text) : strlen(text));
+	if (!column->type)
 		return LEAT_MDS_UNKNOWN;
 	if (!shape)
 		return LEAT_MDS_SHAPED;
@@ -128,14 +110,15 @@ leat_mds_parse(struct leat_mds_column *column, const char *encoding, uint32_t si
 		column->encoding = parse_array(column, encoding + 7);
 		if (column->encoding != LEAT_MDS_ARRAY)
 			return column->encoding == LEAT_MDS_UNKNOWN || size == 0;
-		return size == elements(column->shape, column->ndim) * types[column->type].width;
+		return size == elements(column->shape, column->ndim) * column->type->width;
 	}
-	column->type = type_named(strcmp(encoding, "int") == 0 ? "int64" : encoding,
-	                          strcmp(encoding, "int") == 0 ? 5 : strlen(encoding));
-	if (column->type < 0)
+	if (strcmp(encoding, "int") == 0)
+		encoding = "int64";
+	column->type = leat_stored_find(encoding, strlen(encoding));
+	if (!column->type)
 		return true;
 	column->encoding = LEAT_MDS_NUMBER;
-	return size == types[column->type].width;
+	return size == column->type->width;
 }
 
 void
@@ -147,7 +130,7 @@ leat_mds_field(const struct leat_mds_column *column, struct leat_field *field)
 		field->shape[0] = column->size ? (int64_t)column->size : -1;
 		return;
 	}
-	field->dtype = types[column->type].dtype;
+	field->dtype = column->type->dtype;
 	field->ndim = column->ndim;
 	for (int d = 0; d < column->ndim; d++)
 		field->shape[d] = column->encoding == LEAT_MDS_ARRAY ? column->shape[d] : -1;
@@ -156,16 +139,15 @@ leat_mds_field(const struct leat_mds_column *column, struct leat_field *field)
 unsigned
 leat_mds_growth(const struct leat_mds_column *column)
 {
-	if (column->encoding == LEAT_MDS_BYTES)
-		return 0;
-	return (unsigned)leat_dtype_size(types[column->type].dtype) / types[column->type].width;
+	return column->encoding == LEAT_MDS_BYTES ? 0 : leat_stored_growth(column->type);
 }
 
 /* ---- values ---- */
 
 /* The type and shape that an array tells itself. */
 struct told {
-	int type, ndim;
+	const struct leat_stored *type;
+	int ndim;
 	uint64_t shape[64];
 	size_t at; /* of its numbers */
 };
@@ -178,8 +160,8 @@ read_told(const struct leat_mds_column *column, const unsigned char *bytes, size
 	told->at = 0;
 	told->type = column->type;
 	if (column->encoding == LEAT_MDS_TYPED) {
-		told->type = len ? type_coded(bytes[told->at++]) : -1;
-		if (told->type < 0)
+		told->type = len ? type_coded(bytes[told->at++]) : NULL;
+		if (!told->type)
 			return "has an array of a type that is none";
 	}
 	if (told->at == len)
@@ -214,12 +196,6 @@ leat_mds_learn(struct leat_mds_column *column, const unsigned char *bytes, size_
 	return NULL;
 }
 
-static uint16_t
-load16(const unsigned char *bytes)
-{
-	return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
-
 static const char *
 check_told(const struct leat_mds_column *column, const unsigned char *bytes, size_t len, struct told *told)
 {
@@ -236,68 +212,24 @@ check_told(const struct leat_mds_column *column, const unsigned char *bytes, siz
 		if (told->shape[d] > INT64_MAX || __builtin_mul_overflow(count, told->shape[d], &count))
 			return "has an array with more values than can be counted";
 	/* A dimension of 0 hides what the others are. */
-	if (count != (len - told->at) / types[told->type].width || (len - told->at) % types[told->type].width)
+	if (count != (len - told->at) / told->type->width || (len - told->at) % told->type->width)
 		return "has an array whose shape and length contradict each other";
 	return NULL;
 }
 
-/* Copies numbers as they are, or each into a wider one. False: one does not fit, which only uint64 has. */
-static bool
-copy_numbers(void *to, const unsigned char *from, size_t count, int type)
-{
-	int32_t *i32 = to;
-	int64_t *i64 = to;
-	uint16_t *u16 = to;
-	uint32_t *u32 = to;
-	uint64_t *u64 = to, any = 0;
-
-	switch (types[type].code) {
-	case 9:
-		for (size_t i = 0; i < count; i++)
-			i32[i] = (int8_t)from[i];
-		return true;
-	case 16:
-		for (size_t i = 0; i < count; i++)
-			i32[i] = (int32_t)load16(from + 2 * i);
-		return true;
-	case 17:
-		for (size_t i = 0; i < count; i++)
-			i32[i] = (int16_t)load16(from + 2 * i);
-		return true;
-	case 18:
-		for (size_t i = 0; i < count; i++)
-			u16[i] = load16(from + 2 * i);
-		return true;
-	case 32:
-		for (size_t i = 0; i < count; i++)
-			i64[i] = (int64_t)leat_load32(from + 4 * i);
-		return true;
-	case 33:
-	case 34:
-		for (size_t i = 0; i < count; i++)
-			u32[i] = leat_load32(from + 4 * i);
-		return true;
-	default:
-		for (size_t i = 0; i < count; i++) {
-			u64[i] = leat_load64(from + 8 * i);
-			any |= u64[i];
-		}
-		return types[type].code != 64 || !(any >> 63);
-	}
-}
-
 static const char *
-put_numbers(const struct type *type, unsigned char *bytes, struct leat_scratch *scratch, struct leat_datum *datum)
+put_numbers(const struct leat_stored *type, unsigned char *bytes, struct leat_scratch *scratch,
+            struct leat_datum *datum)
 {
 	size_t count = (size_t)leat_datum_elements(datum);
 
-	if (type->dtype == LEAT_U8) {
+	if (type->width == 1 && type->dtype == LEAT_U8) {
 		datum->data = bytes;
 		return NULL;
 	}
 	/* Cannot overflow: in the file they have at least a fourth of the bytes. */
 	datum->data = leat_scratch_alloc(scratch, count * leat_dtype_size(type->dtype));
-	if (datum->data && !copy_numbers(datum->data, bytes, count, (int)(type - types)))
+	if (datum->data && !leat_stored_copy(type, datum->data, bytes, count))
 		return "has a uint64 beyond the largest int64";
 	return NULL;
 }
@@ -313,7 +245,7 @@ leat_mds_value(const struct leat_mds_column *column, unsigned char *bytes, size_
 		*datum = (struct leat_datum){.data = bytes, .dtype = LEAT_U8, .ndim = 1, .shape = {(int64_t)len}};
 		return NULL;
 	}
-	*datum = (struct leat_datum){.dtype = types[column->type].dtype, .ndim = column->ndim};
+	*datum = (struct leat_datum){.dtype = column->type->dtype, .ndim = column->ndim};
 	if (column->encoding == LEAT_MDS_SHAPED || column->encoding == LEAT_MDS_TYPED) {
 		fault = check_told(column, bytes, len, &told);
 		if (fault)
@@ -323,7 +255,7 @@ leat_mds_value(const struct leat_mds_column *column, unsigned char *bytes, size_
 	} else {
 		memcpy(datum->shape, column->shape, sizeof(datum->shape));
 	}
-	return put_numbers(&types[column->type], bytes + told.at, scratch, datum);
+	return put_numbers(column->type, bytes + told.at, scratch, datum);
 }
 
 /* ---- columns of a sample ---- */

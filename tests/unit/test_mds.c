@@ -175,7 +175,9 @@ columns_that_cannot_be_fields_are_told(void **state)
 	choose(2, (const char *[]){"word", "float16"});
 	must_refuse(LEAT_SPEC, "column 'float16' cannot be a field: its encoding 'complex' is not known");
 	choose(1, (const char *[]){"words"});
-	must_refuse(LEAT_SPEC, "there is no column 'words'");
+	must_refuse(LEAT_SPEC, "there is no column 'words', did you mean 'word'?");
+	choose(1, (const char *[]){"something else"});
+	must_refuse(LEAT_SPEC, "there is no column 'something else'");
 	choose(2, (const char *[]){"word", "word"});
 	must_refuse(LEAT_SPEC, "it is there already");
 }
