@@ -649,6 +649,167 @@ a_new_file_on_a_full_disk_fails_at_every_later_step(void **state)
 	assert_int_equal(rmdir(temp.folder), 0);
 }
 
+/* ---- lists ---- */
+
+/* Names one after the other, each with the size it has to have. */
+struct list {
+	struct leat_file_list list;
+	char names[6000];
+	uint64_t name_at[20], size[20];
+};
+
+static void
+list_add(struct list *l, const char *name, uint64_t size)
+{
+	struct leat_file_list *list = &l->list;
+
+	strcpy(l->names + list->names_len, name);
+	list->names_len += strlen(name);
+	l->size[list->count++] = size;
+	l->name_at[list->count] = list->names_len;
+	list->names = l->names;
+	list->name_at = l->name_at;
+	list->size = l->size;
+	list->remedy = "look again";
+}
+
+static struct leat_files *
+open_list(struct list *l, const char *folder)
+{
+	struct leat_files *files;
+	struct leat_err err;
+
+	l->list.folder = folder;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	if (leat_files_open_list(&files, &l->list, &mem, &err) != LEAT_OK)
+		fail_msg("%s", err.text);
+	return files;
+}
+
+/* Reads with and without waiting; the status that both have in the end. */
+static enum leat_status
+read_both(struct leat_files *files, size_t i, uint64_t offset, char *to, size_t len, struct leat_err *err)
+{
+	struct iovec iov = {to, len};
+	enum leat_status at_once, status;
+	size_t got;
+
+	leat_err_clear(err);
+	at_once = leat_files_read(files, i, offset, &iov, 1, LEAT_READ_NOWAIT, &got, err);
+	assert_int_equal(err->status, at_once == LEAT_AGAIN ? LEAT_OK : at_once);
+	leat_err_clear(err);
+	status = leat_files_read(files, i, offset, &iov, 1, 0, &got, err);
+	assert_true(at_once == LEAT_AGAIN || at_once == status);
+	assert_int_equal(err->status, status);
+	return status;
+}
+
+static void
+files_of_a_list_are_read_below_their_folder(void **state)
+{
+	static struct list list;
+	char *here = getcwd(NULL, 0), absolute[600], bytes[10], buf[LEAT_URI];
+	struct leat_files *files;
+	struct leat_err err;
+	struct temp temp;
+
+	(void)state;
+	temp_make(&temp);
+	assert_int_equal(mkdir(temp_path(&temp, "in"), 0777), 0);
+	snprintf(absolute, sizeof(absolute), "%s", temp_write(&temp, "in/a", "first", 5));
+	temp_write(&temp, "b", "second", 6);
+	list = (struct list){0};
+	list_add(&list, "in/a", 5);
+	list_add(&list, "b", 6);
+	list_add(&list, absolute, 5);
+	assert_int_equal(chdir(temp.folder), 0);
+	files = open_list(&list, ".");
+	assert_int_equal(chdir(here), 0); /* the folder is known by its descriptor */
+	assert_int_equal(leat_files_count(files), 3);
+	assert_string_equal(leat_files_uri(files, 0, buf), "./in/a");
+	assert_string_equal(leat_files_uri(files, 2, buf), absolute);
+	assert_int_equal(read_both(files, 0, 0, bytes, 5, &err), LEAT_OK);
+	assert_memory_equal(bytes, "first", 5);
+	assert_int_equal(read_both(files, 1, 3, bytes, 3, &err), LEAT_OK);
+	assert_memory_equal(bytes, "ond", 3);
+	assert_int_equal(read_both(files, 2, 0, bytes, 5, &err), LEAT_OK);
+	assert_memory_equal(bytes, "first", 5);
+	close_files(files);
+	free(here);
+	temp_remove(&temp);
+}
+
+static void
+files_of_a_list_have_to_be_what_it_says(void **state)
+{
+	static char long_name[4200];
+	static struct list list;
+	struct leat_files *files;
+	struct leat_err err;
+	struct temp temp;
+	char bytes[10];
+
+	(void)state;
+	temp_make(&temp);
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	temp_write(&temp, "a", "12345", 5);
+	assert_int_equal(mkfifo(temp_path(&temp, "pipe"), 0666), 0);
+	list = (struct list){0};
+	list_add(&list, "a", 4);
+	list_add(&list, "a", 6);
+	list_add(&list, "none", 1);
+	list_add(&list, "pipe", 0);
+	list_add(&list, "", 1);
+	list_add(&list, long_name, 1);
+	list_add(&list, "a", 5);
+	files = open_list(&list, temp.folder);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(read_both(files, i, 0, bytes, 4, &err), LEAT_DATA);
+		assert_non_null(strstr(err.text, i ? "has 5 bytes, and had 6 before: look again"
+		                                   : "has 5 bytes, and had 4 before: look again"));
+	}
+	assert_int_equal(read_both(files, 2, 0, bytes, 1, &err), LEAT_IO);
+	assert_non_null(strstr(err.text, "/none': No such file"));
+	assert_int_equal(read_both(files, 3, 0, bytes, 1, &err), LEAT_DATA);
+	assert_non_null(strstr(err.text, "is no regular file"));
+	assert_int_equal(read_both(files, 4, 0, bytes, 1, &err), LEAT_IO);
+	assert_int_equal(read_both(files, 5, 0, bytes, 1, &err), LEAT_DATA);
+	assert_non_null(strstr(err.text, "too long"));
+	assert_int_equal(read_both(files, 6, 0, bytes, 5, &err), LEAT_OK);
+	assert_int_equal(read_both(files, 6, 3, bytes, 5, &err), LEAT_DATA);
+	close_files(files);
+	temp_remove(&temp);
+}
+
+/* The arrays may lie in a file that others can write to. */
+static void
+lists_that_change_while_they_are_open_do_no_harm(void **state)
+{
+	static struct list list;
+	struct leat_files *files;
+	struct leat_err err;
+	char bytes[10], buf[LEAT_URI];
+
+	(void)state;
+	list = (struct list){0};
+	list_add(&list, "a", 1);
+	list_add(&list, "b", 1);
+	files = open_list(&list, "/tmp");
+	list.name_at[1] = UINT64_MAX;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(read_both(files, i, 0, bytes, 1, &err), LEAT_DATA);
+		assert_string_equal(leat_files_uri(files, i, buf), "/tmp");
+	}
+	list.name_at[1] = 1;
+	list.names[0] = '\0';
+	assert_int_equal(read_both(files, 0, 0, bytes, 1, &err), LEAT_DATA);
+	close_files(files);
+	list.list.folder = "/proc/none";
+	assert_int_equal(leat_files_open_list(&files, &list.list, &mem, &err), LEAT_IO);
+	assert_null(files);
+}
+
 int
 main(void)
 {
@@ -667,6 +828,9 @@ main(void)
 		TEST(a_file_system_without_nowait_is_left_to_reads_that_wait),
 		TEST(many_files_are_read_with_few_descriptors),
 		TEST(every_failing_allocation_is_survived),
+		TEST(files_of_a_list_are_read_below_their_folder),
+		TEST(files_of_a_list_have_to_be_what_it_says),
+		TEST(lists_that_change_while_they_are_open_do_no_harm),
 		TEST(a_new_file_appears_whole_when_it_is_committed),
 		TEST(a_new_file_that_is_given_up_leaves_nothing),
 		TEST(new_files_can_be_finished_first_and_shown_later),
