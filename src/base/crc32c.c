@@ -6,6 +6,8 @@
  * load and keeps this file without state. */
 #include "base/hash.h"
 
+#include "base/copy.h"
+
 /* ---- portable: slicing by 8 ---- */
 
 /* The step over one byte is linear, so the 256 entries of a table are sums of its eight entries at powers of two. */
@@ -185,6 +187,27 @@ leat_crc32c(uint32_t crc, const void *bytes, size_t len)
 }
 
 #endif
+
+uint32_t
+leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache)
+{
+	enum { PIECE = 3 * 8 * 248 }; /* whole lines, that stay in the innermost cache between the two passes over them */
+	const unsigned char *in = from;
+	unsigned char *out = to;
+
+	while (len > 0) {
+		size_t piece = PIECE - (uintptr_t)out % LEAT_LINE;
+
+		if (piece > len)
+			piece = len;
+		crc = leat_crc32c(crc, in, piece);
+		leat_copy(out, in, piece, past_cache);
+		in += piece;
+		out += piece;
+		len -= piece;
+	}
+	return crc;
+}
 
 uint32_t
 leat_crc32c_mask(uint32_t crc)

@@ -5,6 +5,7 @@
 #ifndef LEAT_BASE_HASH_H
 #define LEAT_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,6 +23,8 @@ int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]
 void leat_hex(const uint8_t *bytes, size_t len, char *hex); /* 2 len + 1 characters, lower case */
 
 uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with 0 */
+/* The same, and copies the bytes to `to` on the way, as leat_copy does. */
+uint32_t leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache);
 uint32_t leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len);
 uint32_t leat_crc32c_mask(uint32_t crc); /* TFRecord's ((c >> 15) | (c << 17)) + 0xa282ead8 */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/hash.h"
 
 enum { LONGEST = 4096, HUGE_LEN = 100003 };
@@ -167,6 +168,37 @@ crc32c_in_pieces_equals_the_whole(void **state)
 	free(bytes);
 }
 
+/* Of `len` bytes at `from` to `to`, with one byte before and behind that must stay as they are. */
+static void
+assert_sum_and_copy(uint8_t *to, const uint8_t *from, size_t len, bool past_cache)
+{
+	to[-1] = to[len] = 0xa5;
+	memset(to, 0, len);
+	assert_int_equal(leat_crc32c_copy(9, to, from, len, past_cache), leat_crc32c_portable(9, from, len));
+	leat_copy_fence();
+	assert_memory_equal(to, from, len);
+	assert_int_equal(to[-1], 0xa5);
+	assert_int_equal(to[len], 0xa5);
+}
+
+static void
+crc32c_copy_sums_and_copies_at_every_alignment(void **state)
+{
+	uint8_t *bytes = noise(HUGE_LEN), *room = noise(HUGE_LEN + 2 * LEAT_LINE + 2);
+	uint8_t *line = room + 1 + -((uintptr_t)room + 1) % LEAT_LINE;
+
+	(void)state;
+	for (size_t len = 0; len <= 200; len += len < 70 ? 1 : 13)
+		for (size_t align = 0; align < LEAT_LINE; align++)
+			for (int past_cache = 0; past_cache < 2; past_cache++)
+				assert_sum_and_copy(line + align, bytes + len % 3, len, past_cache);
+	for (size_t align = 0; align < LEAT_LINE; align += 9)
+		for (int past_cache = 0; past_cache < 2; past_cache++)
+			assert_sum_and_copy(line + align, bytes + 1, HUGE_LEN - 1 - LEAT_LINE, past_cache);
+	free(bytes);
+	free(room);
+}
+
 /* The 16 bytes of a TFRecord file with one empty record, as TensorFlow writes it. */
 static void
 crc32c_mask_is_that_of_tfrecord(void **state)
@@ -227,6 +259,7 @@ main(void)
 		cmocka_unit_test(crc32c_is_right_for_every_length_and_start_value),
 		cmocka_unit_test(crc32c_is_right_at_every_alignment_and_the_end_of_memory),
 		cmocka_unit_test(crc32c_in_pieces_equals_the_whole),
+		cmocka_unit_test(crc32c_copy_sums_and_copies_at_every_alignment),
 		cmocka_unit_test(crc32c_mask_is_that_of_tfrecord),
 		cmocka_unit_test(mix64_is_splitmix64s),
 		cmocka_unit_test(hash64_is_mixed_fnv1a),
