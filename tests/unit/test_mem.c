@@ -195,6 +195,28 @@ maps_are_page_aligned_zeroed_and_counted_whole(void **state)
 }
 
 static void
+large_maps_lie_on_huge_pages_and_are_counted_like_small_ones(void **state)
+{
+	enum { SIZE = 5 * 1024 * 1024 + 4096 };
+	struct leat_mem mem;
+	unsigned char *map;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE);
+	for (int again = 0; again < 3; again++) {
+		map = leat_map(&mem, SIZE);
+		assert_non_null(map);
+		assert_int_equal((uintptr_t)map % (2 * 1024 * 1024), 0);
+		assert_int_equal(mem.used, SIZE);
+		assert_null(leat_map(&mem, 1));
+		assert_true(all_zero(map, SIZE));
+		memset(map, 1, SIZE);
+		leat_unmap(&mem, map, SIZE);
+		assert_int_equal(mem.used, 0);
+	}
+}
+
+static void
 scratch_is_aligned_bounded_and_reusable(void **state)
 {
 	struct leat_scratch scratch;
@@ -267,6 +289,7 @@ main(void)
 		cmocka_unit_test(after_n_requests_every_one_fails),
 		cmocka_unit_test(strings_are_copied),
 		cmocka_unit_test(maps_are_page_aligned_zeroed_and_counted_whole),
+		cmocka_unit_test(large_maps_lie_on_huge_pages_and_are_counted_like_small_ones),
 		cmocka_unit_test(scratch_is_aligned_bounded_and_reusable),
 		cmocka_unit_test(threads_together_stay_within_the_limit),
 	};
