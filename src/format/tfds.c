@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/folder.h"
+#include "format/catalog.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
 
@@ -122,7 +122,7 @@ name_file(const char *dataset, const struct leat_tfds_split *split, size_t shard
 }
 
 static enum leat_status
-add_file(struct leat_source *source, struct leat_folder *folder, const char *name, const struct slice *slice,
+add_file(struct leat_source *source, struct leat_catalog *folder, const char *name, const struct slice *slice,
          struct leat_err *err)
 {
 	struct state *state = source->state;
@@ -137,12 +137,12 @@ add_file(struct leat_source *source, struct leat_folder *folder, const char *nam
 		state->cap = cap;
 	}
 	state->slice[state->files++] = *slice;
-	return leat_folder_add(folder, name, err);
+	return leat_catalog_add(folder, name, err);
 }
 
 /* The files that hold samples [from, to) of a split. Empty ones need not be there. */
 static enum leat_status
-add_part(struct leat_source *source, struct leat_folder *folder, const char *dataset,
+add_part(struct leat_source *source, struct leat_catalog *folder, const char *dataset,
          const struct leat_tfds_split *split, const struct leat_tfds_part *part, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -165,7 +165,7 @@ add_part(struct leat_source *source, struct leat_folder *folder, const char *dat
 }
 
 static enum leat_status
-choose_files(struct leat_source *source, struct leat_folder *folder, const json_t *info,
+choose_files(struct leat_source *source, struct leat_catalog *folder, const json_t *info,
              const struct leat_tfds_splits *splits, struct leat_err *err)
 {
 	const struct leat_tfds_params *params = source->params;
@@ -179,17 +179,17 @@ choose_files(struct leat_source *source, struct leat_folder *folder, const json_
 	leat_tfds_parts_free(&parts);
 	if (status == LEAT_OK && state->files == 0)
 		return leat_fail(err, LEAT_DATA, "split '%s' holds no samples", params->split);
-	return status == LEAT_OK ? leat_folder_open(folder, &source->files, err) : status;
+	return status == LEAT_OK ? leat_catalog_open(folder, &source->files, err) : status;
 }
 
 static enum leat_status
-open_info(struct leat_source *source, struct leat_folder *folder, struct leat_err *err)
+open_info(struct leat_source *source, struct leat_catalog *folder, struct leat_err *err)
 {
 	const struct leat_tfds_params *params = source->params;
 	struct leat_tfds_splits splits = {0};
 	const char *format;
 	json_t *info = NULL;
-	enum leat_status status = leat_folder_json(folder, params->folder, "dataset_info.json", &info, err);
+	enum leat_status status = leat_catalog_json(folder, params->folder, "dataset_info.json", &info, err);
 
 	if (status == LEAT_IO && err)
 		leat_err_in(err, "tfds reads the folder of one version, such as '%s/1.0.0'", params->folder);
@@ -349,12 +349,12 @@ choose_fields(struct leat_source *source, struct leat_err *err)
 }
 
 static enum leat_status
-open_features(struct leat_source *source, struct leat_folder *folder, struct leat_err *err)
+open_features(struct leat_source *source, struct leat_catalog *folder, struct leat_err *err)
 {
 	const struct leat_tfds_params *params = source->params;
 	struct state *state = source->state;
 	json_t *root = NULL;
-	enum leat_status status = leat_folder_json(folder, params->folder, "features.json", &root, err);
+	enum leat_status status = leat_catalog_json(folder, params->folder, "features.json", &root, err);
 
 	if (status == LEAT_OK)
 		status = leat_tfds_features_read(&state->features, root, source->mem, err);
@@ -427,16 +427,16 @@ static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
-	struct leat_folder folder;
+	struct leat_catalog folder;
 	enum leat_status status;
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a source");
-	leat_folder_init(&folder, source->mem);
+	leat_catalog_init(&folder, source->mem);
 	status = open_info(source, &folder, err);
 	if (status == LEAT_OK)
 		status = open_features(source, &folder, err);
-	leat_folder_free(&folder);
+	leat_catalog_free(&folder);
 	if (status == LEAT_OK)
 		status = open_records(source, threads, err);
 	if (status != LEAT_OK)

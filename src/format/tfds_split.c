@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/folder.h"
+#include "format/catalog.h"
 
 enum { MAX_SPLITS = 10000, MAX_SHARDS = 1000000 };
 
