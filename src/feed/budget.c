@@ -144,7 +144,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 {
 	size_t capacity[LEAT_MAX_FIELDS] = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
-	bool direct = p->stages == 0 && p->source.kind->payload_is_field && !replaces && !p->cache;
+	bool direct = p->stages == 0 && p->source.kind->unpack_to && !replaces && !p->cache;
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);

@@ -71,8 +71,12 @@ struct leat_source_kind {
 	                           const unsigned char *head, unsigned char *payload, const unsigned char *tail,
 	                           struct leat_scratch *scratch, struct leat_sample *sample, struct leat_err *err);
 
-	/* The payload is the sample's only field, byte for byte: it may be read straight into a batch. */
-	bool payload_is_field;
+	/* Only where the payload is the sample's one field, byte for byte; else NULL. Checks as unpack does, and
+	 * copies the payload to `to` on the way (past_cache as in base/copy.h). Of such a source a payload may
+	 * also be read straight into a batch, to be unpacked there. */
+	enum leat_status (*unpack_to)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
+	                              const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
+	                              unsigned char *to, bool past_cache, struct leat_err *err);
 
 	/* Optional: adds all that tells this data from other data, wherever it lies, in place of the names, sizes
 	 * and sample counts of the files. */

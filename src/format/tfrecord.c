@@ -4,6 +4,7 @@
  * files, once; later opens map the indexes. */
 #include "format/source.h"
 
+#include "base/copy.h"
 #include "format/tfrecord.h"
 
 static const struct leat_opt options[] = {
@@ -137,27 +138,50 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	leat_tfrecord_extent(indexed, file, sample - indexed->first[file], extent);
 }
 
-enum leat_status
-leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
-                    const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
-                    struct leat_err *err)
+/* Where a record's data goes as it is checked; `at` NULL: nowhere. */
+struct target {
+	unsigned char *at;
+	bool past_cache;
+};
+
+static uint32_t
+sum_data(const unsigned char *data, size_t length, struct target to)
+{
+	uint32_t crc = to.at ? leat_crc32c_copy(0, to.at, data, length, to.past_cache) : leat_crc32c(0, data, length);
+
+	return leat_crc32c_mask(crc);
+}
+
+static enum leat_status
+check_to(const struct leat_files *files, const struct leat_extent *extent, bool crc, const unsigned char *head,
+         const unsigned char *payload, const unsigned char *tail, struct target to, struct leat_err *err)
 {
 	uint64_t length = extent->length - LEAT_TFRECORD_FRAME;
-	const char *fault;
+	const char *fault = NULL;
 
 	if (crc && leat_load32(head + 8) != leat_tfrecord_crc(head, 8))
 		fault = "record header's checksum does not match";
 	else if (leat_load64(head) != length)
 		fault = "record has another length than when the file was indexed";
-	else if (crc && leat_load32(tail) != leat_tfrecord_crc(payload, (size_t)length))
+	else if (crc && leat_load32(tail) != sum_data(payload, (size_t)length, to))
 		fault = "record's checksum does not match";
-	else
+	else if (!crc && to.at)
+		leat_copy(to.at, payload, (size_t)length, to.past_cache);
+	if (!fault)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)", leat_files_at(files, extent->file)->uri,
 	                 (unsigned long long)extent->offset, fault, (unsigned long long)length);
 }
 
-/* Worker threads. */
+enum leat_status
+leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
+                    const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
+                    struct leat_err *err)
+{
+	return check_to(files, extent, crc, head, payload, tail, (struct target){0}, err);
+}
+
+/* Worker threads, and unpack_to. */
 static enum leat_status
 unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
        const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
@@ -182,6 +206,19 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 	return LEAT_OK;
 }
 
+static enum leat_status
+unpack_to(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
+          const unsigned char *head, const unsigned char *payload, const unsigned char *tail, unsigned char *to,
+          bool past_cache, struct leat_err *err)
+{
+	const struct leat_tfrecord_params *params = source->params;
+
+	(void)sample_index;
+	if (extent->damaged)
+		return leat_tfrecord_damage(source->files, extent, err);
+	return check_to(source->files, extent, params->crc, head, payload, tail, (struct target){to, past_cache}, err);
+}
+
 const struct leat_source_kind leat_source_tfrecord = {
 	.name = "tfrecord",
 	.doc = "Records of TFRecord files, each as bytes in the field `record`.",
@@ -193,5 +230,5 @@ const struct leat_source_kind leat_source_tfrecord = {
 	.close = close_source,
 	.locate = locate,
 	.unpack = unpack,
-	.payload_is_field = true,
+	.unpack_to = unpack_to,
 };
