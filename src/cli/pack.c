@@ -260,7 +260,7 @@ print_spec(const struct job *job, struct leat_err *err)
 	if (!pattern || quoted.failed)
 		status = leat_fail_mem(err, job->mem, MAX_TEXT, "a spec");
 	else if (job->pack->format == TAR)
-		printf("read it with\n  tar(%s, fields=['image=jpg;jpeg;png', 'label=cls']) | decode | shuffle | "
+		printf("read it with\n  tar(%s, fields=['image=jpg;jpeg;png', 'label=cls:int64']) | decode | shuffle | "
 		       "batch(32)\n",
 		       leat_str_text(&quoted));
 	else

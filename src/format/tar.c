@@ -14,6 +14,7 @@
 #include "format/source.h"
 
 #define KEY_FIELD "__key__"
+#define AS_NUMBER ":int64"
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tar_params, patterns, LEAT_REQUIRED,
@@ -22,22 +23,34 @@ static const struct leat_opt options[] = {
 	LEAT_STRINGS(
 		struct leat_tar_params, fields, "[]",
 		"extensions that become fields: jpg; 'image=jpg;jpeg;png' names the field and takes the first that "
-		"a sample has; __key__ is the sample's key; [] means all that the first sample has",
+		"a sample has; 'label=cls:int64' reads text as a number; __key__ is the sample's key; [] means all "
+		"that the first sample has",
 		LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
-/* The extensions that field `i` takes, one of a;b;c. */
+/* The extensions that field `i` takes: one of a;b;c, len bytes. */
 static const char *
-extensions_of(const struct leat_source *source, int i)
+extensions_of(const struct leat_source *source, int i, size_t *len)
 {
 	const struct leat_tar_params *params = source->params;
-	const char *equals;
+	const char *text = params->fields.count ? params->fields.value[i] : source->schema.field[i].name;
+	const char *equals = params->fields.count ? strchr(text, '=') : NULL;
 
-	if (!params->fields.count)
-		return source->schema.field[i].name;
-	equals = strchr(params->fields.value[i], '=');
-	return equals ? equals + 1 : params->fields.value[i];
+	text = equals ? equals + 1 : text;
+	*len = strlen(text);
+	if (source->schema.field[i].dtype == LEAT_I64)
+		*len -= strlen(AS_NUMBER);
+	return text;
+}
+
+/* Does a field's text end in ":int64"? */
+static bool
+is_number(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > strlen(AS_NUMBER) && strcmp(text + len - strlen(AS_NUMBER), AS_NUMBER) == 0;
 }
 
 static char
@@ -58,16 +71,19 @@ same_extension(const char *a, size_t a_len, const char *b, size_t b_len)
 
 /* Which of the extensions a;b;c this one is, counted from 0; -1: none. */
 static int
-rank_of(const char *extensions, const char *extension, size_t len)
+rank_of(const char *extensions, size_t extensions_len, const char *extension, size_t len)
 {
-	for (int rank = 0;; rank++) {
-		size_t one = strcspn(extensions, ";");
+	const char *end = extensions + extensions_len;
 
-		if (same_extension(extensions, one, extension, len))
+	for (int rank = 0;; rank++) {
+		const char *semicolon = memchr(extensions, ';', (size_t)(end - extensions));
+		const char *behind = semicolon ? semicolon : end;
+
+		if (same_extension(extensions, (size_t)(behind - extensions), extension, len))
 			return rank;
-		if (!extensions[one])
+		if (!semicolon)
 			return -1;
-		extensions += one + 1;
+		extensions = semicolon + 1;
 	}
 }
 
@@ -146,7 +162,8 @@ fail_missing(const struct leat_source *source, const struct leat_extent *extent,
 {
 	struct members m = {.bytes = bytes, .len = (size_t)extent->length};
 	char text[600] = "", shown[200], one[64];
-	size_t used = 0;
+	size_t used = 0, wanted_len;
+	const char *wanted = extensions_of(source, field, &wanted_len);
 
 	for (bool more = next_member(&m); more; more = next_member(&m)) {
 		size_t len;
@@ -158,9 +175,9 @@ fail_missing(const struct leat_source *source, const struct leat_extent *extent,
 			break;
 		used += (size_t)n;
 	}
-	return leat_fail(err, LEAT_DATA, "%s at offset %llu: the sample '%s' has no '%s'; it has %s",
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: the sample '%s' has no '%.*s'; it has %s",
 	                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
-	                 leat_show(shown, sizeof(shown), key, key_len), extensions_of(source, field), text);
+	                 leat_show(shown, sizeof(shown), key, key_len), (int)wanted_len, wanted, text);
 }
 
 /* Offers the member that stands to all fields. */
@@ -173,7 +190,9 @@ offer(const struct leat_source *source, const struct leat_extent *extent, const 
 	const char *name = extension(m, &len);
 
 	for (int i = 0; i < source->schema.count; i++) {
-		int new = rank_of(extensions_of(source, i), name, len);
+		size_t wanted_len;
+		const char *wanted = extensions_of(source, i, &wanted_len);
+		int new = rank_of(wanted, wanted_len, name, len);
 
 		if (new < 0 || (rank[i] >= 0 && new > rank[i]))
 			continue;
@@ -199,6 +218,58 @@ put_key(struct leat_datum *datum, const char *key, size_t len, struct leat_scrat
 	memcpy(datum->data, key, len);
 	datum->shape[0] = (int64_t)len;
 	return LEAT_OK;
+}
+
+/* A whole number, with white space around it as echo and editors leave it. */
+static bool
+read_number(const unsigned char *text, size_t len, int64_t *number)
+{
+	bool negative;
+
+	*number = 0;
+	while (len && (*text == ' ' || (*text >= '\t' && *text <= '\r')))
+		text++, len--;
+	while (len && (text[len - 1] == ' ' || (text[len - 1] >= '\t' && text[len - 1] <= '\r')))
+		len--;
+	negative = len && *text == '-';
+	if (len && (*text == '-' || *text == '+'))
+		text++, len--;
+	for (size_t i = 0; i < len; i++) {
+		int digit = text[i] - '0';
+
+		if (digit < 0 || digit > 9 || __builtin_mul_overflow(*number, 10, number) ||
+		    __builtin_sub_overflow(*number, digit, number)) /* downwards: there are more negative ones */
+			return false;
+	}
+	return len > 0 && (negative || !__builtin_sub_overflow((int64_t)0, *number, number));
+}
+
+static enum leat_status
+put_number(const struct leat_source *source, const struct leat_extent *extent, const char *key, size_t key_len,
+           int field, struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err)
+{
+	int64_t *number = leat_scratch_alloc(scratch, sizeof(*number));
+	char shown[200], text[40];
+
+	if (!number)
+		return leat_fail(err, LEAT_LIMIT, "no memory for a sample's numbers");
+	if (!read_number(datum->data, (size_t)datum->shape[0], number))
+		return leat_fail(err, LEAT_DATA,
+		                 "%s at offset %llu: the sample '%s' has the %s '%s', which is no int64",
+		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
+		                 leat_show(shown, sizeof(shown), key, key_len), source->schema.field[field].name,
+		                 leat_show(text, sizeof(text), datum->data, (size_t)datum->shape[0]));
+	*datum = (struct leat_datum){.data = number, .dtype = LEAT_I64};
+	return LEAT_OK;
+}
+
+static bool
+is_key(const struct leat_source *source, int field)
+{
+	size_t len;
+	const char *text = extensions_of(source, field, &len);
+
+	return len == strlen(KEY_FIELD) && memcmp(text, KEY_FIELD, len) == 0;
 }
 
 static enum leat_status
@@ -265,10 +336,12 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 	if (status == LEAT_OK && m.fault)
 		return fail_sample(source, extent, m.fault, err);
 	for (int i = 0; i < sample->count && status == LEAT_OK; i++) {
-		if (strcmp(extensions_of(source, i), KEY_FIELD) == 0)
+		if (is_key(source, i))
 			status = put_key(&sample->field[i], key, key_len, scratch, err);
 		else if (rank[i] < 0)
 			status = fail_missing(source, extent, payload, key, key_len, i, err);
+		if (status == LEAT_OK && source->schema.field[i].dtype == LEAT_I64)
+			status = put_number(source, extent, key, key_len, i, scratch, &sample->field[i], err);
 	}
 	return status;
 }
@@ -301,7 +374,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 }
 
 static enum leat_status
-add_field(struct leat_source *source, const char *name, size_t len, struct leat_err *err)
+add_field(struct leat_source *source, const char *name, size_t len, bool number, struct leat_err *err)
 {
 	char text[LEAT_MAX_NAME + 1], shown[100];
 	struct leat_field *field = NULL;
@@ -309,7 +382,7 @@ add_field(struct leat_source *source, const char *name, size_t len, struct leat_
 	if (len <= LEAT_MAX_NAME) {
 		memcpy(text, name, len);
 		text[len] = '\0';
-		field = leat_schema_add(&source->schema, text, LEAT_U8);
+		field = leat_schema_add(&source->schema, text, number ? LEAT_I64 : LEAT_U8);
 	}
 	if (!field)
 		return leat_fail(err, LEAT_SPEC, "tar cannot have the field '%s': %s",
@@ -317,20 +390,26 @@ add_field(struct leat_source *source, const char *name, size_t len, struct leat_
 		                 len == 0 || len > LEAT_MAX_NAME           ? "a name has 1 to 63 bytes"
 		                 : source->schema.count == LEAT_MAX_FIELDS ? "there are too many"
 		                                                           : "it is named twice");
-	field->ndim = 1;
-	field->shape[0] = -1;
+	field->ndim = number ? 0 : 1;
+	field->shape[0] = number ? 0 : -1;
 	return LEAT_OK;
 }
 
-/* 'image=jpg;png' is the field image; 'jpg;png' is the field jpg. */
+/* 'image=jpg;png' is the field image; 'jpg;png' is the field jpg; 'cls:int64' is the field cls. */
 static enum leat_status
 add_named_fields(struct leat_source *source, struct leat_err *err)
 {
 	const struct leat_tar_params *params = source->params;
 	enum leat_status status = LEAT_OK;
 
-	for (size_t i = 0; i < params->fields.count && status == LEAT_OK; i++)
-		status = add_field(source, params->fields.value[i], strcspn(params->fields.value[i], "=;"), err);
+	for (size_t i = 0; i < params->fields.count && status == LEAT_OK; i++) {
+		const char *text = params->fields.value[i];
+		size_t len = strcspn(text, "=;");
+
+		if (is_number(text) && len == strlen(text))
+			len -= strlen(AS_NUMBER);
+		status = add_field(source, text, len, is_number(text), err);
+	}
 	return status;
 }
 
@@ -364,7 +443,7 @@ add_fields_of(struct leat_source *source, const struct leat_extent *extent, unsi
 		if (leat_schema_find(&source->schema, name) >= 0)
 			continue; /* unpack will call the sample bad */
 		if (can_be_field(source, name, len))
-			status = add_field(source, name, len, err);
+			status = add_field(source, name, len, false, err);
 		else
 			leat_log(source->log, LEAT_LOG_WARN, "'%s' cannot be the name of a field and is left out",
 			         leat_show(shown, sizeof(shown), name, len));
@@ -453,7 +532,7 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = source->max_payload = indexed->max_length;
-	source->max_scratch = LEAT_TAR_NAME;
+	source->max_scratch = LEAT_TAR_NAME + 64 * (size_t)source->schema.count; /* a key, and numbers */
 	return LEAT_OK;
 }
 
@@ -479,7 +558,7 @@ const struct leat_source_kind leat_source_tar = {
 	.doc = "Samples of WebDataset tar files: files with the same name up to the first dot are one sample, each as "
 	       "bytes "
 	       "in the field named by what follows the dot.",
-	.example = "tar('train-*.tar', fields=['image=jpg;png', cls])",
+	.example = "tar('train-*.tar', fields=['image=jpg;png', 'label=cls:int64'])",
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct leat_tar_params),

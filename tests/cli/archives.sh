@@ -6,7 +6,7 @@ cp -r "$source_root"/tests/golden/tfds/plain plain
 try leat index 'plain-*.tar'
 try leat index plain-0.tar
 try leat look "tar('plain-*.tar')" -n 1
-try leat look "tar('plain-1.tar', fields=[__key__, 'label=cls'])" -n 2
+try leat look "tar('plain-1.tar', fields=[__key__, 'label=cls:int64'])" -n 2
 try leat look "tar('plain-0.tar', fields=[label])" -n 1
 try leat look "mds('mds', fields=[word, whole, float32])" -n 2
 try leat look "mds('packed')"

@@ -234,6 +234,62 @@ fields_can_be_chosen_and_named(void **state)
 }
 
 static void
+text_can_be_read_as_a_number(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t number;
+	} good[] = {{"7", 7},
+	            {"-12\n", -12},
+	            {" \t+5\r\n", 5},
+	            {"9223372036854775807", INT64_MAX},
+	            {"007", 7},
+	            {"-0", 0},
+	            {"-9223372036854775808", INT64_MIN}};
+	static const char *const bad[] = {"",
+	                                  "\n",
+	                                  "-",
+	                                  "7a",
+	                                  "1 2",
+	                                  "0x10",
+	                                  "1.0",
+	                                  "9223372036854775808",
+	                                  "-9223372036854775809",
+	                                  "99999999999999999999",
+	                                  "--1"};
+
+	(void)state;
+	tar.len = 0;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good) + sizeof(bad) / sizeof(*bad); i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%zu.cls", i);
+		add(name, i < sizeof(good) / sizeof(*good) ? good[i].text : bad[i - sizeof(good) / sizeof(*good)]);
+	}
+	put_tar("x.tar");
+	choose(3, (const char *[]){"cls:int64", "text=cls", "label=num;cls:int64"});
+	must_open("x.tar");
+	assert_string_equal(archive.source.schema.field[0].name, "cls");
+	assert_int_equal(archive.source.schema.field[2].dtype, LEAT_I64);
+	assert_int_equal(archive.source.schema.field[2].ndim, 0);
+	for (uint64_t i = 0; i < archive.source.count; i++) {
+		if (i < sizeof(good) / sizeof(*good)) {
+			assert_int_equal(archive_read(&archive, i), LEAT_OK);
+			assert_int_equal(*(int64_t *)archive.sample.field[0].data, good[i].number);
+			assert_int_equal(*(int64_t *)archive.sample.field[2].data, good[i].number);
+			check_field("text", good[i].text);
+		} else {
+			check_bad(i, "which is no int64");
+		}
+	}
+	check_bad(10, "the sample '10' has the cls '7a', which is no int64");
+	archive_close(&archive);
+	choose(1, (const char *[]){"x:int64"});
+	must_open("x.tar");
+	check_bad(0, "the sample '0' has no 'x'; it has 'cls'");
+}
+
+static void
 names_that_cannot_be_fields_are_refused(void **state)
 {
 	static char longest[80];
@@ -245,6 +301,8 @@ names_that_cannot_be_fields_are_refused(void **state)
 	choose(1, (const char *[]){longest});
 	must_refuse("x.tar", LEAT_SPEC, "1 to 63 bytes");
 	longest[63] = '\0';
+	choose(1, (const char *[]){"=x:int64"});
+	must_refuse("x.tar", LEAT_SPEC, "1 to 63 bytes");
 	choose(1, (const char *[]){""});
 	must_refuse("x.tar", LEAT_SPEC, "1 to 63 bytes");
 	choose(2, (const char *[]){"cls", "cls=txt"});
@@ -774,6 +832,7 @@ main(void)
 		CASE(golden_archives_are_read_as_webdataset_reads_them),
 		CASE(the_first_sample_says_which_fields_there_are),
 		CASE(fields_can_be_chosen_and_named),
+		CASE(text_can_be_read_as_a_number),
 		CASE(names_that_cannot_be_fields_are_refused),
 		CASE(a_sample_that_lacks_a_field_is_bad_and_names_its_key),
 		CASE(a_file_that_comes_twice_makes_a_sample_bad),
