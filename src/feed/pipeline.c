@@ -620,11 +620,10 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
 	if (sha && !out.failed) {
 		leat_sha256_add(sha, leat_str_text(&out), out.len);
-		for (size_t i = 0; i < leat_files_count(p->source.files); i++) {
-			int64_t mtime_ns = leat_files_mtime(p->source.files, i);
-
-			leat_sha256_add(sha, &mtime_ns, sizeof mtime_ns);
-		}
+		if (p->source.stamp)
+			leat_sha256_add(sha, p->source.stamp, LEAT_SHA256_BYTES);
+		for (size_t i = 0; !p->source.stamp && i < leat_files_count(p->source.files); i++)
+			leat_sha256_add(sha, &leat_files_at(p->source.files, i)->mtime_ns, sizeof(int64_t));
 		leat_sha256_end(sha, digest);
 		leat_hex(digest, sizeof digest, p->cache_key);
 	} else {

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+
+/* So long after a change another may come and yet have the same time, in ns. */
+enum { SAME_TIME = 100000000 };
 
 /* ---- from a sidecar ---- */
 
@@ -48,13 +52,28 @@ leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *sideca
 	list->names_len = section[LEAT_FILELIST_NAMES].bytes;
 	list->size = section[LEAT_FILELIST_SIZES].data;
 	list->digest = section[LEAT_FILELIST_DIGEST].data;
+	list->stamp = section[LEAT_FILELIST_STAMP].data;
 	if (list->count == 0 || list->count > UINT32_MAX ||
 	    section[LEAT_FILELIST_SIZES].bytes != list->count * sizeof(*list->size) ||
 	    section[LEAT_FILELIST_NAME_AT].bytes != (list->count + 1) * sizeof(*list->name_at) ||
-	    section[LEAT_FILELIST_DIGEST].bytes != LEAT_SHA256_BYTES || !read_names(list))
+	    section[LEAT_FILELIST_DIGEST].bytes != LEAT_SHA256_BYTES ||
+	    section[LEAT_FILELIST_STAMP].bytes != LEAT_SHA256_BYTES || !read_names(list))
 		return false;
 	read_sizes(list);
 	return list->max_size <= INT64_MAX;
+}
+
+/* The size of a file below `folder`, and when it was written last. */
+static uint64_t
+look(int folder, const char *name, uint64_t *time)
+{
+	struct stat st;
+
+	*time = 0;
+	if (fstatat(folder, name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+		return LEAT_NO_FILE;
+	*time = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+	return (uint64_t)st.st_size;
 }
 
 bool
@@ -63,15 +82,42 @@ leat_filelist_found(const struct leat_filelist *list, int folder)
 	for (uint64_t i = 0; list->missing && i < list->count; i++) {
 		uint64_t len = list->name_at[i + 1] - list->name_at[i];
 		char name[LEAT_URI];
+		uint64_t time;
 
 		if (list->size[i] != LEAT_NO_FILE || len >= sizeof(name))
 			continue;
 		memcpy(name, list->names + list->name_at[i], (size_t)len);
 		name[len] = '\0';
-		if (leat_filelist_size(folder, name) != LEAT_NO_FILE)
+		if (look(folder, name, &time) != LEAT_NO_FILE)
 			return true;
 	}
 	return false;
+}
+
+int64_t
+leat_filelist_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void
+leat_filelist_keep(const struct leat_source *source, struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
+                   const char *name, int64_t newest, int64_t begin)
+{
+	struct leat_err unsaved;
+
+	leat_err_clear(&unsaved);
+	if (newest > begin - SAME_TIME)
+		leat_log(source->log, LEAT_LOG_INFO, "'%s' was changed just now: its index is not kept this time",
+		         name);
+	else if (leat_sidecar_save(sidecar, of, &unsaved) != LEAT_OK)
+		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
+		         unsaved.text);
+	else
+		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", name);
 }
 
 char *
@@ -100,6 +146,7 @@ leat_filelist_open(const struct leat_filelist *list, struct leat_source *source,
 
 	source->count = list->count;
 	source->max_length = source->max_payload = list->max_size;
+	source->stamp = list->stamp;
 	return leat_files_open_list(&source->files, &files, source->mem, err);
 }
 
@@ -181,6 +228,7 @@ leat_filelist_build_free(struct leat_filelist_build *build)
 	leat_str_free(&build->names);
 	leat_free(build->mem, build->name_at);
 	leat_free(build->mem, build->size);
+	leat_free(build->mem, build->time);
 	*build = (struct leat_filelist_build){0};
 }
 
@@ -188,27 +236,24 @@ leat_filelist_build_free(struct leat_filelist_build *build)
 static enum leat_status
 grow(struct leat_filelist_build *build, size_t more, struct leat_err *err)
 {
+	uint64_t **array[] = {&build->name_at, &build->size, &build->time};
 	size_t cap = build->cap ? build->cap : 64;
-	uint64_t *grown;
 
 	while (cap < build->count + more)
 		cap *= 2;
-	if (cap == build->cap)
-		return LEAT_OK;
-	grown = leat_realloc(build->mem, build->name_at, (cap + 1) * sizeof(*grown));
-	if (grown) {
-		build->name_at = grown;
-		grown = leat_realloc(build->mem, build->size, cap * sizeof(*grown));
+	for (size_t i = 0; i < 3 && cap != build->cap; i++) {
+		uint64_t *grown = leat_realloc(build->mem, *array[i], (cap + 1) * sizeof(*grown));
+
+		if (!grown)
+			return leat_fail_mem(err, build->mem, (cap + 1) * sizeof(*grown), "the list of files");
+		*array[i] = grown;
 	}
-	if (!grown)
-		return leat_fail_mem(err, build->mem, (cap + 1) * sizeof(*grown), "the list of files");
-	build->size = grown;
 	build->cap = cap;
 	return LEAT_OK;
 }
 
 enum leat_status
-leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len, uint64_t size, struct leat_err *err)
+leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len, struct leat_err *err)
 {
 	enum leat_status status = grow(build, 1, err);
 
@@ -217,8 +262,7 @@ leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t le
 	leat_str_addn(&build->names, name, len);
 	if (build->names.failed)
 		return leat_fail_mem(err, build->mem, build->names.len + len, "the names of the files");
-	build->size[build->count++] = size;
-	build->name_at[build->count] = build->names.len;
+	build->name_at[++build->count] = build->names.len;
 	return LEAT_OK;
 }
 
@@ -234,32 +278,35 @@ leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_bui
 	if (build->names.failed)
 		return leat_fail_mem(err, build->mem, build->names.len + from->names.len, "the names of the files");
 	for (size_t i = 0; i < from->count; i++) {
-		build->size[build->count++] = from->size[i];
+		build->size[build->count] = from->size[i];
+		build->time[build->count++] = from->time[i];
 		build->name_at[build->count] = begin + from->name_at[i + 1];
 	}
 	leat_filelist_build_free(from);
 	return LEAT_OK;
 }
 
-uint64_t
-leat_filelist_size(int folder, const char *name)
+void
+leat_filelist_look(struct leat_filelist_build *build, size_t i, int folder, const char *name)
 {
-	struct stat st;
-
-	return fstatat(folder, name, &st, 0) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : LEAT_NO_FILE;
+	build->size[i] = look(folder, name, &build->time[i]);
 }
 
+/* Of names, sizes and `more`; and of times. */
 static enum leat_status
-make_digest(const struct leat_filelist_build *build, const void *more, size_t more_len, uint8_t *digest,
-            struct leat_err *err)
+make_digests(const struct leat_filelist_build *build, const void *more, size_t more_len, uint8_t *digest,
+             uint8_t *stamp, struct leat_err *err)
 {
 	struct leat_sha256 *sha = leat_sha256_new();
+	const char *names = leat_str_text(&build->names);
 
-	if (!sha)
+	if (!sha || leat_sha256(build->time, build->count * sizeof(*build->time), stamp) != 0) {
+		leat_sha256_free(sha);
 		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
+	}
 	leat_fingerprint_number(sha, build->count);
 	for (size_t i = 0; i < build->count; i++) {
-		leat_fingerprint_text(sha, leat_str_text(&build->names) + build->name_at[i],
+		leat_fingerprint_text(sha, names + build->name_at[i],
 		                      (size_t)(build->name_at[i + 1] - build->name_at[i]));
 		leat_fingerprint_number(sha, build->size[i]);
 	}
@@ -273,25 +320,30 @@ enum leat_status
 leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len, struct leat_sidecar *sidecar,
                      struct leat_err *err)
 {
-	uint8_t *digest = leat_alloc(build->mem, LEAT_SHA256_BYTES);
+	uint8_t *digest = leat_alloc(build->mem, LEAT_SHA256_BYTES), *stamp = leat_alloc(build->mem, LEAT_SHA256_BYTES);
 	uint64_t names_len = build->names.len;
 	enum leat_status status;
-	char *names;
+	char *names = NULL;
 
-	if (!digest)
-		return leat_fail_mem(err, build->mem, LEAT_SHA256_BYTES, "the fingerprint of the data");
-	status = make_digest(build, more, more_len, digest, err);
-	names = status == LEAT_OK ? leat_str_take(&build->names) : NULL;
-	if (status == LEAT_OK && !names)
-		status = leat_fail_mem(err, build->mem, names_len, "the names of the files");
+	if (digest && stamp)
+		status = make_digests(build, more, more_len, digest, stamp, err);
+	else
+		status = leat_fail_mem(err, build->mem, LEAT_SHA256_BYTES, "the fingerprint of the data");
+	if (status == LEAT_OK) {
+		names = leat_str_take(&build->names);
+		if (!names)
+			status = leat_fail_mem(err, build->mem, names_len, "the names of the files");
+	}
 	if (status != LEAT_OK) {
 		leat_free(build->mem, digest);
+		leat_free(build->mem, stamp);
 		return status;
 	}
 	leat_sidecar_add_take(sidecar, build->name_at, (build->count + 1) * sizeof(*build->name_at));
 	leat_sidecar_add_take(sidecar, names, names_len);
 	leat_sidecar_add_take(sidecar, build->size, build->count * sizeof(*build->size));
 	leat_sidecar_add_take(sidecar, digest, LEAT_SHA256_BYTES);
+	leat_sidecar_add_take(sidecar, stamp, LEAT_SHA256_BYTES);
 	build->name_at = build->size = NULL;
 	return LEAT_OK;
 }

@@ -21,6 +21,7 @@ enum {
 	LEAT_FILELIST_NAMES,   /* name i: [name_at[i], name_at[i + 1]), relative to the folder */
 	LEAT_FILELIST_SIZES,   /* count numbers */
 	LEAT_FILELIST_DIGEST,  /* SHA-256 of what tells this data from other data */
+	LEAT_FILELIST_STAMP,   /* SHA-256 of when the files were written last */
 	LEAT_FILELIST_SECTIONS,
 };
 
@@ -32,7 +33,7 @@ struct leat_filelist {
 	const uint64_t *size;
 	uint64_t max_size;
 	uint64_t missing; /* files */
-	const uint8_t *digest;
+	const uint8_t *digest, *stamp;
 };
 
 /* Takes the list from a sidecar, all checked; false: it makes no sense. */
@@ -53,6 +54,12 @@ enum leat_status leat_filelist_unpack(const struct leat_source *source, const st
 enum leat_status leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum,
                                     struct leat_err *err);
 
+/* Keeps what was made of `name`, and tells the log. If what it was made of was changed so late, `newest`, before it was
+ * looked at, `begin`, that another change could come with the same time, it is not kept, and made again next time. */
+void leat_filelist_keep(const struct leat_source *source, struct leat_sidecar *sidecar,
+                        const struct leat_sidecar_of *of, const char *name, int64_t newest, int64_t begin);
+int64_t leat_filelist_now(void); /* as files are stamped, in ns */
+
 /* What to do about a file that has changed, as a sentence to be freed; NULL: no memory. */
 char *leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem);
 
@@ -62,18 +69,19 @@ struct leat_filelist_build {
 	struct leat_mem *mem;
 	struct leat_str names;
 	uint64_t *name_at, *size; /* count + 1, count */
+	uint64_t *time;           /* when each was written last, in ns */
 	size_t count, cap;
 };
 
 void leat_filelist_build_init(struct leat_filelist_build *build, struct leat_mem *mem);
 void leat_filelist_build_free(struct leat_filelist_build *build); /* takes a zeroed one */
-enum leat_status leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len, uint64_t size,
+enum leat_status leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len,
                                    struct leat_err *err);
 /* All of `from`, which is then empty. */
 enum leat_status leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_build *from,
                                       struct leat_err *err);
-/* The size of a file below the descriptor `folder`. */
-uint64_t leat_filelist_size(int folder, const char *name);
+/* Looks at file `i`, which is called `name` below the descriptor `folder`. Different files: any thread. */
+void leat_filelist_look(struct leat_filelist_build *build, size_t i, int folder, const char *name);
 /* Makes the list's sections of it, in an empty sidecar. The digest covers names, sizes and `more`. */
 enum leat_status leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len,
                                       struct leat_sidecar *sidecar, struct leat_err *err);

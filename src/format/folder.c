@@ -11,8 +11,7 @@
  * cache folder, and is right as long as no folder was changed: adding, removing and
  * renaming changes the time of the folder it happens in. A file that is written over is
  * read as it is then, unless its size has changed: that is a bad sample, whose error names
- * the sidecar to delete. If a folder was changed just before it was read, another change
- * could come with the same time: then nothing is kept, and the next open looks again.
+ * the sidecar to delete. (An op `cache` on disk does not notice that it was written over.)
  *
  * Threads: locate and unpack only read. */
 #include "format/folder.h"
@@ -21,7 +20,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "store/pattern.h"
@@ -38,9 +36,6 @@ static const struct leat_opt options[] = {
                   "gives the field `path`, too: the file's name relative to dir", LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
-
-/* A change may come so long after another and yet with the same time, in ns. */
-static const int64_t same_time = 100000000;
 
 struct state {
 	char *dir;      /* as shown to people */
@@ -130,36 +125,16 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	return *stale ? "the folder has changed" : NULL;
 }
 
-static int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static enum leat_status
 look_anew(struct leat_source *source, struct state *state, const struct leat_sidecar_of *of, unsigned threads,
           struct leat_err *err)
 {
-	struct leat_sidecar *sidecar = &state->sidecar;
-	int64_t begin = now(), newest;
-	struct leat_err unsaved;
-	enum leat_status status = leat_folder_walk(state->dir, threads, source->mem, sidecar, &newest, err);
+	int64_t begin = leat_filelist_now(), newest;
+	enum leat_status status = leat_folder_walk(state->dir, threads, source->mem, &state->sidecar, &newest, err);
 
-	if (status != LEAT_OK)
-		return status;
-	leat_err_clear(&unsaved);
-	if (newest > begin - same_time)
-		leat_log(source->log, LEAT_LOG_INFO, "'%s' was changed just now: its index is not kept this time",
-		         state->dir);
-	else if (leat_sidecar_save(sidecar, of, &unsaved) != LEAT_OK)
-		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
-		         unsaved.text);
-	else
-		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", state->dir);
-	return LEAT_OK;
+	if (status == LEAT_OK)
+		leat_filelist_keep(source, &state->sidecar, of, state->dir, newest, begin);
+	return status;
 }
 
 /* ---- opening ---- */
@@ -316,7 +291,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 const struct leat_source_kind leat_source_folder = {
 	.name = "folder",
 	.doc = "Images of a folder that holds one folder for each class: the file's bytes in the field `image`, the "
-               "number "
+	       "number "
 	       "of the class in `label`. Classes and files come in the order of torchvision's ImageFolder.",
 	.example = "folder('train') | decode",
 	.version = 1,

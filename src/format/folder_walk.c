@@ -212,8 +212,9 @@ add_images(struct place *place, int fd, const struct names *images, struct leat_
 
 		if (!path)
 			return leat_fail_mem(err, mem, strlen(place->path) + 256, "the name of a file");
-		status = leat_filelist_add(&place->files, path, strlen(path), leat_filelist_size(fd, images->sorted[i]),
-		                           err);
+		status = leat_filelist_add(&place->files, path, strlen(path), err);
+		if (status == LEAT_OK)
+			leat_filelist_look(&place->files, i, fd, images->sorted[i]);
 		leat_free(mem, path);
 	}
 	return status;
@@ -275,10 +276,20 @@ walk_class(void *arg, size_t i, struct leat_err *err)
 /* What becomes the sections. */
 struct result {
 	struct leat_filelist_build files;
-	struct leat_filelist_build places; /* their "sizes" are the times */
+	struct leat_filelist_build places; /* these are no files, but have names and times */
 	uint64_t *classes;
 	uint64_t *left_out;
 };
+
+static enum leat_status
+add_time(struct leat_filelist_build *places, const char *path, int64_t time, struct leat_err *err)
+{
+	enum leat_status status = leat_filelist_add(places, path, strlen(path), err);
+
+	if (status == LEAT_OK)
+		places->time[places->count - 1] = (uint64_t)time;
+	return status;
+}
 
 static enum leat_status
 add_class(struct result *result, struct class *class, int64_t *newest, struct leat_err *err)
@@ -288,8 +299,7 @@ add_class(struct result *result, struct class *class, int64_t *newest, struct le
 	for (size_t i = 0; i < class->places && status == LEAT_OK; i++) {
 		struct place *place = &class->place[i];
 
-		status = leat_filelist_add(&result->places, place->path, strlen(place->path), (uint64_t)place->time,
-		                           err);
+		status = add_time(&result->places, place->path, place->time, err);
 		if (status == LEAT_OK)
 			status = leat_filelist_append(&result->files, &place->files, err);
 		if (place->time > *newest)
@@ -316,9 +326,9 @@ add_sections(struct result *result, size_t classes, struct leat_sidecar *sidecar
 	leat_sidecar_add_take(sidecar, result->classes, (classes + 1) * sizeof(*result->classes));
 	leat_sidecar_add_take(sidecar, result->places.name_at, (result->places.count + 1) * sizeof(uint64_t));
 	leat_sidecar_add_take(sidecar, names, names_len);
-	leat_sidecar_add_take(sidecar, result->places.size, result->places.count * sizeof(uint64_t));
+	leat_sidecar_add_take(sidecar, result->places.time, result->places.count * sizeof(uint64_t));
 	leat_sidecar_add_take(sidecar, result->left_out, sizeof(*result->left_out));
-	result->classes = result->left_out = result->places.name_at = result->places.size = NULL;
+	result->classes = result->left_out = result->places.name_at = result->places.time = NULL;
 	return LEAT_OK;
 }
 
@@ -338,7 +348,7 @@ gather(const struct walk *walk, int64_t root_time, uint64_t left_out, struct lea
 	if (!result.classes || !result.left_out)
 		status = leat_fail_mem(err, walk->mem, (classes + 1) * sizeof(*result.classes), "the classes");
 	if (status == LEAT_OK)
-		status = leat_filelist_add(&result.places, "", 0, (uint64_t)root_time, err);
+		status = add_time(&result.places, "", root_time, err);
 	if (status == LEAT_OK)
 		*result.left_out = left_out;
 	*newest = root_time;

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/threads.h"
@@ -41,9 +40,6 @@ static const struct leat_opt options[] = {
 	NAMED(types, LEAT_OPT_STRINGS, "[]", "of these columns: auto, int64, float or bytes; []: auto for all"),
 	LEAT_OPT_END,
 };
-
-/* The CSV file may be written again so long after and yet with the same time, in ns. */
-static const int64_t same_time = 100000000;
 
 enum { STAT_ROWS = 1024 }; /* files whose sizes a thread asks for at a time */
 
@@ -218,7 +214,7 @@ ask_sizes(void *arg, size_t i, struct leat_err *err)
 
 	(void)err;
 	for (size_t row = i * STAT_ROWS; row < (i + 1) * STAT_ROWS && row < sizes->table->rows; row++)
-		sizes->build->size[row] = leat_filelist_size(sizes->folder, sizes->table->path[row]);
+		leat_filelist_look(sizes->build, row, sizes->folder, sizes->table->path[row]);
 	return LEAT_OK;
 }
 
@@ -232,7 +228,7 @@ find_files(const struct leat_source *source, const struct state *state, const st
 	if (sizes.folder < 0)
 		return leat_fail_errno(err, errno, "cannot open the folder '%s'", state->folder);
 	for (size_t i = 0; i < table->rows && status == LEAT_OK; i++)
-		status = leat_filelist_add(build, table->path[i], strlen(table->path[i]), LEAT_NO_FILE, err);
+		status = leat_filelist_add(build, table->path[i], strlen(table->path[i]), err);
 	if (status == LEAT_OK)
 		status = leat_parallel(source->mem, threads, (table->rows + STAT_ROWS - 1) / STAT_ROWS, ask_sizes,
 		                       &sizes, err);
@@ -299,27 +295,19 @@ look_anew(const struct leat_source *source, struct state *state, const struct le
           struct leat_err *err)
 {
 	const struct leat_file *csv = leat_files_at(state->csv, 0);
+	int64_t begin = leat_filelist_now();
 	enum leat_status status;
-	struct leat_err unsaved;
-	struct timespec now;
 	size_t len;
 	char *text;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	status = read_csv(source, state->csv, &text, &len, err);
 	if (status != LEAT_OK)
 		return status;
 	status = fill_sidecar(source, state, threads, text, len, err);
 	leat_free(source->mem, text);
-	if (status != LEAT_OK || csv->mtime_ns > (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - same_time)
-		return status;
-	leat_err_clear(&unsaved);
-	if (leat_sidecar_save(&state->sidecar, of, &unsaved) != LEAT_OK)
-		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
-		         unsaved.text);
-	else
-		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", csv->uri);
-	return LEAT_OK;
+	if (status == LEAT_OK)
+		leat_filelist_keep(source, &state->sidecar, of, csv->uri, csv->mtime_ns, begin);
+	return status;
 }
 
 /* ---- opening ---- */
@@ -512,9 +500,9 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 const struct leat_source_kind leat_source_list = {
 	.name = "list",
 	.doc = "Files that a CSV file lists: their bytes in the field `image`, and a field for each other column: "
-               "int64, "
+	       "int64, "
 	       "float32 or bytes, as its cells are. The first row names the columns; a file that is missing is a bad "
-               "sample.",
+	       "sample.",
 	.example = "list('train.csv', path='file', columns=[label]) | decode",
 	.version = 1,
 	.opts = options,

@@ -189,17 +189,20 @@ static enum leat_status
 grow(struct leat_list_table *table, struct leat_err *err)
 {
 	size_t cap = table->cap ? 2 * table->cap : 64;
+	void *grown;
 
 	if (table->rows + 1 < table->cap)
 		return LEAT_OK;
-	for (size_t i = 0; i <= table->columns; i++) {
-		void **array = i < table->columns ? &table->column[i].values : (void **)&table->path;
-		void *grown = leat_realloc(table->mem, *array, cap * sizeof(char *));
-
-		if (!grown)
-			return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
-		*array = grown;
+	grown = leat_realloc(table->mem, table->path, cap * sizeof(char *));
+	if (grown)
+		table->path = grown;
+	for (size_t i = 0; i < table->columns && grown; i++) {
+		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(char *));
+		if (grown)
+			table->column[i].values = grown;
 	}
+	if (!grown)
+		return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
 	table->cap = cap;
 	return LEAT_OK;
 }

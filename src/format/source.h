@@ -35,6 +35,7 @@ struct leat_source {
 	uint64_t max_payload;
 	size_t max_scratch;      /* that unpack takes for one sample */
 	struct leat_schema schema; /* of the samples */
+	const uint8_t *stamp;    /* SHA-256 of when the files were written last; left NULL: the files are asked */
 	void *state;             /* the format's own */
 };
 

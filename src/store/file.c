@@ -233,12 +233,6 @@ leat_files_at(const struct leat_files *files, size_t i)
 	return &files->file[i];
 }
 
-int64_t
-leat_files_mtime(const struct leat_files *files, size_t i)
-{
-	return files->folder >= 0 ? 0 : files->file[i].mtime_ns;
-}
-
 /* "FOLDER/NAME" of a file of the list into `path`, and where NAME begins, which is also what is left of an
  * absolute one. False: it is too long, or what was in order when the list was opened no longer is. */
 static bool

@@ -49,8 +49,6 @@ enum leat_status leat_files_open_list(struct leat_files **files, const struct le
 size_t leat_files_count(const struct leat_files *files);
 /* What is known of a file; not for a list. */
 const struct leat_file *leat_files_at(const struct leat_files *files, size_t i);
-/* When a file was written last; 0 for a list, whose files nobody looks at before they are read. */
-int64_t leat_files_mtime(const struct leat_files *files, size_t i);
 /* The path that is shown to people; `buf` is used where it has to be put together. */
 enum { LEAT_URI = 4096 };
 const char *leat_files_uri(const struct leat_files *files, size_t i, char buf[LEAT_URI]);

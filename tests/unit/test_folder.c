@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "feed/feed.h"
 #include "format/folder.h"
 #include "logged.h"
 #include "support/source.h"
@@ -583,6 +584,29 @@ a_checkpoint_goes_with_the_data_wherever_it_lies(void **state)
 	save_and_restore(spec(")"), moved, LEAT_MISMATCH);
 }
 
+/* What a cache keeps is known by the times of the files, too. */
+static void
+files_written_again_are_other_data_for_a_cache(void **state)
+{
+	char key[LEAT_SHA256_HEX], data[LEAT_SHA256_HEX];
+	struct leat_feed *feed;
+
+	(void)state;
+	make_small();
+	feed = trace_open(spec(") | cache | batch(2)"), &options);
+	strcpy(key, feed->pipeline.cache_key);
+	strcpy(data, feed->pipeline.data);
+	leat_close(feed);
+	feed = trace_open(spec(") | cache | batch(2)"), &options);
+	assert_string_equal(feed->pipeline.cache_key, key);
+	leat_close(feed);
+	put("cat/1.jpg"); /* anew, which changes the folder's time */
+	feed = trace_open(spec(") | cache | batch(2)"), &options);
+	assert_string_equal(feed->pipeline.data, data);
+	assert_string_not_equal(feed->pipeline.cache_key, key);
+	leat_close(feed);
+}
+
 static void
 the_same_for_any_threads_ranks_and_stops(void **state)
 {
@@ -640,6 +664,7 @@ main(void)
 		TEST(links_to_folders_are_followed_but_not_for_ever),
 		TEST(what_is_not_in_memory_is_read),
 		TEST(a_checkpoint_goes_with_the_data_wherever_it_lies),
+		TEST(files_written_again_are_other_data_for_a_cache),
 		TEST(the_same_for_any_threads_ranks_and_stops),
 		TEST(no_memory_is_an_error),
 	};
