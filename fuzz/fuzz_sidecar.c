@@ -1,0 +1,71 @@
+/* fuzz_sidecar.c - whatever a sidecar holds, its sections lie in it, and a list that is accepted lies in these
+ *
+ * The checksum and the key are made right, because otherwise nothing would get past them. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/filelist.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static const char *
+accept(void *arg, const struct leat_sidecar *sidecar, bool *stale)
+{
+	(void)arg, (void)sidecar, (void)stale;
+	return NULL;
+}
+
+/* Reads all that could be read, for the sanitizers to see. */
+static void
+read_list(const struct leat_sidecar *sidecar)
+{
+	struct leat_extent extent;
+	struct leat_filelist list;
+	struct leat_datum name;
+
+	if (!leat_filelist_read(&list, sidecar))
+		return;
+	for (uint64_t i = 0; i < list.count; i++) {
+		leat_filelist_locate(&list, i, &extent);
+		must(extent.damaged ? list.size[i] == LEAT_NO_FILE : extent.length <= list.max_size);
+		must(leat_filelist_name(&list, i, &name, NULL) == LEAT_OK);
+		must((uint64_t)name.shape[0] <= list.longest);
+		(void)memchr(name.data, 0, (size_t)name.shape[0]);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct leat_sidecar_of of = {.kind = "fuzz", .fault = accept};
+	struct leat_sidecar_head *head = aligned_alloc(8, (size + sizeof(*head) + 7) & ~(size_t)7);
+	struct leat_sidecar sidecar = {0};
+	uint64_t bytes = 0;
+	bool stale;
+
+	if (!head)
+		return 0;
+	memcpy(head, data, size);
+	if (size >= sizeof(*head)) {
+		memcpy(head->magic, LEAT_SIDECAR_MAGIC "\1\0\0", 12);
+		memcpy(head->kind, "fuzz\0\0\0", 8);
+		memset(head->key, 0, sizeof(head->key));
+		head->crc = leat_sidecar_crc(head, size);
+	}
+	if (leat_sidecar_read(&sidecar, &of, head, size, &stale) == NULL) {
+		for (size_t i = 0; i < sidecar.sections; i++)
+			bytes += sidecar.section[i].bytes;
+		must(bytes <= size);
+		read_list(&sidecar);
+	}
+	free(head);
+	return 0;
+}
