@@ -76,18 +76,26 @@ entry_bytes(const struct leat_cache *cache, const struct leat_sample *sample)
 	return bytes;
 }
 
+static bool
+any_varies(const struct leat_cache *cache)
+{
+	for (int i = 0; i < cache->schema.count; i++)
+		if (varies(cache, i))
+			return true;
+	return false;
+}
+
 /* What all samples take, where their size is known beforehand; at most `size`. */
 static uint64_t
 wanted_bytes(const struct leat_cache *cache, uint64_t size)
 {
 	uint64_t each = sizeof(struct entry), all;
 
-	for (int i = 0; i < cache->schema.count; i++) {
-		if (varies(cache, i))
-			return size;
+	if (any_varies(cache))
+		return size;
+	for (int i = 0; i < cache->schema.count; i++)
 		each += up((uint64_t)leat_field_elements(&cache->schema.field[i]) *
 		           leat_dtype_size(cache->schema.field[i].dtype));
-	}
 	/* Two workers can take room for one sample: a little more than all. */
 	if (__builtin_mul_overflow(cache->samples + 64, each, &all) ||
 	    __builtin_add_overflow(all, leat_cache_least(cache->samples) + 4095, &all))
@@ -143,7 +151,8 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	else if (!cache->seen)
 		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
 	else
-		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), mem, log, err);
+		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), !any_varies(cache), mem,
+		                               log, err);
 	if (status == LEAT_OK && o->dir)
 		mend(cache);
 	if (status == LEAT_OK)

@@ -1,7 +1,7 @@
 /* cache.h - finished samples, kept in memory or in a file that processes share
  *
  * A cache keeps samples as they are at one point of the chain, by their number in the
- * source. It is as large as it was made and never grows: what comes when it is full is
+ * source. It is as large as it was opened and does not grow: what comes when it is full is
  * not kept, and what was kept stays, so that it cannot thrash. A sample is the same
  * whether it comes from here or is made again, so nothing but speed depends on it.
  *
@@ -10,7 +10,7 @@
  * then publish its place with one atomic store. A writer that dies in between loses
  * its room and nothing else. The checksum of a sample that another process wrote is
  * compared when it is first used, which finds what a machine that crashed did not write.
- * A file keeps the size it was made with.
+ * A file that nobody uses may be cut to what it holds, or deleted, when another needs room.
  *
  * Threads: open and close by one; has, get and put by all workers at once. */
 #ifndef LEAT_FEED_CACHE_H

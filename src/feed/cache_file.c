@@ -5,13 +5,13 @@
  * a mapping, which a full disk would answer with SIGBUS; samples are written with pwrite, which a full
  * disk answers with an error.
  *
- * Everyone who uses a file holds a shared lock on it. Who makes a file, and who deletes files that
- * nobody holds to make room for it, oldest first, does so under the folder's lock, so that two of them
- * together do not take more than the folder may hold. Locks go away with their process: what one that
- * died while it held the folder's lock has left behind, the next one removes. */
-#include "feed/cache_store.h"
+ * Everyone who uses a file holds a shared lock on it. Files are made, made larger or smaller, and
+ * deleted under the folder's lock and, once they are there, by who is alone with one; so that two
+ * together do not take more than the folder may hold, and nobody's mapping ends before the file does.
+ * Locks go away with their process: what one that died while it held the folder's lock has left
+ * behind, the next one removes. */
+#include "feed/cache_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,129 +24,28 @@
 
 #include "base/clock.h"
 
-#define SUFFIX ".leatcache"
-#define NEW ".leatcache-new" /* while it is prepared */
+enum { PAGE = LEAT_CACHE_PAGE, MAX_PATH = 4096 };
 
-static const char magic[8] = {'L', 'E', 'A', 'T', 'C', 'A', 'C', 'H'};
-
-enum { VERSION = 1, PAGE = 4096, MAX_PATH = 4096 };
-
-struct header {
-	char magic[8];
-	uint32_t version, reserved;
-	uint64_t samples, capacity; /* capacity: of the room behind header and table */
-	char key[LEAT_SHA256_HEX + 7];
-	_Atomic uint64_t used;
-};
-
-_Static_assert(sizeof(struct header) <= PAGE, "the header is one page");
-
-static bool
-ends_in(const char *name, const char *suffix)
-{
-	size_t len = strlen(name), tail = strlen(suffix);
-
-	return len > tail && strcmp(name + len - tail, suffix) == 0;
-}
-
-/* ---- room in the folder ---- */
-
-/* A file of another cache. By time of use, then by name: times are often equal. */
-struct candidate {
-	char name[256];
-	int64_t used_ns;
-};
-
-static bool
-is_older(const struct candidate *a, const struct candidate *b)
-{
-	return a->used_ns != b->used_ns ? a->used_ns < b->used_ns : strcmp(a->name, b->name) < 0;
-}
-
-/* Looks at every file of the folder that is not our own: counts their bytes, and finds the oldest that comes after
- * `after` (NULL: of all). Removes those that were never finished. */
-static bool
-look_around(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
-{
-	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
-	bool found = false;
-
-	*total = 0;
-	if (!list) {
-		if (copy >= 0)
-			close(copy);
-		return false;
-	}
-	while ((entry = readdir(list)) != NULL) {
-		struct candidate c;
-		struct stat st;
-
-		if (ends_in(entry->d_name, NEW))
-			unlinkat(dir, entry->d_name, 0);
-		if (!ends_in(entry->d_name, SUFFIX) || strcmp(entry->d_name, own) == 0 ||
-		    fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
-			continue;
-		*total += (uint64_t)st.st_size;
-		snprintf(c.name, sizeof(c.name), "%s", entry->d_name);
-		c.used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if ((after && !is_older(after, &c)) || (found && !is_older(&c, oldest)))
-			continue;
-		*oldest = c;
-		found = true;
-	}
-	closedir(list);
-	return found;
-}
-
-static void
-remove_unused(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-
-	if (fd < 0)
-		return;
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		unlinkat(dir, name, 0);
-	close(fd);
-}
-
-/* Deletes what nobody uses until `wanted` bytes fit into the folder's size; returns what does fit. */
-static uint64_t
-make_room(int dir, const struct leat_cache_options *o, uint64_t wanted)
-{
-	struct candidate oldest, last, *after = NULL;
-	uint64_t others;
-	char own[256];
-
-	snprintf(own, sizeof(own), "%s%s", o->key, SUFFIX);
-	while (look_around(dir, own, after, &oldest, &others) && others > o->size - wanted) {
-		remove_unused(dir, oldest.name);
-		last = oldest;
-		after = &last;
-	}
-	look_around(dir, own, NULL, &oldest, &others);
-	return others < o->size ? o->size - others : 0;
-}
+_Static_assert(sizeof(struct leat_cache_header) <= PAGE, "the header is one page");
 
 /* ---- opening ---- */
 
 static bool
-fits(const struct header *header, const struct leat_cache_options *o, uint64_t file_bytes)
+fits(const struct leat_cache_header *header, const struct leat_cache_options *o, uint64_t file_bytes)
 {
 	uint64_t overhead = leat_cache_store_overhead(o->samples);
 
-	return memcmp(header->magic, magic, sizeof(magic)) == 0 && header->version == VERSION &&
-	       header->samples == o->samples && file_bytes >= overhead && header->capacity <= file_bytes - overhead &&
-	       header->used % LEAT_CACHE_ALIGN == 0 && strncmp(header->key, o->key, sizeof(header->key)) == 0;
+	return memcmp(header->magic, LEAT_CACHE_MAGIC, sizeof(header->magic)) == 0 &&
+	       header->version == LEAT_CACHE_VERSION && header->samples == o->samples && file_bytes >= overhead &&
+	       header->capacity <= file_bytes - overhead && header->used % LEAT_CACHE_ALIGN == 0 &&
+	       strncmp(header->key, o->key, sizeof(header->key)) == 0;
 }
 
 /* Is this, as far as its header tells, a file for us, and not larger than it may be? */
 static bool
 is_good(int fd, const struct leat_cache_options *o)
 {
-	struct header header;
+	struct leat_cache_header header;
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && (uint64_t)st.st_size <= o->size &&
@@ -175,7 +74,7 @@ static bool
 map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options *o)
 {
 	uint64_t overhead = leat_cache_store_overhead(o->samples);
-	struct header *header;
+	struct leat_cache_header *header;
 	struct stat st;
 	void *mapped = MAP_FAILED;
 
@@ -210,9 +109,10 @@ static bool
 prepare(int fd, const struct leat_cache_options *o, uint64_t bytes)
 {
 	uint64_t overhead = leat_cache_store_overhead(o->samples);
-	struct header header = {.version = VERSION, .samples = o->samples, .capacity = bytes - overhead};
+	struct leat_cache_header header = {
+		.version = LEAT_CACHE_VERSION, .samples = o->samples, .capacity = bytes - overhead};
 
-	memcpy(header.magic, magic, sizeof(magic));
+	memcpy(header.magic, LEAT_CACHE_MAGIC, sizeof(header.magic));
 	snprintf(header.key, sizeof(header.key), "%s", o->key);
 	return posix_fallocate(fd, 0, (off_t)overhead) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 	       pwrite(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header);
@@ -226,7 +126,7 @@ link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 	int fd;
 
 	snprintf(temp, sizeof(temp), "%s/.%.16s-%ld-%llu%s", o->dir, o->key, (long)getpid(),
-	         (unsigned long long)leat_now(), NEW);
+	         (unsigned long long)leat_now(), LEAT_CACHE_NEW);
 	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;
@@ -238,7 +138,7 @@ link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 
 /* Under the folder's lock: puts a new file in the place of one that does not fit, if there is room. */
 static void
-make_file(int dir, const struct leat_cache_options *o, uint64_t wanted, const char *path)
+make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_wish *wish, const char *path)
 {
 	int fd = open_locked(path);
 	uint64_t bytes;
@@ -251,50 +151,111 @@ make_file(int dir, const struct leat_cache_options *o, uint64_t wanted, const ch
 			return;
 		unlink(path); /* whoever uses it keeps it until it is closed */
 	}
-	bytes = make_room(dir, o, wanted);
-	bytes = (bytes < wanted ? bytes : wanted) & ~(uint64_t)(PAGE - 1);
+	bytes = leat_cache_make_room(dir, o, wish);
+	bytes = (bytes < wish->wanted ? bytes : wish->wanted) & ~(uint64_t)(PAGE - 1);
 	if (bytes >= leat_cache_least(o->samples))
 		link_new(o, path, bytes);
 }
 
-static void
-make_file_alone(const struct leat_cache_options *o, uint64_t wanted, const char *path)
+static int
+lock_folder(const struct leat_cache_options *o)
 {
 	int dir = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0)
-		return;
-	while (flock(dir, LOCK_EX) != 0 && errno == EINTR)
+	while (dir >= 0 && flock(dir, LOCK_EX) != 0 && errno == EINTR)
 		; /* where there are no locks it is done without */
-	make_file(dir, o, wanted, path);
-	close(dir); /* and with it the lock */
+	return dir;
 }
 
+/* ---- making larger ---- */
+
+/* Are all samples there? */
 static bool
-open_file(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted)
+is_complete(int fd, uint64_t samples)
+{
+	uint64_t table[512];
+
+	for (uint64_t i = 0; i < samples; i += 512) {
+		size_t n = samples - i < 512 ? (size_t)(samples - i) : 512;
+
+		if (pread(fd, table, n * 8, (off_t)(PAGE + i * 8)) != (ssize_t)(n * 8))
+			return false;
+		for (size_t k = 0; k < n; k++)
+			if (!table[k])
+				return false;
+	}
+	return true;
+}
+
+/* Under the folder's lock, alone with the file. In this order: a header never promises more than there is. */
+static void
+set_size(int fd, uint64_t samples, uint64_t bytes)
+{
+	uint64_t capacity = bytes - leat_cache_store_overhead(samples);
+
+	if (ftruncate(fd, (off_t)bytes) == 0)
+		(void)!pwrite(fd, &capacity, sizeof(capacity), offsetof(struct leat_cache_header, capacity));
+}
+
+/* A file that was made, or cut, when there was less room. Others that use it have it mapped: then it stays as it is. */
+static void
+enlarge(int fd, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
+{
+	struct stat st;
+	int dir;
+
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size >= (wish->wanted & ~(uint64_t)(PAGE - 1)) ||
+	    is_complete(fd, o->samples))
+		return;
+	dir = lock_folder(o);
+	if (dir >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		uint64_t bytes = leat_cache_make_room(dir, o, wish);
+
+		bytes = (bytes < wish->wanted ? bytes : wish->wanted) & ~(uint64_t)(PAGE - 1);
+		if (bytes > (uint64_t)st.st_size)
+			set_size(fd, o->samples, bytes);
+	}
+	/* Trying for all of the lock may have lost the part that was held. Nobody deletes it under the folder's. */
+	(void)flock(fd, LOCK_SH);
+	if (dir >= 0)
+		close(dir);
+}
+
+/* ---- all of it ---- */
+
+static bool
+open_file(struct leat_cache_store *store, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
 {
 	char path[MAX_PATH];
 
-	snprintf(path, sizeof(path), "%s/%s%s", o->dir, o->key, SUFFIX);
+	snprintf(path, sizeof(path), "%s/%s%s", o->dir, o->key, LEAT_CACHE_SUFFIX);
 	for (int attempt = 0; attempt < 2; attempt++) {
-		int fd = open_locked(path);
+		int fd = open_locked(path), dir;
 
-		if (fd >= 0 && is_good(fd, o))
+		if (fd >= 0 && is_good(fd, o)) {
+			enlarge(fd, o, wish);
 			return map_file(store, fd, o);
+		}
 		if (fd >= 0)
 			close(fd);
-		if (attempt == 0)
-			make_file_alone(o, wanted, path);
+		dir = attempt == 0 ? lock_folder(o) : -1;
+		if (dir < 0)
+			continue;
+		make_file(dir, o, wish, path);
+		close(dir); /* and with it the lock */
 	}
 	return false;
 }
 
 enum leat_status
-leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted,
+leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted, bool exact,
                       struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
+	/* Who does not know what it needs should leave something of others. */
+	const struct leat_cache_wish wish = {wanted, exact ? wanted : wanted / 2};
+
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
-	if (strlen(o->dir) + strlen(o->key) + sizeof(NEW) + 64 > MAX_PATH)
+	if (strlen(o->dir) + strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > MAX_PATH)
 		return leat_fail(err, LEAT_INVALID, "the cache's folder has too long a name");
 	if (o->size < leat_cache_least(o->samples))
 		return leat_fail(err, LEAT_INVALID,
@@ -303,7 +264,7 @@ leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_op
 		                 (unsigned long long)leat_cache_least(o->samples));
 	if (mkdir(o->dir, 0777) != 0 && errno != EEXIST)
 		return leat_fail_errno(err, errno, "the cache's folder '%s' cannot be made", o->dir);
-	if (open_file(store, o, wanted))
+	if (open_file(store, o, &wish))
 		store->mem = mem;
 	else
 		leat_log(log, LEAT_LOG_WARN,

@@ -26,12 +26,12 @@ struct leat_cache_store {
 	_Atomic uint64_t own_used; /* in memory */
 };
 
-/* `wanted`, at most options->size, is what all samples would take. */
+/* `wanted`, at most options->size, is what all samples would take, as far as that is known. */
 enum leat_status leat_cache_store_memory(struct leat_cache_store *store, const struct leat_cache_options *options,
                                          uint64_t wanted, struct leat_mem *mem, struct leat_err *err);
-/* cache_file.c */
+/* cache_file.c; not `exact`: `wanted` is only a guess. */
 enum leat_status leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_options *options,
-                                       uint64_t wanted, struct leat_mem *mem, const struct leat_log *log,
+                                       uint64_t wanted, bool exact, struct leat_mem *mem, const struct leat_log *log,
                                        struct leat_err *err);
 void leat_cache_store_close_file(struct leat_cache_store *store);
 

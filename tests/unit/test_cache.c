@@ -558,21 +558,49 @@ is_there(const char *key)
 	return access(file_of(key), F_OK) == 0;
 }
 
-/* Two unused files, then a third one in a folder that holds `most` of them. */
+static const uint64_t many = 400;
+
+/* Makes a file that has no room left; gives its size. */
+static uint64_t
+fill_to_the_brim(const char *key, uint64_t size)
+{
+	struct leat_cache_options o = options_of(key, &ragged, size);
+	struct leat_cache *cache;
+
+	o.samples = many;
+	cache = open_with(&o);
+	for (uint64_t i = 0; i < many; i++)
+		put(cache, &ragged, i);
+	assert_in_range(check_all(cache, &ragged, many), 20, many - 1);
+	leat_cache_close(cache);
+	return size_of(file_of(key));
+}
+
+static uint64_t
+third_size(void)
+{
+	uint64_t size;
+
+	fill_cache(KEY_C, &dense, plenty);
+	size = size_of(file_of(KEY_C));
+	unlink(file_of(KEY_C));
+	return size;
+}
+
+/* Two full files that nobody uses, then a third one, in a folder that has room for `most` of them beside it. */
 static void
 make_third(uint64_t most, time_t a_used, time_t b_used)
 {
-	uint64_t each;
+	uint64_t full = leat_cache_least(many), third = third_size();
 
-	fill_cache(KEY_A, &dense, plenty);
-	fill_cache(KEY_B, &dense, plenty);
-	each = size_of(file_of(KEY_A));
-	assert_int_equal(each, size_of(file_of(KEY_B)));
+	unlink(file_of(KEY_A));
+	unlink(file_of(KEY_B));
+	assert_int_equal(fill_to_the_brim(KEY_A, full), full);
+	assert_int_equal(fill_to_the_brim(KEY_B, 2 * full), full);
 	set_used(KEY_A, a_used);
 	set_used(KEY_B, b_used);
-	leat_cache_close(open_cache(KEY_C, &dense, most * each));
-	assert_true(is_there(KEY_C));
-	assert_int_equal(size_of(file_of(KEY_C)), each);
+	leat_cache_close(open_cache(KEY_C, &dense, third + most * full));
+	assert_int_equal(size_of(file_of(KEY_C)), third);
 	unlink(file_of(KEY_C));
 }
 
@@ -580,34 +608,96 @@ static void
 unused_files_make_room_oldest_first(void **state)
 {
 	(void)state;
-	make_third(3, 1000, 2000);
-	assert_true(is_there(KEY_A) && is_there(KEY_B));
 	make_third(2, 1000, 2000);
-	assert_true(!is_there(KEY_A) && is_there(KEY_B));
-	make_third(2, 2000, 1000);
-	assert_true(is_there(KEY_A) && !is_there(KEY_B));
-	make_third(2, 1000, 1000); /* then by name */
-	assert_true(!is_there(KEY_A) && is_there(KEY_B));
-	make_third(1, 1000, 1000);
-	assert_false(is_there(KEY_A) || is_there(KEY_B));
+	assert_true(is_there(KEY_A) && is_there(KEY_B));
 	make_third(1, 1000, 2000);
+	assert_true(!is_there(KEY_A) && is_there(KEY_B));
+	make_third(1, 2000, 1000);
+	assert_true(is_there(KEY_A) && !is_there(KEY_B));
+	make_third(1, 1000, 1000); /* then by name */
+	assert_true(!is_there(KEY_A) && is_there(KEY_B));
+	make_third(0, 1000, 1000);
+	assert_false(is_there(KEY_A) || is_there(KEY_B));
+	make_third(0, 1000, 2000);
 	assert_false(is_there(KEY_A) || is_there(KEY_B));
 }
 
 static void
 a_file_is_as_old_as_its_last_use(void **state)
 {
-	uint64_t each;
+	uint64_t full = leat_cache_least(many), third = third_size();
+	struct leat_cache_options o = options_of(KEY_A, &ragged, full);
 
 	(void)state;
-	fill_cache(KEY_A, &dense, plenty);
-	fill_cache(KEY_B, &dense, plenty);
-	each = size_of(file_of(KEY_A));
+	fill_to_the_brim(KEY_A, full);
+	fill_to_the_brim(KEY_B, 2 * full);
 	set_used(KEY_A, 1000);
 	set_used(KEY_B, 2000);
-	leat_cache_close(open_cache(KEY_A, &dense, plenty));
-	leat_cache_close(open_cache(KEY_C, &dense, 2 * each));
+	o.samples = many;
+	leat_cache_close(open_with(&o));
+	leat_cache_close(open_cache(KEY_C, &dense, third + full));
 	assert_true(is_there(KEY_A) && !is_there(KEY_B) && is_there(KEY_C));
+}
+
+/* Who does not know what it needs takes what is left, if that is half of all. */
+static void
+room_that_nobody_uses_goes_to_others(void **state)
+{
+	struct leat_cache *first, *second;
+	uint64_t cut;
+
+	(void)state;
+	first = open_cache(KEY_A, &ragged, plenty);
+	for (uint64_t i = 0; i < SAMPLES / 2; i++)
+		put(first, &ragged, i);
+	leat_cache_close(first);
+	assert_int_equal(size_of(file_of(KEY_A)), plenty);
+	set_used(KEY_A, 1000);
+	second = open_cache(KEY_B, &ragged, plenty);
+	cut = size_of(file_of(KEY_A));
+	assert_in_range(cut, 1, 100000);
+	assert_int_equal(size_of(file_of(KEY_B)), plenty - cut);
+	put(second, &ragged, 1);
+	assert_int_equal(check_all(second, &ragged, SAMPLES), 1);
+
+	/* Taken up again it has what it had, and no more room as long as the other has it all. */
+	first = open_cache(KEY_A, &ragged, plenty);
+	assert_int_equal(check_all(first, &ragged, SAMPLES), SAMPLES / 2);
+	assert_int_equal(size_of(file_of(KEY_A)) + size_of(file_of(KEY_B)), plenty);
+	leat_cache_close(first);
+	leat_cache_close(second);
+
+	/* Now the other one is cut, which was used later. */
+	first = open_cache(KEY_A, &ragged, plenty);
+	assert_true(size_of(file_of(KEY_A)) > plenty / 2);
+	assert_true(size_of(file_of(KEY_A)) + size_of(file_of(KEY_B)) <= plenty);
+	for (uint64_t i = 0; i < SAMPLES; i++)
+		put(first, &ragged, i);
+	assert_int_equal(check_all(first, &ragged, SAMPLES), SAMPLES);
+
+	/* Who is not alone with a file leaves it as it is: the others have it mapped. */
+	second = open_cache(KEY_A, &ragged, plenty);
+	assert_int_equal(check_all(second, &ragged, SAMPLES), SAMPLES);
+	leat_cache_close(second);
+	leat_cache_close(first);
+	assert_int_equal(logged.warn, 0);
+}
+
+static void
+a_file_that_has_all_samples_asks_for_no_room(void **state)
+{
+	struct leat_cache *cache;
+	uint64_t cut;
+
+	(void)state;
+	fill_cache(KEY_A, &ragged, plenty);
+	leat_cache_close(open_cache(KEY_B, &ragged, plenty));
+	cut = size_of(file_of(KEY_A));
+	assert_true(cut < plenty / 2);
+	cache = open_cache(KEY_A, &ragged, plenty);
+	assert_int_equal(size_of(file_of(KEY_A)), cut);
+	assert_int_equal(check_all(cache, &ragged, SAMPLES), SAMPLES);
+	leat_cache_close(cache);
 }
 
 static void
@@ -797,6 +887,8 @@ main(void)
 		CASE(room_in_use_is_never_given_out_again),
 		CASE(unused_files_make_room_oldest_first),
 		CASE(a_file_is_as_old_as_its_last_use),
+		CASE(room_that_nobody_uses_goes_to_others),
+		CASE(a_file_that_has_all_samples_asks_for_no_room),
 		CASE(files_in_use_survive),
 		CASE(what_the_dead_left_behind_is_removed),
 		CASE(a_folder_that_cannot_be_used_keeps_nothing_and_says_so),

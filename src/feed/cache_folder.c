@@ -1,0 +1,145 @@
+/* cache_folder.c - room in a folder for the files of several caches; see cache_file.h
+ *
+ * A file that is in use is as large as it was made, because its users have it mapped. One that
+ * nobody uses needs no more than it holds: who takes it up again makes it larger. */
+#include "feed/cache_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file of another cache. By time of use, then by name: times are often equal. */
+struct candidate {
+	char name[256];
+	struct timespec used;
+};
+
+static bool
+ends_in(const char *name, const char *suffix)
+{
+	size_t len = strlen(name), tail = strlen(suffix);
+
+	return len > tail && strcmp(name + len - tail, suffix) == 0;
+}
+
+static bool
+is_older(const struct candidate *a, const struct candidate *b)
+{
+	if (a->used.tv_sec != b->used.tv_sec)
+		return a->used.tv_sec < b->used.tv_sec;
+	if (a->used.tv_nsec != b->used.tv_nsec)
+		return a->used.tv_nsec < b->used.tv_nsec;
+	return strcmp(a->name, b->name) < 0;
+}
+
+/* Looks at every file of the folder that is not our own: counts their bytes, and finds the oldest that comes after
+ * `after` (NULL: of all). Removes those that were never finished. */
+static bool
+look_around(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
+{
+	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+	bool found = false;
+
+	*total = 0;
+	if (!list) {
+		if (copy >= 0)
+			close(copy);
+		return false;
+	}
+	while ((entry = readdir(list)) != NULL) {
+		struct candidate c;
+		struct stat st;
+
+		if (ends_in(entry->d_name, LEAT_CACHE_NEW))
+			unlinkat(dir, entry->d_name, 0);
+		if (!ends_in(entry->d_name, LEAT_CACHE_SUFFIX) || strcmp(entry->d_name, own) == 0 ||
+		    fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+			continue;
+		*total += (uint64_t)st.st_size;
+		snprintf(c.name, sizeof(c.name), "%s", entry->d_name);
+		c.used = st.st_mtim;
+		if ((after && !is_older(after, &c)) || (found && !is_older(&c, oldest)))
+			continue;
+		*oldest = c;
+		found = true;
+	}
+	closedir(list);
+	return found;
+}
+
+/* Cuts off the room that nothing was put into. The time of its use stays. */
+static void
+trim(int dir, const char *name, int fd)
+{
+	struct leat_cache_header header;
+	struct timespec times[2];
+	uint64_t overhead, used;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    memcmp(header.magic, LEAT_CACHE_MAGIC, sizeof(header.magic)) != 0 || header.version != LEAT_CACHE_VERSION ||
+	    header.samples > (uint64_t)st.st_size)
+		return;
+	overhead = leat_cache_store_overhead(header.samples);
+	used = (header.used + LEAT_CACHE_PAGE - 1) & ~(uint64_t)(LEAT_CACHE_PAGE - 1);
+	if (used >= header.capacity || used < header.used || overhead + used >= (uint64_t)st.st_size)
+		return;
+	times[0] = st.st_atim;
+	times[1] = st.st_mtim;
+	/* In this order: a header never promises more than there is. */
+	if (pwrite(fd, &used, sizeof(used), offsetof(struct leat_cache_header, capacity)) == (ssize_t)sizeof(used) &&
+	    ftruncate(fd, (off_t)(overhead + used)) == 0)
+		(void)utimensat(dir, name, times, 0);
+}
+
+static void
+unlink_it(int dir, const char *name, int fd)
+{
+	(void)fd;
+	unlinkat(dir, name, 0);
+}
+
+/* Does something to a file, unless someone uses it. */
+static void
+if_unused(int dir, const char *name, void (*act)(int dir, const char *name, int fd))
+{
+	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		act(dir, name, fd);
+	close(fd);
+}
+
+/* Goes over the others, oldest first, until `bytes` are free; gives what is. */
+static uint64_t
+clear(int dir, const struct leat_cache_options *o, uint64_t bytes, void (*act)(int dir, const char *name, int fd))
+{
+	struct candidate oldest, last, *after = NULL;
+	uint64_t others;
+	char own[256];
+
+	snprintf(own, sizeof(own), "%s%s", o->key, LEAT_CACHE_SUFFIX);
+	while (look_around(dir, own, after, &oldest, &others) && (others > o->size || o->size - others < bytes)) {
+		if_unused(dir, oldest.name, act);
+		last = oldest;
+		after = &last;
+	}
+	look_around(dir, own, NULL, &oldest, &others);
+	return others < o->size ? o->size - others : 0;
+}
+
+uint64_t
+leat_cache_make_room(int dir, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
+{
+	uint64_t room = clear(dir, o, wish->wanted, trim);
+
+	return room < wish->enough ? clear(dir, o, wish->enough, unlink_it) : room;
+}
