@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* With the one that is used meanwhile, more than a core's own caches hold. */
+enum { LARGE_BATCH = 2 * 1024 * 1024 };
+
 /* ---- form ---- */
 
 static size_t
@@ -66,6 +69,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 		}
 	}
 	form->bytes = end;
+	form->large = end > LARGE_BATCH;
 }
 
 /* ---- buffers ---- */

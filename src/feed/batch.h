@@ -33,7 +33,8 @@ struct leat_ragged_row {
 struct leat_batch_form {
 	int64_t rows;
 	int columns;
-	bool direct; /* the one field is read straight into `values`: its lengths are known beforehand */
+	bool direct; /* the one field goes straight into `values`: its lengths are known beforehand */
+	bool large;  /* does not stay in a core's cache until it is used: values are written past it */
 	size_t valid_at, position_at, state_at;
 	size_t bytes; /* of the whole mapping */
 	struct leat_column_form column[LEAT_MAX_FIELDS];

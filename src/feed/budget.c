@@ -171,7 +171,7 @@ page_up(size_t n)
 static size_t
 run_cost(const struct leat_budget *b)
 {
-	return page_up(b->run_bytes) + sizeof(struct leat_run) + 64;
+	return page_up(b->run_bytes) + sizeof(struct leat_run) + (size_t)b->run_rows * sizeof(struct leat_run_item) + 64;
 }
 
 static size_t
@@ -191,10 +191,14 @@ static void
 set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 {
 	size_t longest = (size_t)p->source.max_length;
-	int64_t share = rows / ((int64_t)b->threads * 4);
+	/* The last runs of a batch should end close together, unless all are short. */
+	int64_t share = b->form.direct ? rows : rows / ((int64_t)b->threads * 4);
+	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : LEAT_RUN_ROWS;
 
-	b->run_rows = share < 1 ? 1 : share > LEAT_RUN_ROWS ? LEAT_RUN_ROWS : (int)share;
-	b->run_bytes = b->form.direct ? LEAT_RUN_ROWS * LEAT_MAX_FRAME : longest > LEAT_RUN_BYTES ? longest : LEAT_RUN_BYTES;
+	b->run_rows = share < 1 ? 1 : (int)(share > limit ? limit : share);
+	b->run_bytes = longest < LEAT_RUN_BYTES / (size_t)b->run_rows ? longest * (size_t)b->run_rows : LEAT_RUN_BYTES;
+	if (b->run_bytes == 0 || (longest > b->run_bytes && !b->form.direct))
+		b->run_bytes = longest + (longest == 0); /* a map has at least one page */
 	b->runs = (int)b->threads + 1;
 	b->depth = 1;
 	b->buffers = 2;

@@ -35,7 +35,13 @@ open_runs(struct leat_feed *feed, struct leat_err *err)
 	feed->run = leat_alloc_array(&feed->mem, (size_t)feed->budget.runs, sizeof *feed->run);
 	if (!feed->run)
 		return leat_fail_mem(err, &feed->mem, (size_t)feed->budget.runs * sizeof *feed->run, "the reads in flight");
+	feed->run_items = leat_alloc_array(&feed->mem, (size_t)(feed->budget.runs * feed->budget.run_rows),
+	                                   sizeof *feed->run_items);
+	if (!feed->run_items)
+		return leat_fail_mem(err, &feed->mem, (size_t)(feed->budget.runs * feed->budget.run_rows) * sizeof *feed->run_items,
+		                     "the reads in flight");
 	for (int i = 0; i < feed->budget.runs; i++) {
+		feed->run[i].item = feed->run_items + i * feed->budget.run_rows;
 		feed->run[i].buffer = leat_map(&feed->mem, feed->budget.run_bytes);
 		if (!feed->run[i].buffer)
 			return leat_fail_mem(err, &feed->mem, feed->budget.run_bytes, "a read buffer");
@@ -108,12 +114,14 @@ leat_engine_close(struct leat_feed *feed)
 	for (int i = 0; feed->run && i < feed->budget.runs; i++)
 		leat_unmap(&feed->mem, feed->run[i].buffer, feed->budget.run_bytes);
 	leat_free(&feed->mem, feed->run);
+	leat_free(&feed->mem, feed->run_items);
 	for (unsigned i = 0; feed->worker && i < feed->budget.threads; i++)
 		leat_scratch_close(&feed->worker[i].scratch, &feed->mem);
 	leat_free(&feed->mem, feed->worker);
 	leat_scratch_close(&feed->jumbo, &feed->mem);
 	feed->flight = NULL;
 	feed->run = NULL;
+	feed->run_items = NULL;
 	feed->worker = NULL;
 }
 

@@ -23,9 +23,10 @@
 #include "trace/counters.h"
 
 enum {
-	LEAT_RUN_ROWS = 64,           /* most samples of a run */
-	LEAT_RUN_BYTES = 128 * 1024,  /* a run ends when it has this many bytes */
-	LEAT_MAX_FRAME = 64,          /* head + tail of a sample that may be read straight into a batch */
+	LEAT_RUN_ROWS = 64,           /* most samples of a run, */
+	LEAT_RUN_ROWS_DIRECT = 256,   /* and when nothing is done with them but copying */
+	LEAT_RUN_READS = 16,          /* most places in files that it is read from: others can read elsewhere meanwhile */
+	LEAT_RUN_BYTES = 256 * 1024,  /* a run ends before it has more, but a single sample may */
 	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses */
 	LEAT_IO_THREADS = 16,
 	LEAT_REPLACE_TRIES = 8,
@@ -50,14 +51,20 @@ struct leat_run {
 	struct leat_batch *batch;
 	int64_t first_row;
 	int items, read; /* items whose bytes have come, from the beginning */
+	int reads;       /* that it takes */
+	size_t bytes;    /* of all items */
 	unsigned char *buffer;
-	struct leat_run_item {
-		uint64_t sample;
-		struct leat_extent extent;
-		unsigned char *head, *payload, *tail;
-		bool cached; /* no bytes are needed: the cache has it */
-		bool unread; /* its bytes did not come: to be read alone, so that the error is its own */
-	} item[LEAT_RUN_ROWS];
+	struct leat_run_item *item; /* room for budget.run_rows */
+};
+
+struct leat_run_item {
+	uint64_t sample;
+	struct leat_extent extent;
+	unsigned char *head, *payload, *tail;
+	unsigned char *to; /* direct: where the payload goes as it is unpacked; NULL: it stays where it is */
+	bool cached;       /* no bytes are needed: the cache has it */
+	bool joins;        /* follows the item before it in the file: one call reads both */
+	bool unread;       /* its bytes did not come: to be read alone, so that the error is its own */
 };
 
 /* How many bytes have to be read for it. */
@@ -125,6 +132,7 @@ struct leat_feed {
 	struct leat_worker *worker;
 	struct leat_counters io_counters; /* of all I/O threads */
 	struct leat_run *run;
+	struct leat_run_item *run_items; /* of all runs */
 	struct leat_queue io;
 	struct leat_threads workers, io_threads;
 

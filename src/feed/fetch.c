@@ -7,63 +7,33 @@
 #include "base/clock.h"
 #include "feed/feed.h"
 
-/* Head, payload and tail of each item. */
-enum { MAX_IOV = 3 * LEAT_RUN_ROWS };
-
-static bool
-adjacent(const struct leat_run_item *a, const struct leat_run_item *b)
-{
-	return a->extent.file == b->extent.file && a->extent.offset + a->extent.length == b->extent.offset;
-}
-
-/* One past the last item that can be read together with item `first`; one without bytes stands alone. */
+/* One past the last item that is read together with item `first`. */
 static int
 group_end(const struct leat_run *run, int first)
 {
 	int end = first + 1;
 
-	if (!leat_item_bytes(&run->item[first]))
-		return end;
-	while (end < run->items && leat_item_bytes(&run->item[end]) && adjacent(&run->item[end - 1], &run->item[end]))
+	while (end < run->items && run->item[end].joins)
 		end++;
 	return end;
 }
 
-static void
-add_piece(struct iovec *iov, int *count, unsigned char *to, size_t bytes)
-{
-	if (bytes == 0)
-		return;
-	if (*count > 0 && (unsigned char *)iov[*count - 1].iov_base + iov[*count - 1].iov_len == to) {
-		iov[*count - 1].iov_len += bytes;
-		return;
-	}
-	iov[(*count)++] = (struct iovec){.iov_base = to, .iov_len = bytes};
-}
-
-static int
-pieces(const struct leat_run_item *item, int items, struct iovec *iov)
-{
-	int count = 0;
-
-	for (int i = 0; i < items; i++) {
-		const struct leat_extent *e = &item[i].extent;
-
-		add_piece(iov, &count, item[i].head, e->head);
-		add_piece(iov, &count, item[i].payload, (size_t)(e->length - e->head - e->tail));
-		add_piece(iov, &count, item[i].tail, e->tail);
-	}
-	return count;
-}
-
+/* Items that lie one behind the other in their file and in the run's buffer, or one whose payload goes elsewhere. */
 static enum leat_status
 read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, int flags, struct leat_err *err)
 {
-	struct iovec iov[MAX_IOV];
+	const struct leat_extent *first = &item->extent, *last = &item[items - 1].extent;
+	struct iovec iov[3] = {{.iov_base = item->head, .iov_len = (size_t)(last->offset + last->length - first->offset)}};
+	int iovs = 1;
 	size_t got;
 
-	return leat_files_read(feed->pipeline.source.files, item->extent.file, item->extent.offset, iov,
-	                       pieces(item, items, iov), flags, &got, err);
+	if (item->payload != item->head + first->head) {
+		iov[0].iov_len = first->head;
+		iov[1] = (struct iovec){item->payload, (size_t)(first->length - first->head - first->tail)};
+		iov[2] = (struct iovec){item->tail, first->tail};
+		iovs = 3;
+	}
+	return leat_files_read(feed->pipeline.source.files, first->file, first->offset, iov, iovs, flags, &got, err);
 }
 
 /* Reads items that are neighbours, or lets the source bring what it lends for one without bytes. */
@@ -96,8 +66,8 @@ leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags)
 
 		if (status == LEAT_AGAIN)
 			return status;
-		for (int i = run->read; i < end; i++)
-			run->item[i].unread = status != LEAT_OK;
+		for (int i = run->read; i < end && status != LEAT_OK; i++)
+			run->item[i].unread = true;
 		run->read = end;
 	}
 	return LEAT_OK;

@@ -5,6 +5,7 @@
  * come first, because they are older. The worker that finishes a batch's last row
  * completes it. */
 #include "base/clock.h"
+#include "base/copy.h"
 #include "feed/feed.h"
 
 #include <string.h>
@@ -81,65 +82,87 @@ begin_batch(struct leat_feed *feed)
 /* Lengths come from an index that may be a mapped file, and files can change: what has outgrown the room
  * that was made for it is damage. */
 static void
-check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat_extent *e, int64_t row, size_t used)
+check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat_extent *e, int64_t row)
 {
 	const struct leat_batch_form *form = &feed->budget.form;
-	uint64_t frame = (uint64_t)e->head + e->tail, payload = e->length - frame, room = feed->budget.run_bytes - used;
+	uint64_t frame = (uint64_t)e->head + e->tail, payload = e->length - frame;
+	size_t room = feed->budget.run_bytes - run->bytes;
 
 	if (!e->damaged && form->direct)
-		e->damaged = frame > room || payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row];
+		e->damaged = payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row] ||
+		             (e->length > room && (run->bytes > 0 || frame > room));
 	else if (!e->damaged)
 		e->damaged = e->length > room;
 	if (e->damaged)
 		e->head = e->tail = 0;
 }
 
-/* Says where an item's bytes go: straight into the batch, or one after the other into the run's buffer. */
+/* Says where an item's bytes go: into the run's buffer, one behind the other. When that is all, they go from
+ * there to the batch as they are checked: one long read into a buffer that stays in the cache, and a copy, are
+ * faster than a read in pieces. A payload longer than the buffer is read straight into the batch. */
 static void
-aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row, size_t *used)
+aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
 {
-	struct leat_extent *e = &item->extent;
-	size_t payload;
+	const struct leat_extent *e = &item->extent;
+	size_t bytes = leat_item_bytes(item), payload = bytes ? bytes - e->head - e->tail : 0;
 
-	if (!item->cached)
-		check_room(feed, run, e, row, *used);
-	payload = leat_item_bytes(item) ? leat_item_bytes(item) - e->head - e->tail : 0;
-	item->head = run->buffer + *used;
+	item->to = NULL;
+	item->head = run->buffer + run->bytes;
+	item->payload = item->head + e->head;
+	item->tail = item->payload + payload;
 	if (feed->budget.form.direct) {
 		int64_t *offsets = leat_batch_offsets(run->batch, 0);
 
-		item->payload = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
-		item->tail = item->head + e->head;
+		item->to = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
 		offsets[row + 1] = offsets[row] + (int64_t)payload;
-		*used += e->head + e->tail;
-	} else {
-		item->payload = item->head + e->head;
-		item->tail = item->payload + payload;
-		*used += leat_item_bytes(item);
 	}
+	if (bytes > feed->budget.run_bytes) {
+		item->payload = item->to;
+		item->to = NULL;
+		item->tail = item->head + e->head;
+	}
+	run->bytes += bytes;
 }
 
-static void
-add_item(struct leat_feed *feed, struct leat_run *run, const struct leat_run_item *item, size_t *used)
+static bool
+follows(const struct leat_run_item *b, const struct leat_run_item *a)
 {
-	struct leat_batch *batch = run->batch;
-	struct leat_run_item *to = &run->item[run->items++];
+	return leat_item_bytes(a) && leat_item_bytes(b) && a->extent.file == b->extent.file &&
+	       a->extent.offset + a->extent.length == b->extent.offset;
+}
 
-	*to = *item;
-	to->unread = false;
-	aim(feed, run, to, batch->planned, used);
-	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
-	batch->planned++;
+/* Adds the sample of the batch's next row to the run; false: the run is long enough without it. */
+static bool
+plan_item(struct leat_feed *feed, struct leat_run *run)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+	struct leat_batch *batch = run->batch;
+	struct leat_run_item *item = &run->item[run->items];
+	uint64_t position = batch->first + (uint64_t)batch->planned;
+
+	item->sample = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+	source->kind->locate(source, item->sample, &item->extent);
+	item->cached = feed->cache && leat_cache_has(feed->cache, item->sample);
+	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
+		return false;
+	if (!item->cached)
+		check_room(feed, run, &item->extent, batch->planned);
+	item->joins = run->items > 0 && follows(item, item - 1);
+	if (leat_item_bytes(item) && !item->joins && run->reads++ == LEAT_RUN_READS)
+		return false;
+	item->unread = false;
+	aim(feed, run, item, batch->planned);
+	leat_batch_positions(batch)[batch->planned++] = position;
+	run->items++;
+	return true;
 }
 
 /* The next few samples of the batch that is being filled, or NULL when there is nothing to plan. */
 static struct leat_run *
 plan_run(struct leat_feed *feed)
 {
-	const struct leat_source *source = &feed->pipeline.source;
 	struct leat_run *run = feed->free_runs;
 	struct leat_batch *batch;
-	size_t used = 0, bytes = 0;
 
 	if (!run || (!feed->filling && !begin_batch(feed)))
 		return NULL;
@@ -147,18 +170,11 @@ plan_run(struct leat_feed *feed)
 	feed->free_runs = run->next;
 	run->batch = batch;
 	run->first_row = batch->planned;
-	run->items = run->read = 0;
-	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows) {
-		struct leat_run_item item;
-
-		item.sample = leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
-		source->kind->locate(source, item.sample, &item.extent);
-		item.cached = feed->cache && leat_cache_has(feed->cache, item.sample);
-		bytes += leat_item_bytes(&item);
-		if (run->items > 0 && bytes > LEAT_RUN_BYTES)
+	run->items = run->read = run->reads = 0;
+	run->bytes = 0;
+	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
+		if (!plan_item(feed, run))
 			break;
-		add_item(feed, run, &item, &used);
-	}
 	if (batch->planned == batch->good_rows)
 		feed->filling = NULL;
 	return run;
@@ -292,11 +308,16 @@ read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 static enum leat_status
 try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
 {
+	const struct leat_source *source = &w->feed->pipeline.source;
 	enum leat_status status = item->unread ? leat_item_read(w->feed, item, err) : LEAT_OK;
 
 	w->in_chain = false;
 	if (status != LEAT_OK)
 		return status;
+	if (item->to)
+		return source->kind->unpack_to(source, item->sample, &item->extent, item->head, item->payload, item->tail, item->to,
+		                               w->batch->form->large, err);
+	leat_err_clear(err);
 	leat_scratch_reset(&w->scratch);
 	status = make_sample(w, item, &w->scratch, err);
 	if (status == LEAT_LIMIT)
@@ -415,19 +436,24 @@ settle_bad(struct leat_worker *w, const struct leat_run_item *item, enum leat_st
 static void
 do_items(struct leat_worker *w, struct leat_run *run)
 {
+	uint8_t *states = leat_batch_states(run->batch) + run->first_row;
+	struct leat_err err;
+
 	w->batch = run->batch;
+	leat_err_clear(&err);
 	for (int i = 0; i < run->items && !atomic_load_explicit(&w->feed->stop, memory_order_relaxed); i++) {
-		struct leat_err err;
-		enum leat_row_state state = LEAT_ROW_GOOD;
 		enum leat_status status;
 
-		leat_err_clear(&err);
 		w->row = run->first_row + i;
 		status = try_item(w, &run->item[i], &err);
-		if (status != LEAT_OK)
-			state = settle_bad(w, &run->item[i], status, &err);
-		leat_batch_states(run->batch)[w->row] = (uint8_t)state;
+		states[i] = LEAT_ROW_GOOD;
+		if (status != LEAT_OK) {
+			states[i] = (uint8_t)settle_bad(w, &run->item[i], status, &err);
+			leat_err_clear(&err);
+		}
 	}
+	if (run->batch->form->large)
+		leat_copy_fence();
 }
 
 /* Ops on whole batches, in the order of the spec. */
@@ -488,8 +514,7 @@ do_run(struct leat_worker *w, struct leat_run *run)
 			return false;
 		leat_run_read(feed, run, 0);
 	}
-	for (int i = 0; i < run->items; i++)
-		leat_count(&w->counters.bytes_read, leat_item_bytes(&run->item[i]));
+	leat_count(&w->counters.bytes_read, run->bytes);
 	middle = leat_now();
 	leat_count(&w->counters.read_ns, middle - begin);
 	do_items(w, run);
