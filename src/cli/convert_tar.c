@@ -110,7 +110,7 @@ end(struct leat_convert *c, struct leat_newfile *out, uint64_t samples, struct l
 	return leat_tar_write_end(out, err);
 }
 
-/* "image=image.jpg;image.png", in quotes */
+/* 'image=image.jpg;image.png', 'label=label.cls:int64' */
 static void
 print_field(const struct leat_convert *c, int f, struct leat_str *out)
 {
@@ -122,6 +122,8 @@ print_field(const struct leat_convert *c, int f, struct leat_str *out)
 	for (int e = 0, n = 0; e < EXTENSIONS; e++)
 		if (c->extensions[f] >> e & 1)
 			leat_str_addf(&text, "%s%s%s", n++ ? ";" : "", name, extensions[e]);
+	if (c->extensions[f] >> CLS & 1)
+		leat_str_add(&text, ":int64");
 	leat_str_add(out, f ? ", " : "");
 	leat_str_add_quoted(out, leat_str_text(&text));
 	leat_str_free(&text);

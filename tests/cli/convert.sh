@@ -64,10 +64,12 @@ def tar(paths):
 PYTHON
 
 checksum() { leat feed "$1 | batch(3)" --seed 7 --checksum | sed -n 's/^checksum //p'; }
-same() { # NAME SPEC: stored as records it reads back with the same values at the same places
-	leat convert "$2" -o "$1" --seed 7 >said
+same() { # NAME SPEC OPTIONS...: stored it reads back with the same values at the same places
+	name=$1 spec=$2
+	shift 2
+	leat convert "$spec" -o "$name" --seed 7 "$@" >said
 	back=$(tail -n 1 said)
-	[ "$(checksum "$2")" = "$(checksum "$back")" ] && echo "$1: the same"
+	[ "$(checksum "$spec")" = "$(checksum "$back")" ] && echo "$name: the same"
 }
 
 try leat convert "$files" -o whole
@@ -114,8 +116,10 @@ print([npy(x["image.npy"])[:2] for x in t.values()], all(
     struct.unpack("<144f", npy(x["image.npy"])[2]) == y["image"] and [8, 6, 3] == y["image_shape"] for x, y in zip(t.values(), r)))
 PYTHON
 
-read=$(leat convert "$files | select(image)" -o only --format tar | tail -n 1)
-[ "$(checksum "$files | select(image)")" = "$(checksum "$read")" ] && echo "images in tar files: the same"
+same tars "$files | shuffle" --format tar
+same again "$(tail -n 1 said)" --format tar
+same named "tar('tars-*.tar', fields=['name.bin', 'label.cls'])" --format tar # fields named like files keep their names
+tail -n 1 said
 
 echo "# npy: an array for each field"
 try leat convert "$pixels" -o arrays --format npy
@@ -129,7 +133,7 @@ print(image[:2], label[:2], len(image[2]), sorted(struct.unpack("<7q", label[2])
 print(sorted(image[2][i * 144:i * 144 + 144] for i in range(7)) == sorted(x["image"] for x in r))
 PYTHON
 ls -A arrays
-[ "$(checksum "$arrays")" = "$(checksum "npy(image='arrays/image.npy', label='arrays/label.npy')")" ] && echo "arrays: the same"
+same more "$arrays | shuffle" --format npy
 try leat convert "$arrays" -o arrays --format npy
 try leat convert "$arrays | take(2)" -o arrays --format npy --overwrite
 
