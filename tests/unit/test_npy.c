@@ -391,7 +391,8 @@ what_is_not_in_memory_is_brought_by_io_threads(void **state)
 		if (pages_in_memory(temp_path(&temp, "large.npy")) > ROWS / 2)
 			skip(); /* this file system keeps it */
 		take_large(shuffled ? " | shuffle" : "", &stats);
-		assert_true(stats.read_wait_ns > 0);
+		if (shuffled) /* in order, the system may have read far enough ahead */
+			assert_true(stats.read_wait_ns > 0);
 		take_large(shuffled ? " | shuffle" : "", &stats);
 		assert_int_equal(stats.read_wait_ns, 0);
 	}
