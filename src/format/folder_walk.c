@@ -18,21 +18,22 @@
 
 #include "base/threads.h"
 
-enum { MAX_DEPTH = 32 }; /* of folders in one another: a link may lead back */
+#define NO_PLACE SIZE_MAX
 
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 
 /* One folder: its path below the root, and what is in it. */
 struct place {
 	char *path;
-	int depth;
+	size_t parent; /* in the class, or NO_PLACE */
+	dev_t dev;     /* which folder it is, whatever it is called */
+	ino_t ino;
 	int64_t time;
 	struct leat_filelist_build files;
 };
 
 /* One class. */
-struct class
-{
+struct group {
 	struct place *place; /* its own folder first */
 	size_t places, cap;
 	uint64_t left_out;
@@ -40,11 +41,13 @@ struct class
 };
 
 struct walk {
-	const char *root;
-	int root_fd;
+	const char *path; /* of the root */
+	int fd;
+	struct place root;
 	struct leat_mem *mem;
 	struct leat_strings names; /* of the classes */
-	struct class *class;
+	struct group *group;
+	uint64_t left_out; /* of the root's own files */
 };
 
 /* Names of the entries of one folder that are of a kind. */
@@ -138,27 +141,29 @@ leat_folder_time(int root, const char *name, int64_t *time)
 	return true;
 }
 
-/* Lists the folder `path` below the root: folders, images, and how many others there are. The time is
- * taken before, so that what comes later makes it another. `fd` stays open for the caller. */
+/* Lists a folder: folders, images, and how many others there are. The time is taken before, so that what
+ * comes later makes it another. `dir` stays open for the caller. */
 static enum leat_status
-list_folder(const struct walk *walk, const char *path, DIR **dir, int64_t *time, struct names *folders,
-            struct names *images, uint64_t *others, struct leat_err *err)
+list_folder(const struct walk *walk, struct place *place, DIR **dir, struct names *folders, struct names *images,
+            uint64_t *others, struct leat_err *err)
 {
-	int fd = openat(walk->root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *slash = *path ? "/" : "";
+	const char *path = place->path, *slash = *path ? "/" : "";
+	int fd = openat(walk->fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct dirent *entry;
 	struct stat st;
 
 	*dir = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!*dir || fstat(fd, &st) != 0) {
 		enum leat_status status =
-			leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->root, slash, path);
+			leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->path, slash, path);
 
 		if (fd >= 0 && !*dir)
 			close(fd);
 		return status;
 	}
-	*time = nanoseconds(&st);
+	place->time = nanoseconds(&st);
+	place->dev = st.st_dev;
+	place->ino = st.st_ino;
 	while (errno = 0, (entry = readdir(*dir)) != NULL) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
@@ -170,36 +175,55 @@ list_folder(const struct walk *walk, const char *path, DIR **dir, int64_t *time,
 			++*others;
 	}
 	if (errno != 0)
-		return leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->root, slash, path);
+		return leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->path, slash, path);
 	return LEAT_OK;
 }
 
 /* ---- walking over one class ---- */
 
 static enum leat_status
-add_place(const struct walk *walk, struct class *class, const char *parent, const char *name, int depth,
-          struct leat_err *err)
+add_place(const struct walk *walk, struct group *group, size_t parent, const char *name, struct leat_err *err)
 {
-	if (depth > MAX_DEPTH)
-		return leat_fail(err, LEAT_DATA,
-		                 "the folders in '%s/%s' lie more than %d deep in one another: does a link "
-		                 "lead back?",
-		                 walk->root, parent, MAX_DEPTH);
-	if (class->places == class->cap) {
-		size_t cap = class->cap ? 2 * class->cap : 1;
-		struct place *grown = leat_realloc(walk->mem, class->place, cap * sizeof(*grown));
+	const char *above = parent == NO_PLACE ? "" : group->place[parent].path;
+	struct place *place;
+
+	if (group->places == group->cap) {
+		size_t cap = group->cap ? 2 * group->cap : 1;
+		struct place *grown = leat_realloc(walk->mem, group->place, cap * sizeof(*grown));
 
 		if (!grown)
 			return leat_fail_mem(err, walk->mem, cap * sizeof(*grown), "the list of folders");
-		class->place = grown;
-		class->cap = cap;
+		group->place = grown;
+		group->cap = cap;
 	}
-	class->place[class->places].path = leat_asprintf(walk->mem, "%s%s%s", parent, *parent ? "/" : "", name);
-	if (!class->place[class->places].path)
-		return leat_fail_mem(err, walk->mem, strlen(parent) + strlen(name) + 2, "the list of folders");
-	class->place[class->places].depth = depth;
-	leat_filelist_build_init(&class->place[class->places++].files, walk->mem);
+	place = &group->place[group->places];
+	place->parent = parent;
+	place->path = leat_asprintf(walk->mem, "%s%s%s", above, *above ? "/" : "", name);
+	if (!place->path)
+		return leat_fail_mem(err, walk->mem, strlen(above) + strlen(name) + 2, "the list of folders");
+	leat_filelist_build_init(&place->files, walk->mem);
+	group->places++;
 	return LEAT_OK;
+}
+
+static bool
+is_same(const struct place *a, const struct place *b)
+{
+	return a->dev == b->dev && a->ino == b->ino;
+}
+
+/* A link may lead to a folder that it lies in, and so on for ever. */
+static enum leat_status
+check_loop(const struct walk *walk, const struct group *group, size_t i, struct leat_err *err)
+{
+	const struct place *place = &group->place[i];
+	bool same = is_same(place, &walk->root);
+
+	for (size_t above = place->parent; above != NO_PLACE && !same; above = group->place[above].parent)
+		same = is_same(place, &group->place[above]);
+	return same ? leat_fail(err, LEAT_DATA, "'%s/%s' is a link that leads back to a folder it lies in: remove it",
+	                        walk->path, place->path)
+	            : LEAT_OK;
 }
 
 static enum leat_status
@@ -222,25 +246,26 @@ add_images(struct place *place, int fd, const struct names *images, struct leat_
 
 /* Reads folder number `i` of the class, and puts the folders in it on the list. */
 static enum leat_status
-walk_place(const struct walk *walk, struct class *class, size_t i, struct leat_err *err)
+walk_place(const struct walk *walk, struct group *group, size_t i, struct leat_err *err)
 {
 	struct names folders = {0}, images = {0};
-	const char *path = class->place[i].path;
 	enum leat_status status;
 	DIR *dir;
 
 	leat_str_init(&folders.text, walk->mem, SIZE_MAX / 4);
 	leat_str_init(&images.text, walk->mem, SIZE_MAX / 4);
-	status = list_folder(walk, path, &dir, &class->place[i].time, &folders, &images, &class->left_out, err);
+	status = list_folder(walk, &group->place[i], &dir, &folders, &images, &group->left_out, err);
+	if (status == LEAT_OK)
+		status = check_loop(walk, group, i, err);
 	if (status == LEAT_OK)
 		status = names_sort(&folders, walk->mem, err);
 	if (status == LEAT_OK)
 		status = names_sort(&images, walk->mem, err);
 	if (status == LEAT_OK)
-		status = add_images(&class->place[i], dirfd(dir), &images, walk->mem, err);
+		status = add_images(&group->place[i], dirfd(dir), &images, walk->mem, err);
 	for (size_t k = 0; k < folders.count && status == LEAT_OK; k++)
-		status = add_place(walk, class, path, folders.sorted[k], class->place[i].depth + 1, err);
-	class->files += images.count;
+		status = add_place(walk, group, i, folders.sorted[k], err);
+	group->files += images.count;
 	if (dir)
 		closedir(dir);
 	names_free(&folders, walk->mem);
@@ -255,19 +280,19 @@ compare_places(const void *a, const void *b)
 }
 
 static enum leat_status
-walk_class(void *arg, size_t i, struct leat_err *err)
+walk_group(void *arg, size_t i, struct leat_err *err)
 {
 	struct walk *walk = arg;
-	struct class *class = &walk->class[i];
-	enum leat_status status = add_place(walk, class, "", walk->names.value[i], 1, err);
+	struct group *group = &walk->group[i];
+	enum leat_status status = add_place(walk, group, NO_PLACE, walk->names.value[i], err);
 
-	for (size_t k = 0; k < class->places && status == LEAT_OK; k++)
-		status = walk_place(walk, class, k, err);
-	if (status == LEAT_OK && class->files == 0)
+	for (size_t k = 0; k < group->places && status == LEAT_OK; k++)
+		status = walk_place(walk, group, k, err);
+	if (status == LEAT_OK && group->files == 0)
 		status = leat_fail(err, LEAT_DATA, "the folder '%s/%s' of a class holds no image (%s): remove it",
-		                   walk->root, walk->names.value[i], LEAT_FOLDER_EXTENSIONS);
+		                   walk->path, walk->names.value[i], LEAT_FOLDER_EXTENSIONS);
 	if (status == LEAT_OK)
-		qsort(class->place, class->places, sizeof(*class->place), compare_places);
+		qsort(group->place, group->places, sizeof(*group->place), compare_places);
 	return status;
 }
 
@@ -292,12 +317,12 @@ add_time(struct leat_filelist_build *places, const char *path, int64_t time, str
 }
 
 static enum leat_status
-add_class(struct result *result, struct class *class, int64_t *newest, struct leat_err *err)
+add_group(struct result *result, struct group *group, int64_t *newest, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
-	for (size_t i = 0; i < class->places && status == LEAT_OK; i++) {
-		struct place *place = &class->place[i];
+	for (size_t i = 0; i < group->places && status == LEAT_OK; i++) {
+		struct place *place = &group->place[i];
 
 		status = add_time(&result->places, place->path, place->time, err);
 		if (status == LEAT_OK)
@@ -305,7 +330,7 @@ add_class(struct result *result, struct class *class, int64_t *newest, struct le
 		if (place->time > *newest)
 			*newest = place->time;
 	}
-	*result->left_out += class->left_out;
+	*result->left_out += group->left_out;
 	return status;
 }
 
@@ -333,8 +358,7 @@ add_sections(struct result *result, size_t classes, struct leat_sidecar *sidecar
 }
 
 static enum leat_status
-gather(const struct walk *walk, int64_t root_time, uint64_t left_out, struct leat_sidecar *sidecar, int64_t *newest,
-       struct leat_err *err)
+gather(const struct walk *walk, struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err)
 {
 	size_t classes = walk->names.count;
 	struct result result = {
@@ -348,12 +372,12 @@ gather(const struct walk *walk, int64_t root_time, uint64_t left_out, struct lea
 	if (!result.classes || !result.left_out)
 		status = leat_fail_mem(err, walk->mem, (classes + 1) * sizeof(*result.classes), "the classes");
 	if (status == LEAT_OK)
-		status = add_time(&result.places, "", root_time, err);
+		status = add_time(&result.places, "", walk->root.time, err);
 	if (status == LEAT_OK)
-		*result.left_out = left_out;
-	*newest = root_time;
+		*result.left_out = walk->left_out;
+	*newest = walk->root.time;
 	for (size_t i = 0; i < classes && status == LEAT_OK; i++) {
-		status = add_class(&result, &walk->class[i], newest, err);
+		status = add_group(&result, &walk->group[i], newest, err);
 		result.classes[i + 1] = result.files.count;
 	}
 	if (status == LEAT_OK)
@@ -366,30 +390,29 @@ gather(const struct walk *walk, int64_t root_time, uint64_t left_out, struct lea
 }
 
 static void
-free_class(struct class *class, struct leat_mem *mem)
+free_group(struct group *group, struct leat_mem *mem)
 {
-	for (size_t i = 0; i < class->places; i++) {
-		leat_free(mem, class->place[i].path);
-		leat_filelist_build_free(&class->place[i].files);
+	for (size_t i = 0; i < group->places; i++) {
+		leat_free(mem, group->place[i].path);
+		leat_filelist_build_free(&group->place[i].files);
 	}
-	leat_free(mem, class->place);
+	leat_free(mem, group->place);
 }
 
 static enum leat_status
-walk_classes(struct walk *walk, unsigned threads, int64_t root_time, uint64_t left_out, struct leat_sidecar *sidecar,
-             int64_t *newest, struct leat_err *err)
+walk_groups(struct walk *walk, unsigned threads, struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err)
 {
 	enum leat_status status;
 
-	walk->class = leat_alloc_array(walk->mem, walk->names.count, sizeof(*walk->class));
-	if (!walk->class)
-		return leat_fail_mem(err, walk->mem, walk->names.count * sizeof(*walk->class), "the classes");
-	status = leat_parallel(walk->mem, threads, walk->names.count, walk_class, walk, err);
+	walk->group = leat_alloc_array(walk->mem, walk->names.count, sizeof(*walk->group));
+	if (!walk->group)
+		return leat_fail_mem(err, walk->mem, walk->names.count * sizeof(*walk->group), "the classes");
+	status = leat_parallel(walk->mem, threads, walk->names.count, walk_group, walk, err);
 	if (status == LEAT_OK)
-		status = gather(walk, root_time, left_out, sidecar, newest, err);
+		status = gather(walk, sidecar, newest, err);
 	for (size_t i = 0; i < walk->names.count; i++)
-		free_class(&walk->class[i], walk -> mem);
-	leat_free(walk->mem, walk->class);
+		free_group(&walk->group[i], walk->mem);
+	leat_free(walk->mem, walk->group);
 	return status;
 }
 
@@ -397,17 +420,21 @@ enum leat_status
 leat_folder_walk(const char *root, unsigned threads, struct leat_mem *mem, struct leat_sidecar *sidecar,
                  int64_t *newest, struct leat_err *err)
 {
-	struct walk walk = {.root = root, .mem = mem, .root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	char here[] = "";
+	struct walk walk = {
+		.path = root,
+		.fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC),
+		.root = {.path = here},
+		.mem = mem,
+	};
 	struct names classes = {0};
-	uint64_t left_out = 0;
-	int64_t time = 0;
 	enum leat_status status;
-	DIR *dir = NULL;
+	DIR *dir;
 
-	if (walk.root_fd < 0)
+	if (walk.fd < 0)
 		return leat_fail_errno(err, errno, "cannot open the folder '%s'", root);
 	leat_str_init(&classes.text, mem, SIZE_MAX / 4);
-	status = list_folder(&walk, "", &dir, &time, &classes, NULL, &left_out, err);
+	status = list_folder(&walk, &walk.root, &dir, &classes, NULL, &walk.left_out, err);
 	if (status == LEAT_OK && classes.count == 0)
 		status = leat_fail(err, LEAT_DATA,
 		                   "'%s' holds no folders: one for each class is expected, as in '%s/cat/1.jpg'", root,
@@ -416,11 +443,11 @@ leat_folder_walk(const char *root, unsigned threads, struct leat_mem *mem, struc
 		status = names_sort(&classes, mem, err);
 	if (status == LEAT_OK) {
 		walk.names = (struct leat_strings){classes.count, classes.sorted};
-		status = walk_classes(&walk, threads, time, left_out, sidecar, newest, err);
+		status = walk_groups(&walk, threads, sidecar, newest, err);
 	}
 	if (dir)
 		closedir(dir);
 	names_free(&classes, mem);
-	close(walk.root_fd);
+	close(walk.fd);
 	return status;
 }

@@ -1,8 +1,8 @@
 /* list_table.c - the rows of a CSV file that lists samples
  *
  * While rows are read, a column keeps pointers to its cells. Then its type is decided
- * over all of them, and numbers or offsets take the pointers' place: they are no longer
- * than a pointer, so that each is written where only pointers were that are done with. */
+ * over all of them, and numbers or offsets take the pointers' place: they are no longer,
+ * so that each is written where only pointers were that are done with. */
 #include "format/list.h"
 
 #include <errno.h>
@@ -12,6 +12,12 @@
 #include <string.h>
 
 #include "format/csv.h"
+
+/* What a column holds of a row while rows are read, with room for any value. */
+union cell {
+	const char *text;
+	uint64_t value;
+};
 
 struct parser {
 	struct leat_list_table *table;
@@ -24,8 +30,6 @@ struct parser {
 	locale_t c;                    /* in which numbers have a point */
 	struct leat_err *err;
 };
-
-_Static_assert(sizeof(char *) == 8, "values take the place of pointers");
 
 size_t
 leat_list_value_size(enum leat_list_type type)
@@ -197,7 +201,7 @@ grow(struct leat_list_table *table, struct leat_err *err)
 	if (grown)
 		table->path = grown;
 	for (size_t i = 0; i < table->columns && grown; i++) {
-		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(char *));
+		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(union cell));
 		if (grown)
 			table->column[i].values = grown;
 	}
@@ -223,7 +227,7 @@ take_rows(struct parser *p)
 			return status;
 		table->path[table->rows] = p->row.cell[p->path];
 		for (size_t i = 0; i < table->columns; i++)
-			((const char **)table->column[i].values)[table->rows] = p->row.cell[p->place[i]];
+			((union cell *)table->column[i].values)[table->rows].text = p->row.cell[p->place[i]];
 		table->rows++;
 	}
 	if (status != LEAT_END)
@@ -327,7 +331,7 @@ read_float(const char *cell, locale_t c, float *value)
 }
 
 static enum leat_list_type
-decide(const char *const *cell, size_t rows, locale_t c)
+decide(const union cell *cell, size_t rows, locale_t c)
 {
 	enum leat_list_type type = LEAT_LIST_INT64;
 
@@ -336,10 +340,10 @@ decide(const char *const *cell, size_t rows, locale_t c)
 		int64_t whole;
 		float number;
 
-		if (type == LEAT_LIST_INT64 && read_int(cell[i], &whole, &too_large))
+		if (type == LEAT_LIST_INT64 && read_int(cell[i].text, &whole, &too_large))
 			continue;
 		type = LEAT_LIST_FLOAT;
-		if (!read_float(cell[i], c, &number))
+		if (!read_float(cell[i].text, c, &number))
 			return LEAT_LIST_BYTES;
 	}
 	return type;
@@ -381,7 +385,7 @@ convert(const struct parser *p, struct leat_list_column *column)
 	if (column->type == LEAT_LIST_AUTO)
 		column->type = decide(column->values, rows, p->c);
 	for (size_t i = 0; i < rows; i++) {
-		const char *cell = ((const char **)column->values)[i];
+		const char *cell = ((const union cell *)column->values)[i].text;
 
 		if (!put_value(column, i, cell, p->c))
 			return leat_fail(p->err, LEAT_DATA, "column '%s' of row %zu below the first is no %s: '%.40s'",
