@@ -319,9 +319,10 @@ what_was_changed_just_now_is_not_kept(void **state)
 {
 	(void)state;
 	make_small();
-	put("dog/2.txt");
+	temp_change_now(&temp, "data/dog");
 	expect_small();
 	assert_false(temp_exists(&temp, ".data.leatidx"));
+	put("dog/2.txt");
 	age();
 	expect_small();
 	assert_true(temp_exists(&temp, ".data.leatidx"));

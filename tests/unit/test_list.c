@@ -385,7 +385,8 @@ another_list_is_read_anew(void **state)
 	whole_open(&whole, spec(")"), NULL);
 	assert_int_equal(whole.count, 1);
 	whole_close(&whole);
-	temp_write(&temp, "data.csv", three_rows, strlen(three_rows)); /* just now */
+	write_csv(three_rows);
+	temp_change_now(&temp, "data.csv");
 	expect_three_rows();
 	unlink(temp_path(&temp, ".data.csv.leatidx"));
 	expect_three_rows();
