@@ -272,8 +272,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 const struct leat_source_kind leat_source_tokens = {
 	.name = "tokens",
 	.doc = "Windows of flat files of tokens, in the field `tokens` as int32 (of int64 tokens: int64). Windows "
-               "never "
-	       "cross files; what is left at a file's end and is shorter than a window is not used.",
+	       "never cross files; what is left at a file's end and is shorter than a window is not used.",
 	.example = "tokens('train-*.bin', dtype=uint16, length=1024, shift=1)",
 	.version = 1,
 	.opts = options,
