@@ -56,14 +56,15 @@ make_folder(void)
 static void
 mend_entry(size_t room, uint64_t sample)
 {
-	uint64_t place = leat_load64(file + PAGE + 8 * sample), bytes;
-	uint8_t *entry = file + ROOM_AT + place - 1;
+	uint64_t place = leat_load64(file + PAGE + 8 * sample) - 1, bytes;
+	uint8_t *entry;
 
-	if (place - 1 >= room || (place - 1) % 64 != 0 || room - (place - 1) < ENTRY)
+	if (place >= room || place % 64 != 0 || room - place < ENTRY)
 		return;
+	entry = file + ROOM_AT + place;
 	bytes = leat_load64(entry + 8);
 	leat_store64(entry, sample);
-	if (bytes >= ENTRY && bytes <= room - (place - 1))
+	if (bytes >= ENTRY && bytes <= room - place)
 		leat_store32(entry + 16, leat_crc32c(0, entry + ENTRY, (size_t)bytes - ENTRY));
 }
 

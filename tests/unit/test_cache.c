@@ -49,7 +49,8 @@ add_field(struct leat_schema *schema, const char *name, enum leat_dtype dtype, i
 
 	assert_non_null(field);
 	field->ndim = ndim;
-	memcpy(field->shape, shape, (size_t)ndim * sizeof *shape);
+	for (int d = 0; d < ndim; d++)
+		field->shape[d] = shape[d];
 }
 
 static int

@@ -134,7 +134,8 @@ static void
 choose(size_t count, const char *const *names)
 {
 	params.fields.count = count;
-	memcpy(fields, names, count * sizeof(*names));
+	for (size_t i = 0; i < count; i++)
+		fields[i] = names[i];
 }
 
 /* ---- golden ---- */
