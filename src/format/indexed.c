@@ -18,10 +18,11 @@ swap_for_saved(struct leat_index *index, const struct leat_index_kind *kind, con
 	}
 }
 
-enum leat_status
-leat_index_prepare(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
-                   const struct leat_log *log, struct leat_index *index, enum leat_index_state *state,
-                   struct leat_err *unsaved, struct leat_err *err)
+/* The index of file `i`: loaded, or made. `unsaved` says why it could not be saved, which is no failure. Any thread. */
+static enum leat_status
+load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
+             const struct leat_log *log, struct leat_index *index, enum leat_index_state *state,
+             struct leat_err *unsaved, struct leat_err *err)
 {
 	const struct leat_file *file = leat_files_at(files, i);
 	enum leat_status status = LEAT_AGAIN;
@@ -61,8 +62,8 @@ prepare(void *arg, size_t i, struct leat_err *err)
 	enum leat_status status;
 
 	leat_err_clear(&unsaved);
-	status = leat_index_prepare(job->kind, indexed->files, i, indexed->mem, job->log, &indexed->index[i], &outcome,
-	                            &unsaved, err);
+	status = load_or_make(job->kind, indexed->files, i, indexed->mem, job->log, &indexed->index[i], &outcome,
+	                      &unsaved, err);
 	if (status != LEAT_OK)
 		return status;
 	if (outcome == LEAT_INDEX_BUILT)
@@ -181,8 +182,8 @@ report_file(void *arg, size_t i, struct leat_err *err)
 	leat_err_clear(&why);
 	report->uri = leat_files_at(job->files, i)->uri;
 	report->bytes = leat_files_at(job->files, i)->size;
-	if (leat_index_prepare(job->kind_of(report->uri), job->files, i, job->mem, job->log, &index, &report->state,
-	                       &why, &why) == LEAT_OK)
+	if (load_or_make(job->kind_of(report->uri), job->files, i, job->mem, job->log, &index, &report->state, &why,
+	                 &why) == LEAT_OK)
 		sum_up(report, &index);
 	else
 		report->state = LEAT_INDEX_FAILED;

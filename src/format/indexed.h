@@ -16,12 +16,6 @@ enum leat_index_state {
 	LEAT_INDEX_FAILED,  /* the file cannot be read, or is none of its format */
 };
 
-/* The index of file `i`: loaded, or made. `unsaved` says why it could not be saved, which is no
- * failure. Any thread. */
-enum leat_status leat_index_prepare(const struct leat_index_kind *kind, struct leat_files *files, size_t i,
-                                    struct leat_mem *mem, const struct leat_log *log, struct leat_index *index,
-                                    enum leat_index_state *state, struct leat_err *unsaved, struct leat_err *err);
-
 struct leat_indexed {
 	struct leat_mem *mem;
 	struct leat_files *files; /* borrowed */

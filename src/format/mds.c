@@ -12,7 +12,6 @@
 #include "base/hash.h"
 #include "base/threads.h"
 #include "format/catalog.h"
-#include "format/indexed.h"
 #include "format/source.h"
 
 enum { MAX_COLUMNS = 4096, LEARN_TRIES = 16 };

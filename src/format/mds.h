@@ -7,8 +7,6 @@
 #ifndef LEAT_FORMAT_MDS_H
 #define LEAT_FORMAT_MDS_H
 
-#include <jansson.h>
-
 #include "base/opt.h"
 #include "format/sample.h"
 #include "format/stored.h"
