@@ -488,7 +488,7 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 const struct leat_source_kind leat_source_tfds = {
 	.name = "tfds",
 	.doc = "Samples of a split of a data set that TensorFlow Datasets prepared, with its features as fields: "
-               "images "
+	       "images "
 	       "and texts as bytes, numbers as numbers.",
 	.example = "tfds('mnist/3.0.1', split='train[:80%]')",
 	.version = 1,
