@@ -223,7 +223,16 @@ mark_seen(struct leat_cache *cache, uint64_t sample)
 bool
 leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 {
-	return leat_cache_store_find(&cache->store, sample) != 0;
+	uint64_t place = leat_cache_store_find(&cache->store, sample), room;
+	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
+
+	/* It will be asked for soon: an entry's beginning is a miss, what follows the CPU guesses. */
+	if (at) {
+		__builtin_prefetch(at);
+		__builtin_prefetch(at + ALIGN);
+		__builtin_prefetch(at + 2 * ALIGN);
+	}
+	return place != 0;
 }
 
 /* Whatever a file says, what is read lies in the room there is. */

@@ -217,10 +217,14 @@ static enum leat_status
 run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *id, bool timed, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	uint64_t stage_ns[LEAT_TRACE_STAGES] = {0};
-	enum leat_status status = leat_chain_run(p, from, to, &w->work, id, timed ? stage_ns : NULL, err);
+	uint64_t stage_ns[LEAT_TRACE_STAGES];
+	enum leat_status status;
 
-	for (int s = from; timed && s < to; s++)
+	if (!timed)
+		return leat_chain_run(p, from, to, &w->work, id, NULL, err);
+	memset(stage_ns, 0, sizeof stage_ns);
+	status = leat_chain_run(p, from, to, &w->work, id, stage_ns, err);
+	for (int s = from; s < to; s++)
 		leat_count(&w->counters.stage_ns[s], stage_ns[s]);
 	return status;
 }
