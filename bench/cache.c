@@ -5,8 +5,8 @@
  * The least that delivering samples from memory takes is to copy them into a batch. The
  * yardstick does that and nothing else: its threads take batches in turns and copy each
  * with one memcpy from where the samples lie one behind the other into a ring of as many
- * buffers as the feed has. `rows` copies each sample by itself, from the same places in the
- * same order as the feed does. Batches are not looked at, here nor there. */
+ * buffers as the feed has. `rows` copies each sample by itself, in an order like the feed's.
+ * Batches are not looked at, here nor there. */
 #include <err.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -30,6 +30,7 @@ static const size_t total = (size_t)192 << 20; /* more than any cache of a CPU *
 struct shape {
 	size_t bytes; /* of a sample */
 	size_t batch; /* samples */
+	bool ragged;  /* of a length that the feed does not know beforehand */
 };
 
 /* ---- data: one array, a row is a sample ---- */
@@ -59,7 +60,8 @@ write_array(const char *path, const struct shape *shape)
 
 struct fed {
 	struct leat_feed *feed;
-	uint64_t samples, epochs;
+	const char *field;
+	uint64_t epochs;
 	size_t bytes;
 };
 
@@ -80,7 +82,7 @@ drain(struct fed *fed, uint64_t epochs)
 		}
 		if (status != LEAT_OK)
 			errx(1, "%s", why.text);
-		leat_batch_field(batch, "x", &x, NULL);
+		leat_batch_field(batch, fed->field, &x, NULL);
 		samples += (uint64_t)leat_batch_count(batch);
 		bytes += x.bytes;
 		leat_release(batch);
@@ -100,23 +102,23 @@ run_fed(void *arg)
 }
 
 static void
-open_fed(struct fed *fed, const char *path, const struct shape *shape, const char *ops, unsigned threads,
+open_fed(struct fed *fed, const char *source, const struct shape *shape, bool shuffled, unsigned threads,
          uint64_t epochs)
 {
 	struct leat_options options;
 	struct leat_err why;
 	char *spec;
 
-	if (asprintf(&spec, "npy(x='%s') | %s | cache(memory) | batch(%zu) | prefetch(%d)", path, ops, shape->batch,
-	             RING - 1) < 0)
+	if (asprintf(&spec, "%s%s | cache(memory) | batch(%zu) | prefetch(%d)", source, shuffled ? " | shuffle" : "",
+	             shape->batch, RING - 1) < 0)
 		errx(1, "no memory for a spec");
 	leat_options_init(&options);
 	options.threads = threads;
-	options.memory = (size_t)2 << 30;
+	options.memory = (size_t)3 << 30;
 	if (leat_open(spec, &options, &fed->feed, &why) != LEAT_OK)
 		errx(1, "%s", why.text);
 	free(spec);
-	fed->samples = leat_samples(fed->feed);
+	fed->field = leat_field_at(fed->feed, 0)->name;
 	fed->bytes = shape->bytes;
 	fed->epochs = epochs;
 	drain(fed, 1);
@@ -215,7 +217,7 @@ struct choice {
 };
 
 static void
-bench_case(const char *path, const struct shape *shape, unsigned threads, bool shuffled, const struct choice *choice)
+bench_case(const char *source, const struct shape *shape, unsigned threads, bool shuffled, const struct choice *choice)
 {
 	const uint64_t epochs = 4;
 	size_t samples = total / shape->bytes;
@@ -238,9 +240,9 @@ bench_case(const char *path, const struct shape *shape, unsigned threads, bool s
 	rows.rows = true;
 	rows.shuffled = shuffled;
 	leat_perm_init(&rows.perm, samples, 1, 0, 0);
-	open_fed(&fed, path, shape, shuffled ? "shuffle" : "take(1000000000)", threads, epochs);
-	snprintf(name, sizeof name, "%zu x %zu%s, %u thread%s", shape->batch, shape->bytes, shuffled ? " shuffled" : "",
-	         threads, threads == 1 ? "" : "s");
+	open_fed(&fed, source, shape, shuffled, threads, epochs);
+	snprintf(name, sizeof name, "%zu %s%s, %u thread%s", shape->bytes, shape->ragged ? "ragged" : "dense",
+	         shuffled ? " shuffled" : "", threads, threads == 1 ? "" : "s");
 	result.name = name;
 	bench_compare(&result, contender, sizeof contender / sizeof *contender, choice->repeats);
 	bench_print(stdout, &result, target);
@@ -253,16 +255,25 @@ bench_case(const char *path, const struct shape *shape, unsigned threads, bool s
 static void
 bench_shape(const char *folder, const struct shape *shape, const struct choice *choice)
 {
-	char path[BENCH_PATH];
+	struct bench_data records = {
+		.name = "cached", .length = shape->bytes, .files = 1, .per_file = total / shape->bytes};
+	char path[BENCH_PATH], source[BENCH_PATH + 32];
 
-	if (snprintf(path, sizeof path, "%s/cache-%zu.npy", folder, shape->bytes) >= BENCH_PATH)
+	if (snprintf(path, sizeof path, "%s/cached.npy", folder) >= BENCH_PATH)
 		errx(1, "the path of %s is too long", folder);
-	write_array(path, shape);
+	if (shape->ragged) {
+		bench_data_make(&records, folder);
+		bench_data_path(&records, 0, path);
+		snprintf(source, sizeof source, "tfrecord('%s', crc=false)", path);
+	} else {
+		write_array(path, shape);
+		snprintf(source, sizeof source, "npy(x='%s')", path);
+	}
 	for (unsigned threads = 1; threads <= 2; threads++) {
 		if (choice->threads && choice->threads != threads)
 			continue;
-		bench_case(path, shape, threads, false, choice);
-		bench_case(path, shape, threads, true, choice);
+		bench_case(source, shape, threads, false, choice);
+		bench_case(source, shape, threads, true, choice);
 	}
 	unlink(path);
 }
@@ -278,10 +289,12 @@ main(int argc, char **argv)
 		{0},
 	};
 	static const struct shape shapes[] = {
-		{1024, 1024}, /* rows of numbers */
-		{12288, 256}, /* 64 x 64 x 3 */
-		{150528, 64}, /* 224 x 224 x 3 */
-		{602112, 64}, /* the same as float32 */
+		{1024, 1024, false}, /* rows of numbers */
+		{12288, 256, false}, /* 64 x 64 x 3 */
+		{150528, 64, false}, /* 224 x 224 x 3 */
+		{602112, 64, false}, /* the same as float32 */
+		{20000, 64, true},   /* JPEG files */
+		{150528, 64, true},
 	};
 	struct choice choice = {.repeats = 7, .results = json_array()};
 	const char *json = NULL;

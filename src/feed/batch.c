@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/copy.h"
+
 /* With the one that is used meanwhile, more than a core's own caches hold. */
 enum { LARGE_BATCH = 2 * 1024 * 1024 };
 
@@ -239,8 +241,8 @@ leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample
 			continue;
 		}
 		slot = values(batch, i) + (size_t)row * form->row_bytes;
-		if (slot != datum->data && form->row_bytes > 0)
-			memcpy(slot, datum->data, form->row_bytes);
+		if (slot != datum->data)
+			leat_copy(slot, datum->data, form->row_bytes, batch->form->large);
 	}
 	return LEAT_OK;
 }
@@ -274,6 +276,16 @@ complete_dense(struct leat_batch *batch, int column, bool keep_bad)
 	}
 }
 
+/* From the arena, or, when rows were read straight to their places, over those of rows that are gone. */
+static void
+move_values(const struct leat_batch *batch, unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	if (!batch->form->direct)
+		leat_copy(to, from, bytes, batch->form->large);
+	else if (to != from)
+		memmove(to, from, bytes);
+}
+
 /* Ragged rows as lengths in offsets[row + 1] (direct: as sums) become values in row order with sums. */
 static void
 complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
@@ -301,8 +313,8 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 			continue;
 		if (state[row] != LEAT_ROW_GOOD)
 			length = 0;
-		if (length > 0 && data != values(batch, column) + (size_t)sum * element)
-			memmove(values(batch, column) + (size_t)sum * element, data, (size_t)length * element);
+		if (length > 0)
+			move_values(batch, values(batch, column) + (size_t)sum * element, data, (size_t)length * element);
 		if (dims > 1 && state[row] != LEAT_ROW_GOOD)
 			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);
 		else if (dims > 1)
@@ -350,4 +362,6 @@ leat_batch_complete(struct leat_batch *batch, bool keep_bad)
 		}
 	}
 	complete_rows(batch, keep_bad);
+	if (batch->form->large)
+		leat_copy_fence();
 }

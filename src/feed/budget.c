@@ -148,6 +148,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
+	b->form.large &= p->mixes == 0; /* what is mixed is used at once */
 	return unbounded;
 }
 
