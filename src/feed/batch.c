@@ -325,12 +325,17 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 }
 
 static void
-complete_rows(struct leat_batch *batch, bool keep_bad)
+complete_rows(struct leat_batch *batch, bool all_good, bool keep_bad)
 {
 	uint8_t *state = leat_batch_states(batch), *valid = batch->base + batch->form->valid_at;
 	uint64_t *position = leat_batch_positions(batch);
 	int64_t out = 0;
 
+	if (all_good) {
+		memset(valid, 1, (size_t)batch->rows);
+		batch->samples = batch->count = batch->rows;
+		return;
+	}
 	batch->samples = 0;
 	for (int64_t row = 0; row < batch->rows; row++) {
 		bool good = state[row] == LEAT_ROW_GOOD;
@@ -361,7 +366,7 @@ leat_batch_complete(struct leat_batch *batch, bool keep_bad)
 			complete_dense(batch, i, keep_bad);
 		}
 	}
-	complete_rows(batch, keep_bad);
+	complete_rows(batch, all_good, keep_bad);
 	if (batch->form->large)
 		leat_copy_fence();
 }

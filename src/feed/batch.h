@@ -14,6 +14,8 @@
 /* No column is taken to be larger: the sum over all columns of some batches cannot overflow. */
 #define LEAT_MOST_BYTES (SIZE_MAX / 1024)
 
+struct leat_worker;
+
 /* How one field lies in a batch. Offsets are from the beginning of the mapping. */
 struct leat_column_form {
 	struct leat_field field;
@@ -59,25 +61,27 @@ struct leat_batch {
 	struct leat_feed *feed;
 	const struct leat_batch_form *form;
 	unsigned char *base;
-	struct leat_batch *next; /* in the list of free ones */
-	atomic_int refs;         /* consumer and DLPack tensors */
-
 	uint64_t epoch, first; /* global position of row 0 */
 	uint64_t end;          /* global position behind the whole global batch */
 	bool last;             /* of its epoch */
 	int64_t rows;          /* planned, padding included */
 	int64_t good_rows;     /* planned without padding; these come first */
-	int64_t planned, done; /* of good_rows; under the feed's lock */
-	bool complete;         /* under the feed's lock */
-	int64_t count;         /* rows delivered, after skipped ones went out */
-	int64_t samples;       /* of those: not padding */
-	atomic_size_t arena_used[LEAT_MAX_FIELDS];
 
-	/* Under the feed's lock until complete: */
+	/* Under the feed's lock until complete. The error is long and rarely written: it keeps what workers read
+	 * for each sample apart from what the planner writes meanwhile. */
+	struct leat_err err;
+	int64_t err_row; /* of the failure that comes first in the plan; -1: none */
 	struct leat_bad_row *bad;
 	uint64_t bad_unlisted; /* there was no memory for */
-	int64_t err_row; /* of the failure that comes first in the plan; -1: none */
-	struct leat_err err;
+	int64_t planned, done; /* of good_rows */
+	bool complete;
+	const struct leat_worker *begun_by; /* the last time it was filled */
+	struct leat_batch *next;            /* in the list of free ones */
+
+	atomic_int refs; /* consumer and DLPack tensors */
+	int64_t count;   /* rows delivered, after skipped ones went out */
+	int64_t samples; /* of those: not padding */
+	atomic_size_t arena_used[LEAT_MAX_FIELDS];
 };
 
 struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);

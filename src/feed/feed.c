@@ -106,9 +106,10 @@ leat_feed_open(const char *spec, const struct leat_options *options, long fail_a
 
 	leat_err_clear(err);
 	*out = NULL;
-	feed = calloc(1, sizeof *feed);
+	feed = aligned_alloc(_Alignof(struct leat_feed), sizeof *feed);
 	if (!feed)
 		return leat_fail(err, LEAT_NOMEM, "no memory for a feed");
+	memset(feed, 0, sizeof *feed);
 	leat_mem_init(&feed->mem, SIZE_MAX);
 	atomic_store(&feed->mem.fail_after, fail_after);
 	feed->opened_ns = leat_now();
@@ -198,7 +199,9 @@ wait_ready(struct leat_feed *feed)
 	bool disk = feed->at_disk > 0 && feed->idle == feed->budget.threads;
 	uint64_t begin = leat_now();
 
+	feed->waits_since = begin;
 	pthread_cond_wait(&feed->ready, &feed->lock);
+	feed->waits_since = 0;
 	if (disk)
 		leat_count(&feed->disk_ns, leat_now() - begin);
 }

@@ -25,11 +25,12 @@
 enum {
 	LEAT_RUN_ROWS = 64,           /* most samples of a run, */
 	LEAT_RUN_ROWS_DIRECT = 256,   /* and when nothing is done with them but copying */
-	LEAT_RUN_READS = 16,          /* most places in files that it is read from: others can read elsewhere meanwhile */
-	LEAT_RUN_BYTES = 256 * 1024,  /* a run ends before it has more, but a single sample may */
+	LEAT_RUN_READS = 32,          /* most places in files that it is read from: others can read elsewhere meanwhile */
+	LEAT_RUN_BYTES = 320 * 1024,  /* a run ends before it has more, but a single sample may */
 	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses */
 	LEAT_IO_THREADS = 16,
 	LEAT_REPLACE_TRIES = 8,
+	LEAT_APART = 128, /* bytes between what threads read for each sample and what others write meanwhile */
 };
 
 /* How the feed's memory is divided, once, at open (budget.c). */
@@ -82,6 +83,7 @@ struct leat_worker {
 	struct leat_batch *batch; /* of the row that is worked on */
 	int64_t row;
 	bool in_chain; /* past reading and unpacking, whose errors say where the sample lies */
+	uint64_t run_ended, run_took; /* the last run, in ns */
 	uint64_t seen; /* samples, to time every so many */
 	struct leat_counters counters;
 };
@@ -97,18 +99,21 @@ struct leat_feed {
 	int64_t global_rows; /* of a batch over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	uint64_t opened_ns;
-	atomic_int refs;  /* the feed itself and each batch held */
-	atomic_bool stop; /* workers look between two samples */
+	uint64_t seed; /* changes only while no worker runs */
+	struct leat_worker *worker;
+	struct leat_run *run;
+	struct leat_run_item *run_items; /* of all runs */
+	atomic_bool stop;                /* workers look between two samples */
 
-	pthread_mutex_t lock;
+	_Alignas(LEAT_APART) pthread_mutex_t lock;
 	pthread_cond_t work, ready; /* something to do for workers; for the consumer */
 
 	/* Under the lock: */
 	bool running, cancelled, closed, io_started;
+	uint64_t waits_since;    /* the consumer waits for the head of the flight; 0: it does not, or was woken */
 	bool wanted;             /* the consumer waits inside leat_next */
 	unsigned idle;           /* workers waiting for `work` */
 	int at_disk;             /* runs that the I/O threads have */
-	uint64_t seed;
 	uint64_t plan_epoch, plan_position; /* where the next batch begins */
 	struct leat_batch *filling;         /* planned, but not to its end */
 	struct leat_batch **flight;         /* planned and not delivered, in plan order: a ring of `buffers` */
@@ -118,7 +123,7 @@ struct leat_feed {
 	struct leat_run *free_runs, *ready_runs, **ready_tail;
 
 	/* The consumer's: */
-	uint64_t epoch, position;
+	_Alignas(LEAT_APART) uint64_t epoch, position;
 	bool epoch_over; /* its last batch was delivered, LEAT_END not yet */
 	struct leat_err failure;
 	uint64_t last_out_ns;
@@ -129,10 +134,8 @@ struct leat_feed {
 	/* Written by the consumer, read by leat_stats from anywhere: */
 	_Atomic uint64_t samples, batches, bytes, bad_count, wait_ns, disk_ns, run_ns, first_batch_ns;
 
-	struct leat_worker *worker;
+	atomic_int refs;                  /* the feed itself and each batch held */
 	struct leat_counters io_counters; /* of all I/O threads */
-	struct leat_run *run;
-	struct leat_run_item *run_items; /* of all runs */
 	struct leat_queue io;
 	struct leat_threads workers, io_threads;
 

@@ -10,6 +10,10 @@
 
 #include <string.h>
 
+/* A consumer that waits is told of its batch after so many ns at the latest. Batches that are made faster
+ * come a few at a time, or waking it would take as long as making one. */
+enum { PATIENCE = 200 * 1000 };
+
 void
 leat_feed_wake(struct leat_feed *feed)
 {
@@ -62,16 +66,33 @@ may_begin_batch(const struct leat_feed *feed)
 	return feed->free_batches && feed->flight_count < limit;
 }
 
-static bool
-begin_batch(struct leat_feed *feed)
+/* Where in the list the batch stands that this worker filled last, or else the first: it may still be in the
+ * cache of this CPU, and taking it out of another's is slow. */
+static struct leat_batch **
+free_batch(const struct leat_worker *w)
 {
-	struct leat_batch *batch = feed->free_batches;
+	struct leat_batch **first = &w->feed->free_batches;
+
+	for (struct leat_batch **at = first; *at; at = &(*at)->next)
+		if ((*at)->begun_by == w)
+			return at;
+	return first;
+}
+
+static bool
+begin_batch(struct leat_worker *w)
+{
+	struct leat_feed *feed = w->feed;
+	struct leat_batch **from, *batch;
 
 	if (!may_begin_batch(feed))
 		return false;
 	if (!leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position))
 		return false;
-	feed->free_batches = batch->next;
+	from = free_batch(w);
+	batch = *from;
+	*from = batch->next;
+	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
 	begin_rows(feed, batch);
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
@@ -159,12 +180,13 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 
 /* The next few samples of the batch that is being filled, or NULL when there is nothing to plan. */
 static struct leat_run *
-plan_run(struct leat_feed *feed)
+plan_run(struct leat_worker *w)
 {
+	struct leat_feed *feed = w->feed;
 	struct leat_run *run = feed->free_runs;
 	struct leat_batch *batch;
 
-	if (!run || (!feed->filling && !begin_batch(feed)))
+	if (!run || (!feed->filling && !begin_batch(w)))
 		return NULL;
 	batch = feed->filling;
 	feed->free_runs = run->next;
@@ -181,12 +203,13 @@ plan_run(struct leat_feed *feed)
 }
 
 static struct leat_run *
-take_run(struct leat_feed *feed)
+take_run(struct leat_worker *w)
 {
+	struct leat_feed *feed = w->feed;
 	struct leat_run *run = feed->ready_runs;
 
 	if (!run)
-		return plan_run(feed);
+		return plan_run(w);
 	feed->ready_runs = run->next;
 	if (!feed->ready_runs)
 		feed->ready_tail = &feed->ready_runs;
@@ -502,7 +525,6 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 		mix(feed, batch);
 	pthread_mutex_lock(&feed->lock);
 	batch->complete = true;
-	pthread_cond_signal(&feed->ready);
 }
 
 /* Reads and works a run off; false: the I/O threads have it now. */
@@ -522,7 +544,9 @@ do_run(struct leat_worker *w, struct leat_run *run)
 	middle = leat_now();
 	leat_count(&w->counters.read_ns, middle - begin);
 	do_items(w, run);
-	leat_count(feed->pipeline.stages ? &w->counters.op_ns : &w->counters.read_ns, leat_now() - middle);
+	w->run_ended = leat_now();
+	w->run_took = w->run_ended - begin;
+	leat_count(feed->pipeline.stages ? &w->counters.op_ns : &w->counters.read_ns, w->run_ended - middle);
 	return true;
 }
 
@@ -538,6 +562,21 @@ idle(struct leat_worker *w)
 	leat_count(&w->counters.idle_ns, leat_now() - begin);
 }
 
+/* Under the lock: is it time to wake the consumer? Not yet when it has only begun to wait and the next run,
+ * after which we ask again, will be as short as the last one. */
+static bool
+consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
+{
+	struct leat_feed *feed = w->feed;
+
+	if (!feed->waits_since || feed->flight_count == 0 || !feed->flight[feed->flight_head]->complete)
+		return false;
+	if (next && w->run_ended - feed->waits_since < PATIENCE && w->run_took < PATIENCE)
+		return false;
+	feed->waits_since = 0;
+	return true;
+}
+
 void
 leat_worker_body(void *arg, unsigned i)
 {
@@ -549,20 +588,24 @@ leat_worker_body(void *arg, unsigned i)
 	w->work.place_arg = w;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
-		struct leat_run *run = take_run(feed);
-		bool done;
+		struct leat_run *run = take_run(w);
+		bool tell = consumer_is_due(w, run), done;
 
-		if (!run) {
+		if (!run && !tell) {
 			idle(w);
 			continue;
 		}
-		wake_for_more(feed);
+		if (run)
+			wake_for_more(feed);
 		pthread_mutex_unlock(&feed->lock);
-		done = do_run(w, run);
+		/* Only now: the consumer that wakes would have to wait for the lock again. */
+		if (tell)
+			pthread_cond_signal(&feed->ready);
+		done = run && do_run(w, run);
 		pthread_mutex_lock(&feed->lock);
 		if (done)
 			finish_run(feed, run);
-		else
+		else if (run)
 			feed->at_disk++; /* may come after its return: then it was -1 for a moment */
 	}
 	pthread_mutex_unlock(&feed->lock);
