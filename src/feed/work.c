@@ -563,7 +563,8 @@ idle(struct leat_worker *w)
 }
 
 /* Under the lock: is it time to wake the consumer? Not yet when it has only begun to wait and the next run,
- * after which we ask again, will be as short as the last one. */
+ * after which we ask again, will be as short as the last one. Ops may take any time, so that is said only
+ * where samples are just read. */
 static bool
 consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 {
@@ -571,7 +572,7 @@ consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 
 	if (!feed->waits_since || feed->flight_count == 0 || !feed->flight[feed->flight_head]->complete)
 		return false;
-	if (next && w->run_ended - feed->waits_since < PATIENCE && w->run_took < PATIENCE)
+	if (next && !feed->pipeline.stages && w->run_ended - feed->waits_since < PATIENCE && w->run_took < PATIENCE)
 		return false;
 	feed->waits_since = 0;
 	return true;
