@@ -61,7 +61,7 @@ largest_payloads(const struct leat_source *source, uint64_t rows)
 
 		source->kind->locate(source, i, &extent);
 		if (!extent.damaged)
-			in_class[length_class(extent.length - extent.head - extent.tail)]++;
+			in_class[length_class(extent.length ? extent.length - extent.head - extent.tail : extent.lent)]++;
 	}
 	for (unsigned c = CLASSES; c-- > 0 && rows > 0;) {
 		uint64_t n = in_class[c] < rows ? in_class[c] : rows;
@@ -144,7 +144,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 {
 	size_t capacity[LEAT_MAX_FIELDS] = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
-	bool direct = p->stages == 0 && p->source.kind->unpack_to && !replaces && !p->cache;
+	bool direct = p->stages == 0 && p->source.kind->unpack_to && !p->source.sequential && !replaces && !p->cache;
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);

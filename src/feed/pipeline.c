@@ -475,6 +475,23 @@ add_op(struct leat_pipeline *p, const struct leat_bound *bound, bool *batched, s
 	}
 }
 
+/* Every sample would have to be inflated with all its neighbours, again and again. */
+static enum leat_status
+refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
+{
+	for (int i = 0; i < p->ops; i++) {
+		const struct leat_bound *bound = &p->op[i];
+
+		if (bound->op->scatters && bound->op->scatters(bound->params))
+			return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at,
+			                    "%s in any order reads compressed files too slowly: use shuffle(window) or "
+			                    "shuffle(block=..., window=...), put cache before it, or convert the files with "
+			                    "`leat convert`",
+			                    bound->op->name);
+	}
+	return LEAT_OK;
+}
+
 static enum leat_status
 arrange(struct leat_pipeline *p, struct leat_err *err)
 {
@@ -492,7 +509,7 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 	}
 	if (p->plan.size == 0)
 		return leat_fail(err, LEAT_DATA, "the source holds no samples");
-	return LEAT_OK;
+	return p->source.sequential && !p->cache ? refuse_scattering(p, err) : LEAT_OK;
 }
 
 /* ---- place ---- */

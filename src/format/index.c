@@ -49,14 +49,22 @@ sum_up(const uint64_t *offset, const uint64_t *ends, bool gaps, uint64_t count, 
 }
 
 static uint32_t
-checksum(const struct leat_index_head *head, const uint64_t *offset, const uint64_t *ends)
+checksum(const struct leat_index_head *head, const uint64_t *offset, const uint64_t *ends,
+         const struct leat_points *points)
 {
 	const unsigned char *bytes = (const unsigned char *)head;
 	uint32_t crc = leat_crc32c(0, bytes, CRC_AT);
 
 	crc = leat_crc32c(crc, bytes + CRC_AT + sizeof(head->crc), sizeof(*head) - CRC_AT - sizeof(head->crc));
 	crc = leat_crc32c(crc, offset, (size_t)(head->count + 1) * sizeof(*offset));
-	return ends ? leat_crc32c(crc, ends, (size_t)head->count * sizeof(*ends)) : crc;
+	if (ends)
+		crc = leat_crc32c(crc, ends, (size_t)head->count * sizeof(*ends));
+	if (points) {
+		crc = leat_crc32c(crc, &points->head, sizeof(points->head));
+		crc = leat_crc32c(crc, points->point, (size_t)points->head.count * sizeof(*points->point));
+		crc = leat_crc32c(crc, points->window, (size_t)points->head.windows);
+	}
+	return crc;
 }
 
 static void
@@ -68,41 +76,79 @@ set_kind(char field[8], const char *name)
 	memcpy(field, name, len < 8 ? len : 8);
 }
 
-const char *
-leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind, const struct leat_file *file,
-                 bool *stale)
+static bool
+is_kind(const struct leat_index_head *head, const char *name)
+{
+	char field[8];
+
+	set_kind(field, name);
+	return memcmp(head->kind, field, sizeof(field)) == 0;
+}
+
+/* Sets where the parts behind the offsets lie. False: the file is too short or too long for them. `len`: of all
+ * numbers behind the head. */
+static bool
+find_parts(struct leat_index *index, const struct leat_index_head *head, size_t len, bool gaps)
+{
+	const uint64_t *offset = (const uint64_t *)(head + 1);
+	uint64_t numbers = len / sizeof(*offset) - 1, rest;
+
+	if (head->count > numbers)
+		return false;
+	rest = len - (head->count + 1) * sizeof(*offset);
+	index->offset = offset;
+	index->count = head->count;
+	if (index->packed) {
+		uint64_t end = offset[head->count];
+
+		return !(end & LEAT_INDEX_DAMAGED) &&
+		       leat_points_take(&index->points, offset + head->count + 1, (size_t)rest, head->size, end);
+	}
+	index->end = gaps ? offset + head->count + 1 : NULL;
+	return rest == (gaps ? head->count * sizeof(*offset) : 0);
+}
+
+/* leat_index_fault, which fills what it finds in. */
+static const char *
+take_index(struct leat_index *index, const void *bytes, size_t len, const struct leat_index_kind *kind,
+           const struct leat_file *file, bool *stale)
 {
 	const struct leat_index_head *head = bytes;
-	const uint64_t *offset = (const uint64_t *)(head + 1), *ends = NULL;
-	uint64_t max_length, damaged, numbers;
-	char name[8];
 
 	*stale = false;
-	set_kind(name, kind->name);
-	if (len < sizeof(*head) + sizeof(*offset))
+	if (len < sizeof(*head) + sizeof(*index->offset))
 		return "it is cut off";
 	if (memcmp(head->magic, LEAT_INDEX_MAGIC, sizeof(head->magic)) != 0)
 		return "it is no index";
 	if (head->version != LEAT_INDEX_VERSION)
 		return "it has another version";
-	if (memcmp(head->kind, name, sizeof(name)) != 0)
+	index->packed = kind->packed && is_kind(head, kind->packed);
+	if (!index->packed && !is_kind(head, kind->name))
 		return "it belongs to another format";
 	if (head->size != file->size || head->mtime_ns != file->mtime_ns) {
 		*stale = true;
 		return "the data has changed";
 	}
-	len -= sizeof(*head);
-	numbers = len / sizeof(*offset) - 1;
-	if (len % sizeof(*offset) || head->count > numbers || numbers - head->count != (kind->gaps ? head->count : 0))
+	if (!find_parts(index, head, len - sizeof(*head), kind->gaps))
 		return "its length is wrong";
-	if (kind->gaps)
-		ends = offset + head->count + 1;
-	if (head->crc != checksum(head, offset, ends))
+	if (head->crc != checksum(head, index->offset, index->end, index->packed ? &index->points : NULL))
 		return "its checksum does not match";
-	if (!sum_up(offset, ends, kind->gaps, head->count, head->size, kind->min_length, &max_length, &damaged) ||
-	    max_length != head->max_length || damaged != head->damaged)
+	if (!sum_up(index->offset, index->end, kind->gaps, head->count,
+	            index->packed ? index->offset[head->count] : head->size, kind->min_length, &index->max_length,
+	            &index->damaged) ||
+	    index->max_length != head->max_length || index->damaged != head->damaged ||
+	    (index->packed && index->damaged < index->count && !index->points.head.count))
 		return "its offsets make no sense";
 	return NULL;
+}
+
+const char *
+leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind, const struct leat_file *file,
+                 bool *stale)
+{
+	struct leat_index index = {0};
+
+	return take_index(&index, bytes, len, kind, file, stale);
 }
 
 void
@@ -114,6 +160,7 @@ leat_index_free(struct leat_index *index)
 		leat_free(index->mem, index->block);
 		leat_free(index->mem, index->ends);
 	}
+	leat_points_free(&index->points);
 	*index = (struct leat_index){0};
 }
 
@@ -155,14 +202,7 @@ load_from(struct leat_index *index, const char *path, const struct leat_index_ki
 		return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? "" : fault;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && take_bytes(index, fd, (size_t)st.st_size)) {
 		head = index->map ? index->map : (const void *)index->block;
-		fault = leat_index_fault(head, (size_t)st.st_size, kind, file, stale);
-		if (!fault) {
-			index->offset = (const uint64_t *)(head + 1);
-			index->end = kind->gaps ? index->offset + head->count + 1 : NULL;
-			index->count = head->count;
-			index->max_length = head->max_length;
-			index->damaged = head->damaged;
-		}
+		fault = take_index(index, head, (size_t)st.st_size, kind, file, stale);
 	}
 	close(fd);
 	return fault;
@@ -197,6 +237,7 @@ void
 leat_index_init(struct leat_index *index, struct leat_mem *mem)
 {
 	*index = (struct leat_index){.mem = mem};
+	leat_points_init(&index->points, mem);
 }
 
 static enum leat_status
@@ -261,6 +302,19 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 }
 
 static enum leat_status
+write_points(struct leat_newfile *out, const struct leat_points *points, struct leat_err *err)
+{
+	enum leat_status status = leat_newfile_write(out, &points->head, sizeof(points->head), err);
+
+	if (status == LEAT_OK && points->head.count)
+		status = leat_newfile_write(out, points->point, (size_t)points->head.count * sizeof(*points->point),
+		                            err);
+	if (status == LEAT_OK && points->head.windows)
+		status = leat_newfile_write(out, points->window, (size_t)points->head.windows, err);
+	return status;
+}
+
+static enum leat_status
 write_to(const char *path, const struct leat_index_head *head, const struct leat_index *index, struct leat_mem *mem,
          struct leat_err *err)
 {
@@ -275,6 +329,8 @@ write_to(const char *path, const struct leat_index_head *head, const struct leat
 		                            err);
 	if (status == LEAT_OK && index->end)
 		status = leat_newfile_write(&out, index->end, (size_t)index->count * sizeof(*index->end), err);
+	if (status == LEAT_OK && index->packed)
+		status = write_points(&out, &index->points, err);
 	/* Not synced, which would take seconds for a thousand files: what a crash spoils is made again. */
 	if (status == LEAT_OK)
 		return leat_newfile_commit(&out, false, err);
@@ -301,8 +357,8 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 	if (!path)
 		return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
 	memcpy(head.magic, LEAT_INDEX_MAGIC, sizeof(head.magic));
-	set_kind(head.kind, kind->name);
-	head.crc = checksum(&head, index->offset, index->end);
+	set_kind(head.kind, index->packed ? kind->packed : kind->name);
+	head.crc = checksum(&head, index->offset, index->end, index->packed ? &index->points : NULL);
 	leat_err_clear(&beside);
 	status = write_to(path, &head, index, mem, &beside);
 	leat_free(mem, path);

@@ -13,6 +13,10 @@
  * offsets of 8 bytes, the last one the size of the data, and for kinds with gaps
  * count ends.
  *
+ * Of a file that is compressed as a whole, samples are those of what it inflates to, and
+ * so are offsets and the size at their end; the points from which to inflate follow
+ * (format/points.h).
+ *
  * All functions: any thread, on different indexes. */
 #ifndef LEAT_FORMAT_INDEX_H
 #define LEAT_FORMAT_INDEX_H
@@ -20,6 +24,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "format/points.h"
 #include "store/store.h"
 
 #define LEAT_INDEX_MAGIC "LEATIDX\n"
@@ -46,6 +51,7 @@ struct leat_index_kind {
 	const char *name;    /* at most 8 characters; another name when the meaning of samples changes */
 	uint64_t min_length; /* of a sample that is not damaged, at least 1 */
 	bool gaps;           /* samples need not fill the file */
+	const char *packed;  /* the name for a file that is compressed as a whole; NULL: none can be. Not with gaps */
 	/* Finds the samples of file `i`: init, add..., end. Frees what it took when it fails. Any thread. */
 	enum leat_status (*make)(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
 	                         struct leat_index *index, struct leat_err *err);
@@ -55,6 +61,8 @@ struct leat_index {
 	const uint64_t *offset; /* count + 1 */
 	const uint64_t *end;    /* count, of a kind with gaps; NULL: a sample ends where the next one begins */
 	uint64_t count, max_length, damaged;
+	bool packed;               /* the file is compressed: offsets are of what it inflates to */
+	struct leat_points points; /* then */
 	struct leat_mem *mem;
 	uint64_t *block, *ends; /* memory of the above while they are made; block: or that of a small index */
 	size_t cap, ends_cap;
@@ -86,7 +94,8 @@ enum leat_status leat_index_load(struct leat_index *index, const struct leat_ind
                                  const struct leat_file *file, struct leat_mem *mem, const struct leat_log *log,
                                  struct leat_err *err);
 
-/* Making one: init, add each sample in order, end with the size of the data. */
+/* Making one: init, add each sample in order, end with the size of the data. Of a compressed file, `packed` is set
+ * and points are added in between. */
 void leat_index_init(struct leat_index *index, struct leat_mem *mem);
 enum leat_status leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err);
 /* The same for a kind with gaps, which uses this one only. */

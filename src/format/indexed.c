@@ -82,6 +82,11 @@ warn_of_damage(const struct leat_log *log, const struct leat_index *index, const
 
 	if (!index->damaged)
 		return;
+	if (index->packed) {
+		leat_log(log, LEAT_LOG_WARN, "'%s' is damaged at compressed offset %llu, and its rest is lost: %s", uri,
+		         (unsigned long long)index->points.head.fault_at, index->points.head.fault);
+		return;
+	}
 	while (!leat_index_is_damaged(index, first))
 		first++;
 	leat_log(log, LEAT_LOG_WARN, "'%s' is damaged in %llu place%s, the first at offset %llu", uri,

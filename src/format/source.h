@@ -18,6 +18,7 @@ struct leat_extent {
 	bool damaged;    /* known to hold no readable sample: unpack is called without bytes and says why */
 	uint64_t offset; /* of the head */
 	uint64_t length; /* of all three */
+	uint64_t lent;   /* when length is 0: bytes of the field that unpack fills from elsewhere */
 };
 
 struct leat_source {
@@ -34,6 +35,7 @@ struct leat_source {
 	uint64_t max_length;     /* of an extent that is not damaged */
 	uint64_t max_payload;
 	size_t max_scratch;      /* that unpack takes for one sample */
+	bool sequential;         /* one sample costs as much as many neighbours: it has to be inflated with them */
 	struct leat_schema schema; /* of the samples */
 	const uint8_t *stamp;    /* SHA-256 of when the files were written last; left NULL: the files are asked */
 	void *state;             /* the format's own */
@@ -72,9 +74,13 @@ struct leat_source_kind {
 	                           const unsigned char *head, unsigned char *payload, const unsigned char *tail,
 	                           struct leat_scratch *scratch, struct leat_sample *sample, struct leat_err *err);
 
+	/* Optional: memory that makes samples that lie far apart cheaper to reach; called once at most, before the
+	 * first unpack. */
+	enum leat_status (*grow)(struct leat_source *source, size_t room, struct leat_err *err);
+
 	/* Only where the payload is the sample's one field, byte for byte; else NULL. Checks as unpack does, and
 	 * copies the payload to `to` on the way (past_cache as in base/copy.h). Of such a source a payload may
-	 * also be read straight into a batch, to be unpacked there. */
+	 * also be read straight into a batch, to be unpacked there. Not asked for when the source is `sequential`. */
 	enum leat_status (*unpack_to)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
 	                              const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
 	                              unsigned char *to, bool past_cache, struct leat_err *err);

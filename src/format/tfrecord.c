@@ -1,8 +1,11 @@
 /* tfrecord.c - the source of TFRecord files: one sample per record, its bytes in the field `record`
  *
  * Records are found by each file's index (tfrecord_index.c), in parallel over the
- * files, once; later opens map the indexes. */
+ * files, once; later opens map the indexes. Records of compressed files are copied out of
+ * blocks that all workers share (blocks.c); the engine reads nothing for them. */
 #include "format/source.h"
+
+#include <string.h>
 
 #include "base/copy.h"
 #include "format/tfrecord.h"
@@ -17,20 +20,36 @@ static const struct leat_opt options[] = {
 	LEAT_OPT_END,
 };
 
+struct state {
+	struct leat_indexed indexed;
+	struct leat_blocks blocks; /* zeroed: no file is compressed */
+};
+
 static void
 close_source(struct leat_source *source)
 {
-	struct leat_indexed *indexed = source->state;
+	struct state *state = source->state;
 
-	if (indexed)
-		leat_indexed_close(indexed);
-	leat_free(source->mem, indexed);
+	if (state) {
+		leat_blocks_close(&state->blocks);
+		leat_indexed_close(&state->indexed);
+	}
+	leat_free(source->mem, state);
 	leat_files_close(source->files);
 }
 
-enum leat_status
-leat_tfrecord_damage(struct leat_files *files, const struct leat_extent *extent, struct leat_err *err)
+static enum leat_status
+fail_packed(const char *uri, uint64_t at, const char *fault, uint64_t out, struct leat_err *err)
 {
+	return leat_fail(err, LEAT_DATA, "%s at compressed offset %llu: %s (records from inflated offset %llu on are lost)",
+	                 uri, (unsigned long long)at, fault, (unsigned long long)out);
+}
+
+enum leat_status
+leat_tfrecord_damage(const struct leat_indexed *indexed, const struct leat_extent *extent, struct leat_err *err)
+{
+	const struct leat_index *index = &indexed->index[extent->file];
+	struct leat_files *files = indexed->files;
 	const struct leat_file *file = leat_files_at(files, extent->file);
 	uint64_t left = extent->offset < file->size ? file->size - extent->offset : 0, ignored;
 	unsigned char head[LEAT_TFRECORD_HEAD];
@@ -39,6 +58,8 @@ leat_tfrecord_damage(struct leat_files *files, const struct leat_extent *extent,
 	const char *fault;
 	size_t got;
 
+	if (index->packed)
+		return fail_packed(file->uri, index->points.head.fault_at, index->points.head.fault, extent->offset, err);
 	if (left >= sizeof(head))
 		status = leat_files_read(files, extent->file, extent->offset, &iov, 1, 0, &got, err);
 	if (status != LEAT_OK)
@@ -66,8 +87,13 @@ leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i
 	/* The index may be a mapped file, which others could write to: buffers are sized by these two. */
 	if (extent->length < LEAT_TFRECORD_FRAME || extent->length > indexed->max_length)
 		extent->damaged = true;
-	if (extent->damaged)
+	if (extent->damaged) {
 		extent->head = extent->tail = 0;
+	} else if (index->packed) {
+		extent->lent = extent->length - LEAT_TFRECORD_FRAME;
+		extent->head = extent->tail = 0;
+		extent->length = 0;
+	}
 }
 
 enum leat_status
@@ -84,20 +110,35 @@ leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
 	if (indexed->damaged < indexed->first[files])
 		return LEAT_OK;
 	leat_tfrecord_extent(indexed, leat_indexed_first_file(indexed), 0, &extent);
-	leat_tfrecord_damage(indexed->files, &extent, err);
+	leat_tfrecord_damage(indexed, &extent, err);
 	if (err)
 		leat_err_in(err, "no TFRecord file holds a record that can be read");
 	return LEAT_DATA;
 }
 
+/* If some file is compressed: */
+static enum leat_status
+open_blocks(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	struct state *state = source->state;
+
+	for (size_t i = 0; i < leat_files_count(source->files); i++)
+		source->sequential |= state->indexed.index[i].points.head.count > 0;
+	if (!source->sequential)
+		return LEAT_OK;
+	source->max_scratch = (size_t)source->max_payload + 64; /* whatever it is aligned to */
+	return leat_blocks_open(&state->blocks, &state->indexed, threads, source->mem, err);
+}
+
 static enum leat_status
 open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
-	struct leat_indexed *indexed = source->state = leat_alloc(source->mem, sizeof(*indexed));
+	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
+	struct leat_indexed *indexed = &state->indexed;
 	enum leat_status status;
 
-	if (!indexed)
-		return leat_fail_mem(err, source->mem, sizeof(*indexed), "the indexes of the files");
+	if (!state)
+		return leat_fail_mem(err, source->mem, sizeof(*state), "the indexes of the files");
 	status =
 		leat_indexed_open(indexed, &leat_tfrecord_index, source->files, threads, source->mem, source->log, err);
 	if (status == LEAT_OK)
@@ -108,7 +149,7 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = indexed->max_length;
 	source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
-	return LEAT_OK;
+	return open_blocks(source, threads, err);
 }
 
 static enum leat_status
@@ -132,7 +173,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
-	struct leat_indexed *indexed = source->state;
+	struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
 	size_t file = leat_source_part(source, sample, &indexed->last);
 
 	leat_tfrecord_extent(indexed, file, sample - indexed->first[file], extent);
@@ -181,6 +222,58 @@ leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *ex
 	return check_to(files, extent, crc, head, payload, tail, (struct target){0}, err);
 }
 
+/* Checks a record of a compressed file, and copies it from its block to *payload. */
+static enum leat_status
+copy_record(const struct leat_source *source, const struct leat_extent *extent, const struct leat_block *block,
+            unsigned char **payload, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_tfrecord_params *params = source->params;
+	uint64_t at = extent->offset - block->begin, length = extent->lent + LEAT_TFRECORD_FRAME;
+	struct leat_extent record = *extent;
+	const unsigned char *head;
+	enum leat_status status;
+
+	if (extent->offset < block->begin || at > block->len || length > block->len - at)
+		return fail_packed(leat_files_at(source->files, extent->file)->uri, block->fault_at,
+		                   block->fault ? block->fault : "the index has changed while it was used",
+		                   extent->offset, err);
+	head = block->bytes + at;
+	record.length = length;
+	status = leat_tfrecord_check(source->files, &record, params->crc, head, head + LEAT_TFRECORD_HEAD,
+	                             head + length - LEAT_TFRECORD_TAIL, err);
+	if (status != LEAT_OK)
+		return status;
+	*payload = leat_scratch_alloc(scratch, (size_t)extent->lent);
+	if (!*payload)
+		return leat_fail(err, LEAT_LIMIT, "no memory for a record of %llu bytes",
+		                 (unsigned long long)extent->lent);
+	memcpy(*payload, head + LEAT_TFRECORD_HEAD, (size_t)extent->lent);
+	return LEAT_OK;
+}
+
+static enum leat_status
+take_record(const struct leat_source *source, const struct leat_extent *extent, unsigned char **payload,
+            struct leat_scratch *scratch, struct leat_err *err)
+{
+	struct state *state = source->state;
+	struct leat_block *block;
+	enum leat_status status = leat_blocks_get(&state->blocks, extent->file, extent->offset, &block, err);
+
+	if (status != LEAT_OK)
+		return status;
+	status = copy_record(source, extent, block, payload, scratch, err);
+	leat_blocks_put(&state->blocks, block);
+	return status;
+}
+
+static enum leat_status
+grow(struct leat_source *source, size_t room, struct leat_err *err)
+{
+	struct state *state = source->state;
+
+	return source->sequential ? leat_blocks_grow(&state->blocks, room, err) : LEAT_OK;
+}
+
 /* Worker threads, and unpack_to. */
 static enum leat_status
 unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
@@ -188,12 +281,17 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
+	const struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
+	uint64_t length = extent->length ? extent->length - LEAT_TFRECORD_FRAME : extent->lent;
 	enum leat_status status;
 
-	(void)sample_index, (void)scratch;
+	(void)sample_index;
 	if (extent->damaged)
-		return leat_tfrecord_damage(source->files, extent, err);
-	status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
+		return leat_tfrecord_damage(indexed, extent, err);
+	if (extent->length)
+		status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
+	else
+		status = take_record(source, extent, &payload, scratch, err);
 	if (status != LEAT_OK)
 		return status;
 	sample->count = 1;
@@ -201,7 +299,7 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 		.data = payload,
 		.dtype = LEAT_U8,
 		.ndim = 1,
-		.shape = {(int64_t)(extent->length - LEAT_TFRECORD_FRAME)},
+		.shape = {(int64_t)length},
 	};
 	return LEAT_OK;
 }
@@ -212,10 +310,11 @@ unpack_to(const struct leat_source *source, uint64_t sample_index, const struct 
           bool past_cache, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
+	const struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
 
 	(void)sample_index;
 	if (extent->damaged)
-		return leat_tfrecord_damage(source->files, extent, err);
+		return leat_tfrecord_damage(indexed, extent, err);
 	return check_to(source->files, extent, params->crc, head, payload, tail, (struct target){to, past_cache}, err);
 }
 
@@ -230,5 +329,6 @@ const struct leat_source_kind leat_source_tfrecord = {
 	.close = close_source,
 	.locate = locate,
 	.unpack = unpack,
+	.grow = grow,
 	.unpack_to = unpack_to,
 };

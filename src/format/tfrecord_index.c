@@ -1,5 +1,7 @@
 /* tfrecord_index.c - walking over a TFRecord file to find its records
  *
+ * A file that begins with no record may be compressed as a whole: tfrecord_packed.c.
+ *
  * Only headers are read where records are large; where they are small, whole blocks,
  * because many small reads cost more. Where no valid header stands, the walk looks
  * byte by byte for the next record whose header and data are both right, and what
@@ -161,28 +163,8 @@ step_over_damage(struct walk *walk, struct leat_index *index, uint64_t *offset, 
 	return status;
 }
 
-/* Called where a file does not begin with a record. ZLIB's two bytes are also those of some record
- * lengths, but with what follows in a compressed file, the length is beyond the file. */
 static enum leat_status
-refuse_compressed(const struct walk *walk, const unsigned char *bytes, struct leat_err *err)
-{
-	const char *how = NULL;
-
-	if (walk->size < LEAT_TFRECORD_HEAD)
-		return LEAT_OK;
-	if (bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8)
-		how = "GZIP";
-	else if (bytes[0] == 0x78 && (bytes[0] << 8 | bytes[1]) % 31 == 0 && leat_load64(bytes) > walk->size)
-		how = "ZLIB";
-	if (!how)
-		return LEAT_OK;
-	return leat_fail(err, LEAT_UNSUPPORTED,
-	                 "'%s' is compressed as a whole (%s), which is not supported: decompress it first",
-	                 walk->window.uri, how);
-}
-
-static enum leat_status
-walk_records(struct walk *walk, struct leat_index *index, struct leat_err *err)
+walk_records(struct walk *walk, struct leat_index *index, enum leat_packing *packing, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	uint64_t offset = 0, length;
@@ -204,10 +186,10 @@ walk_records(struct walk *walk, struct leat_index *index, struct leat_err *err)
 			leat_window_expect(&walk->window, length);
 			continue;
 		}
-		if (offset == 0)
-			status = refuse_compressed(walk, head, err);
-		if (status == LEAT_OK)
-			status = step_over_damage(walk, index, &offset, err);
+		*packing = offset ? LEAT_PACKED_NOT : leat_tfrecord_packing(head, have, walk->size);
+		if (*packing != LEAT_PACKED_NOT)
+			return LEAT_OK;
+		status = step_over_damage(walk, index, &offset, err);
 	}
 	return status == LEAT_OK ? leat_index_end(index, walk->size, err) : status;
 }
@@ -223,23 +205,27 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 		.summed = NO_RECORD,
 		.suspect = NO_RECORD,
 	};
+	enum leat_packing packing = LEAT_PACKED_NOT;
 	enum leat_status status = leat_window_open(&walk.window, files, i, mem, err);
 
 	if (status != LEAT_OK)
 		return status;
 	leat_index_init(index, mem);
-	status = walk_records(&walk, index, err);
+	status = walk_records(&walk, index, &packing, err);
 	if (status != LEAT_OK)
 		leat_index_free(index);
 	else if (size && !walk.to_sum)
 		leat_log(log, LEAT_LOG_WARN,
 		         "'%s': too much looks like a record and is none: the rest counts as damaged", walk.window.uri);
 	leat_window_close(&walk.window);
+	if (status == LEAT_OK && packing != LEAT_PACKED_NOT) /* nothing has been added */
+		status = leat_tfrecord_index_packed(files, i, packing, mem, index, err);
 	return status;
 }
 
 const struct leat_index_kind leat_tfrecord_index = {
 	.name = "tfrecord",
+	.packed = "tfrec-z",
 	.min_length = LEAT_TFRECORD_FRAME,
 	.make = make_index,
 };

@@ -146,6 +146,8 @@ struct leat_op {
 	                              struct leat_err *err);
 	void (*plan_map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
 	void (*plan_close)(void *state, struct leat_mem *mem);
+	/* Optional: do neighbours of the output come from anywhere in the input? */
+	bool (*scatters)(const void *params);
 };
 
 extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the end */

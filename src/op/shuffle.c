@@ -310,6 +310,12 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	}
 }
 
+static bool
+scatters(const void *params)
+{
+	return ((const struct shuffle *)params)->window == 0;
+}
+
 const struct leat_op leat_op_shuffle = {
 	.name = "shuffle",
 	.doc = "Give the samples in another random order in every epoch.",
@@ -322,4 +328,5 @@ const struct leat_op leat_op_shuffle = {
 	.plan_open = plan_open,
 	.plan_map = plan_map,
 	.plan_close = plan_close,
+	.scatters = scatters,
 };

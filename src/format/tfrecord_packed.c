@@ -1,0 +1,163 @@
+/* tfrecord_packed.c - inflating a compressed TFRecord file once, to find its records and the points between them
+ *
+ * Only record headers are looked at, as in plain files: data is checked when it is read.
+ * What follows damage in a compressed stream cannot be found again, so everything from the
+ * last whole record on becomes one damaged region, with its reason in the index.
+ *
+ * Threads: each file is walked by one, several files at once. */
+#include "format/tfrecord.h"
+
+#include <string.h>
+
+#include "format/inflater.h"
+
+enum { OUTPUT = 64 * 1024 };
+
+#define MAX_RECORD ((uint64_t)1 << 62)
+
+struct walk {
+	struct leat_inflater inflater;
+	struct leat_index *index;
+	uint64_t out;    /* bytes inflated so far */
+	uint64_t record; /* where the one begins whose bytes come now */
+	uint64_t skip;   /* bytes of it behind its header that are still to come */
+	size_t have;     /* of its header */
+	const char *fault;
+	unsigned char head[LEAT_TFRECORD_HEAD];
+	unsigned char window[LEAT_POINT_WINDOW];
+	unsigned char output[OUTPUT];
+};
+
+/* Steps over inflated bytes, from record to record. */
+static enum leat_status
+take_bytes(struct walk *walk, const unsigned char *bytes, size_t len, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	while (len && !walk->fault && status == LEAT_OK) {
+		uint64_t want = walk->skip ? walk->skip : sizeof(walk->head) - walk->have;
+		size_t n = len < want ? len : (size_t)want;
+
+		if (walk->skip) {
+			walk->skip -= n;
+		} else {
+			memcpy(walk->head + walk->have, bytes, n);
+			walk->have += n;
+		}
+		bytes += n;
+		len -= n;
+		walk->out += n;
+		if (n < want)
+			break;
+		if (walk->have == sizeof(walk->head)) {
+			uint64_t length;
+
+			walk->fault = leat_tfrecord_header_fault(walk->head, MAX_RECORD, &length);
+			walk->skip = length + LEAT_TFRECORD_TAIL;
+			walk->have = 0;
+		} else {
+			status = leat_index_add(walk->index, walk->record, false, err);
+			walk->record = walk->out;
+		}
+	}
+	return status;
+}
+
+/* Where the last record begins that begins before here; there is one when something was inflated. */
+static uint64_t
+last_begin(const struct walk *walk)
+{
+	const struct leat_index *index = walk->index;
+
+	return walk->record < walk->out || !index->count ? walk->record : leat_index_offset(index, index->count - 1);
+}
+
+/* A point that no record follows before the next one is of no use. */
+static enum leat_status
+take_point(struct walk *walk, struct leat_err *err)
+{
+	struct leat_points *points = &walk->index->points;
+	uint64_t last = points->head.count ? points->point[points->head.count - 1].out : 0;
+	struct leat_point point;
+
+	if (points->head.count && walk->out - last < LEAT_TFRECORD_SPACING)
+		return LEAT_OK;
+	if (points->head.count && last_begin(walk) < last)
+		leat_points_drop(points);
+	leat_inflater_point(&walk->inflater, walk->out, &point, walk->window);
+	return leat_points_add(points, &point, walk->window, err);
+}
+
+static enum leat_status
+walk_records(struct walk *walk, struct leat_err *err)
+{
+	struct leat_inflater *inflater = &walk->inflater;
+	enum leat_status status = LEAT_OK;
+
+	while (status == LEAT_OK && !walk->fault && !inflater->ended && !inflater->fault) {
+		size_t got;
+
+		status = leat_inflater_read(inflater, walk->output, OUTPUT, true, &got, err);
+		if (status == LEAT_OK)
+			status = take_bytes(walk, walk->output, got, err);
+		if (status == LEAT_OK && inflater->at_block && !walk->fault)
+			status = take_point(walk, err);
+	}
+	return status;
+}
+
+/* What became of the end. */
+static enum leat_status
+end_index(struct walk *walk, struct leat_err *err)
+{
+	const struct leat_inflater *inflater = &walk->inflater;
+	uint64_t at = inflater->fault ? inflater->fault_at : inflater->read - inflater->z.avail_in, end = walk->out;
+	const char *fault = walk->fault ? walk->fault : inflater->fault;
+	enum leat_status status = LEAT_OK;
+
+	if (!fault && walk->record < walk->out)
+		fault = "what it inflates to ends inside a record";
+	if (fault) {
+		leat_points_fail(&walk->index->points, at, fault);
+		status = leat_index_add(walk->index, walk->record, true, err);
+		end = walk->out > walk->record ? walk->out : walk->record + 1; /* a region has a length */
+	}
+	return status == LEAT_OK ? leat_index_end(walk->index, end, err) : status;
+}
+
+enum leat_packing
+leat_tfrecord_packing(const unsigned char *bytes, size_t have, uint64_t size)
+{
+	if (have >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8)
+		return LEAT_PACKED_GZIP;
+	if (have >= 8 && bytes[0] == 0x78 && (bytes[0] << 8 | bytes[1]) % 31 == 0 && leat_load64(bytes) > size)
+		return LEAT_PACKED_ZLIB;
+	return LEAT_PACKED_NOT;
+}
+
+enum leat_status
+leat_tfrecord_index_packed(struct leat_files *files, size_t i, enum leat_packing packing, struct leat_mem *mem,
+                           struct leat_index *index, struct leat_err *err)
+{
+	struct walk *walk = leat_alloc(mem, sizeof(*walk));
+	enum leat_status status;
+
+	if (!walk)
+		return leat_fail_mem(err, mem, sizeof(*walk), "inflating a compressed file");
+	leat_index_init(index, mem);
+	index->packed = true;
+	index->points.head.packing = packing;
+	walk->index = index;
+	status = leat_inflater_open(&walk->inflater, mem, err);
+	if (status == LEAT_OK) {
+		leat_inflater_begin(&walk->inflater, files, i, packing);
+		status = walk_records(walk, err);
+	}
+	if (status == LEAT_OK)
+		status = end_index(walk, err);
+	if (status != LEAT_OK)
+		leat_index_free(index);
+	leat_inflater_close(&walk->inflater);
+	leat_free(mem, walk);
+	return status;
+}
