@@ -134,11 +134,12 @@ static enum leat_status
 open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
-	struct leat_indexed *indexed = &state->indexed;
+	struct leat_indexed *indexed;
 	enum leat_status status;
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the indexes of the files");
+	indexed = &state->indexed;
 	status =
 		leat_indexed_open(indexed, &leat_tfrecord_index, source->files, threads, source->mem, source->log, err);
 	if (status == LEAT_OK)

@@ -797,7 +797,7 @@ every_failing_allocation_of_a_feed_is_survived(void **state)
 }
 
 int
-main(int argc, char **argv)
+main(int argc, char **argv) /* with a pattern: only the tests that match it */
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
