@@ -47,7 +47,7 @@ begin(struct leat_convert *c, struct leat_newfile *out, struct leat_err *err)
 }
 
 static enum leat_status
-write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
       struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -84,7 +84,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 const struct leat_convert_format leat_convert_npy = {
 	.check = check,
 	.begin = begin,
-	.write = write,
+	.write = write_sample,
 	.end = end,
 	.print_spec = print_spec,
 };

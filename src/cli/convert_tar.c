@@ -93,7 +93,7 @@ write_row(struct leat_convert *c, struct leat_newfile *out, uint64_t position, i
 }
 
 static enum leat_status
-write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
       struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -143,7 +143,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 const struct leat_convert_format leat_convert_tar = {
 	.suffix = ".tar",
 	.check = check,
-	.write = write,
+	.write = write_sample,
 	.end = end,
 	.print_spec = print_spec,
 };

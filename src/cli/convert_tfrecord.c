@@ -134,7 +134,7 @@ add_row(struct leat_convert *c, const struct leat_row *row, struct leat_err *err
 }
 
 static enum leat_status
-write(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
       struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -228,6 +228,6 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 const struct leat_convert_format leat_convert_tfrecord = {
 	.suffix = ".tfrecord",
 	.check = check,
-	.write = write,
+	.write = write_sample,
 	.print_spec = print_spec,
 };

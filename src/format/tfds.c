@@ -391,6 +391,18 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 	return LEAT_OK;
 }
 
+/* TFDS writes none that are compressed, and its reader takes none. */
+static enum leat_status
+refuse_packed(const struct leat_source *source, const struct leat_indexed *indexed, struct leat_err *err)
+{
+	for (size_t i = 0; i < leat_files_count(source->files); i++)
+		if (indexed->index[i].packed)
+			return leat_fail(err, LEAT_DATA,
+			                 "'%s' is compressed, which files of a TFDS folder are not; read it with tfrecord(...)",
+			                 leat_files_at(source->files, i)->uri);
+	return LEAT_OK;
+}
+
 static enum leat_status
 open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
@@ -405,6 +417,8 @@ open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 	                           source->log, err);
 	if (status == LEAT_OK)
 		status = leat_tfrecord_readable(&state->indexed, err);
+	if (status == LEAT_OK)
+		status = refuse_packed(source, &state->indexed, err);
 	if (status == LEAT_OK)
 		status = count_samples(source, state, err);
 	if (status != LEAT_OK)
@@ -468,7 +482,7 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 
 	(void)sample_index;
 	if (extent->damaged)
-		return leat_tfrecord_damage(source->files, extent, err);
+		return leat_tfrecord_damage(&state->indexed, extent, err);
 	status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
 	if (status != LEAT_OK)
 		return status;
