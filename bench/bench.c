@@ -130,7 +130,8 @@ bench_data_unindex(const struct bench_data *data)
 	char path[BENCH_PATH];
 
 	for (size_t i = 0; i < data->files; i++) {
-		if (snprintf(path, sizeof path, "%s/.%s-%03zu.tfrecord.leatidx", data->folder, data->name, i) >= BENCH_PATH)
+		if (snprintf(path, sizeof path, "%s/.%s-%03zu.tfrecord.leatidx", data->folder, data->name, i) >=
+		    BENCH_PATH)
 			errx(1, "the path of %s is too long", data->folder);
 		if (unlink(path) != 0)
 			err(1, "cannot remove %s", path);
@@ -210,9 +211,9 @@ bench_spread_of(const double *value, int count)
 	memcpy(sorted, value, (size_t)count * sizeof *sorted);
 	qsort(sorted, (size_t)count, sizeof *sorted, by_value);
 	return (struct bench_spread){
-	        .low = quantile(sorted, count, 0.25),
-	        .median = quantile(sorted, count, 0.5),
-	        .high = quantile(sorted, count, 0.75),
+		.low = quantile(sorted, count, 0.25),
+		.median = quantile(sorted, count, 0.5),
+		.high = quantile(sorted, count, 0.75),
 	};
 }
 
@@ -297,8 +298,8 @@ bench_json(const struct bench_result *result, double target)
 	json_t *list = json_array();
 
 	for (int c = 0; c < result->contenders; c++)
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "who", result->contender[c].name, "wall_s",
-		                                      bench_spread_json(&result->wall[c]), "cpu_s",
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "who", result->contender[c].name,
+		                                      "wall_s", bench_spread_json(&result->wall[c]), "cpu_s",
 		                                      bench_spread_json(&result->cpu[c]), "ratio",
 		                                      bench_spread_json(&result->ratio[c]), "cpu_ratio",
 		                                      bench_spread_json(&result->cpu_ratio[c])));

@@ -100,7 +100,8 @@ bare_shuffled(struct bare_thread *t)
 	for (uint64_t i = t->number; i < bench_records(data); i += t->bare->threads) {
 		uint64_t record = leat_perm_at(&t->perm, i);
 
-		if (read_at(t->bare->fds[record / data->per_file], t->buffer, room, record % data->per_file * room) != room)
+		if (read_at(t->bare->fds[record / data->per_file], t->buffer, room, record % data->per_file * room) !=
+		    room)
 			errx(1, "a file is too short");
 		check_record(t, t->buffer, data->length);
 	}
@@ -298,10 +299,10 @@ bench_case(const struct bench_data *data, unsigned threads, bool shuffled, const
 	struct bare bare, copy;
 	struct fed epoch = {.data = data, .threads = threads}, whole;
 	struct bench_contender contender[] = {
-	        {"leat", run_fed, &epoch},
-	        {"leat whole", run_fed, &whole},
-	        {"bare+copy", run_bare, &copy},
-	        {"bare", run_bare, &bare},
+		{"leat", run_fed, &epoch},
+		{"leat whole", run_fed, &whole},
+		{"bare+copy", run_bare, &copy},
+		{"bare", run_bare, &bare},
 	};
 
 	epoch.spec = bench_data_spec(data, shuffled ? "shuffle | batch(256)" : "batch(256)");
@@ -312,8 +313,8 @@ bench_case(const struct bench_data *data, unsigned threads, bool shuffled, const
 	if (!shuffled && !choice->only) {
 		calibrate(&bare);
 		calibrate(&copy);
-		printf("(%s, %u threads: blocks of %zu KiB; with the copy, %zu KiB)\n", data->name, threads, bare.block >> 10,
-		       copy.block >> 10);
+		printf("(%s, %u threads: blocks of %zu KiB; with the copy, %zu KiB)\n", data->name, threads,
+		       bare.block >> 10, copy.block >> 10);
 	}
 	compare(data, contender, sizeof contender / sizeof *contender, threads, shuffled, choice);
 	bare_close(&bare);
@@ -339,14 +340,17 @@ int
 main(int argc, char **argv)
 {
 	static const struct option options[] = {
-	        {"json", required_argument, NULL, 'j'}, {"repeats", required_argument, NULL, 'r'},
-	        {"data", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
-	        {"only", required_argument, NULL, 'o'}, {"order", required_argument, NULL, 'O'},
-	        {0},
+		{"json", required_argument, NULL, 'j'},
+		{"repeats", required_argument, NULL, 'r'},
+		{"data", required_argument, NULL, 'd'},
+		{"threads", required_argument, NULL, 't'},
+		{"only", required_argument, NULL, 'o'},
+		{"order", required_argument, NULL, 'O'},
+		{0},
 	};
 	struct bench_data data[] = {
-	        {.name = "1k", .length = 1024, .files = 16, .per_file = 32256},
-	        {.name = "75k", .length = 75000, .files = 16, .per_file = 880},
+		{.name = "1k", .length = 1024, .files = 16, .per_file = 32256},
+		{.name = "75k", .length = 75000, .files = 16, .per_file = 880},
 	};
 	struct choice choice = {.repeats = 9, .results = json_array()};
 	const char *json = NULL;

@@ -96,15 +96,15 @@ enum leat_on_error {
 enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
 struct leat_options {
-	size_t size;       /* set by leat_options_init; tells which version of this struct the caller knows */
-	uint64_t seed;     /* default 0 */
-	uint64_t epochs;   /* 0 (default): endless */
-	unsigned threads;  /* 0 (default): the CPUs this process may use */
-	size_t memory;     /* bytes the feed may hold; 0 (default): a quarter of the RAM, 1 GiB at most */
-	int rank;          /* -1 (default): as RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID says, else 0 of 1 */
-	int world;         /* 0 (default): as WORLD_SIZE, OMPI_COMM_WORLD_SIZE or SLURM_NTASKS says, else 1 */
+	size_t size;      /* set by leat_options_init; tells which version of this struct the caller knows */
+	uint64_t seed;    /* default 0 */
+	uint64_t epochs;  /* 0 (default): endless */
+	unsigned threads; /* 0 (default): the CPUs this process may use */
+	size_t memory;    /* bytes the feed may hold; 0 (default): a quarter of the RAM, 1 GiB at most */
+	int rank;         /* -1 (default): as RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID says, else 0 of 1 */
+	int world;        /* 0 (default): as WORLD_SIZE, OMPI_COMM_WORLD_SIZE or SLURM_NTASKS says, else 1 */
 	enum leat_on_error on_error;
-	uint64_t max_bad;  /* bad samples per epoch before the feed fails; default UINT64_MAX: no budget */
+	uint64_t max_bad; /* bad samples per epoch before the feed fails; default UINT64_MAX: no budget */
 	void (*log)(void *log_arg, enum leat_log_level level, const char *text); /* may be called from any thread */
 	void *log_arg;
 };
@@ -142,9 +142,9 @@ LEAT_API void leat_release(struct leat_batch *batch);
 /* From any thread: leat_next returns LEAT_CANCELLED, now and ever after. */
 LEAT_API void leat_cancel(struct leat_feed *feed);
 
-LEAT_API uint64_t leat_samples(const struct leat_feed *feed); /* per epoch, over all ranks */
-LEAT_API uint64_t leat_batches(const struct leat_feed *feed); /* per epoch, of this rank */
-LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);   /* that the next batch belongs to */
+LEAT_API uint64_t leat_samples(const struct leat_feed *feed);  /* per epoch, over all ranks */
+LEAT_API uint64_t leat_batches(const struct leat_feed *feed);  /* per epoch, of this rank */
+LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);    /* that the next batch belongs to */
 LEAT_API uint64_t leat_position(const struct leat_feed *feed); /* samples of that epoch delivered, over all ranks */
 
 /* The pipeline in full: every option with its value. */
@@ -211,15 +211,16 @@ LEAT_API enum leat_status leat_restore(struct leat_feed *feed, const char *json,
 /* ---- what happened ---- */
 
 struct leat_stats {
-	uint64_t samples, batches, bytes; /* delivered; bytes as they lie in the batches */
-	uint64_t bytes_read;              /* from the store */
-	uint64_t bad;                     /* bad samples met among those delivered */
-	uint64_t wait_ns, run_ns;         /* consumer: inside leat_next, and between two calls */
-	uint64_t first_batch_ns;          /* from open to the first batch; 0 before it */
+	uint64_t samples, batches, bytes;               /* delivered; bytes as they lie in the batches */
+	uint64_t bytes_read;                            /* from the store */
+	uint64_t bad;                                   /* bad samples met among those delivered */
+	uint64_t wait_ns, run_ns;                       /* consumer: inside leat_next, and between two calls */
+	uint64_t first_batch_ns;                        /* from open to the first batch; 0 before it */
 	uint64_t read_ns, read_wait_ns, op_ns, idle_ns; /* workers: reading, waiting for a disk, ops, nothing to do */
-	size_t memory, memory_peak;       /* held now, and at most */
+	size_t memory, memory_peak;                     /* held now, and at most */
 	unsigned threads;
-	char limit[LEAT_MAX_NAME + 1];    /* what limits the rate: "step", "disk", "read", "prefetch" (none is made), or the slowest op */
+	char limit[LEAT_MAX_NAME +
+	           1]; /* what limits the rate: "step", "disk", "read", "prefetch" (none is made), or the slowest op */
 };
 LEAT_API void leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t size);
 static inline void
@@ -235,7 +236,7 @@ struct leat_bad {
 	const char *reason;
 	bool replaced;
 };
-LEAT_API uint64_t leat_bad_count(const struct leat_feed *feed);                  /* kept in the list */
+LEAT_API uint64_t leat_bad_count(const struct leat_feed *feed);                        /* kept in the list */
 LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64_t i); /* NULL when out of range; valid
                                                                                           until the next leat_next */
 

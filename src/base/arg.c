@@ -176,7 +176,7 @@ leat_parse_expected(struct leat_parse *p, const char *what)
 	while (((unsigned char)s[len] & 0xc0) == 0x80)
 		len++;
 	return leat_fail_at(p->err, p->text, p->pos, len, "expected %s, not '%.*s'", what, (int)(len < 40 ? len : 40),
-			    s);
+	                    s);
 }
 
 enum leat_status
@@ -193,10 +193,10 @@ leat_parse_begin(struct leat_parse *p, const char *text, struct leat_mem *mem, s
 		n = leat_utf8_length(text + i);
 		if (n == 0)
 			return leat_fail_at(err, text, i, 1, "byte 0x%02x is not UTF-8; write it \\x%02x in a string",
-					    c, c);
+			                    c, c);
 		if ((c < 0x20 && !strchr("\t\r\n", c)) || c == 0x7f)
 			return leat_fail_at(err, text, i, 1, "control character 0x%02x; write it \\x%02x in a string",
-					    c, c);
+			                    c, c);
 	}
 	skip_space(p);
 	return LEAT_OK;
@@ -311,7 +311,7 @@ parse_number(struct leat_parse *p, struct leat_arg *v)
 		v->whole = 0;
 		if (!isfinite(v->number))
 			status = leat_fail_at(p->err, p->text, at, p->end - at,
-					      divisor == 0 ? "division by zero" : "the quotient is too large");
+			                      divisor == 0 ? "division by zero" : "the quotient is too large");
 	}
 	if (status != LEAT_OK)
 		return status;
@@ -396,7 +396,7 @@ parse_string(struct leat_parse *p, struct leat_arg *v)
 /* ---- structure ---- */
 
 static enum leat_status parse_items(struct leat_parse *p, char close, bool named, const struct leat_arg **items,
-				    size_t *count);
+                                    size_t *count);
 
 static enum leat_status
 parse_word_value(struct leat_parse *p, struct leat_arg *v)
@@ -469,7 +469,7 @@ parse_items(struct leat_parse *p, char close, bool named, const struct leat_arg 
 
 	if (++p->depth > LEAT_MAX_NESTING)
 		return leat_fail_at(p->err, p->text, p->end - 1, 1, "brackets are nested deeper than %d",
-				    LEAT_MAX_NESTING);
+		                    LEAT_MAX_NESTING);
 	while (!leat_parse_accept(p, close)) {
 		status = leat_parse_grow(p, (void **)&array, &cap, n, sizeof(*array));
 		if (status != LEAT_OK)

@@ -52,8 +52,8 @@ enum { LEAT_MAX_SPEC = 64 * 1024, LEAT_MAX_NESTING = 16 }; /* bytes of text; lis
  * gives lies in `blocks`; the text is borrowed for the time of reading. One thread. */
 struct leat_parse {
 	const char *text;
-	size_t pos;   /* of the next token: behind white space and comments */
-	size_t end;   /* behind the last token */
+	size_t pos; /* of the next token: behind white space and comments */
+	size_t end; /* behind the last token */
 	int depth;
 	void *blocks; /* all memory, freed together */
 	struct leat_mem *mem;

@@ -191,7 +191,9 @@ leat_crc32c(uint32_t crc, const void *bytes, size_t len)
 uint32_t
 leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache)
 {
-	enum { PIECE = 3 * 8 * 248 }; /* whole lines, that stay in the innermost cache between the two passes over them */
+	enum {
+		PIECE = 3 * 8 * 248
+	}; /* whole lines, that stay in the innermost cache between the two passes over them */
 	const unsigned char *in = from;
 	unsigned char *out = to;
 

@@ -104,10 +104,10 @@ leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, c
 	leat_format_size(want_text, sizeof(want_text), wanted);
 	if (limit == SIZE_MAX || wanted <= left)
 		return leat_fail(err, LEAT_NOMEM, "the system has no more memory: %s for %s could not be had",
-				 want_text, what);
+		                 want_text, what);
 	return leat_fail(err, LEAT_LIMIT, "%s needs %s, but %s are left of the memory limit of %s: raise memory=", what,
-			 want_text, leat_format_size(left_text, sizeof(left_text), left),
-			 leat_format_size(limit_text, sizeof(limit_text), limit));
+	                 want_text, leat_format_size(left_text, sizeof(left_text), left),
+	                 leat_format_size(limit_text, sizeof(limit_text), limit));
 }
 
 enum leat_status

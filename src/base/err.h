@@ -20,11 +20,11 @@ leat_same_status(enum leat_status status)
 	return status;
 }
 void leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* The same for a failed system call: adds ": " and errno's text. ENOMEM is LEAT_NOMEM, all else LEAT_IO. */
 enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* Out of memory, in the words of the limit that was hit. */
 struct leat_mem;

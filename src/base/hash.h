@@ -12,8 +12,8 @@
 
 enum { LEAT_SHA256_BYTES = 32, LEAT_SHA256_HEX = 65 };
 
-struct leat_sha256; /* incremental */
-struct leat_sha256 *leat_sha256_new(void); /* NULL: no memory */
+struct leat_sha256;                             /* incremental */
+struct leat_sha256 *leat_sha256_new(void);      /* NULL: no memory */
 void leat_sha256_free(struct leat_sha256 *sha); /* takes NULL */
 void leat_sha256_reset(struct leat_sha256 *sha);
 void leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len);

@@ -10,6 +10,6 @@ struct leat_log {
 };
 
 void leat_log(const struct leat_log *log, enum leat_log_level level, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4))); /* takes a NULL log */
+	__attribute__((format(printf, 3, 4))); /* takes a NULL log */
 
 #endif

@@ -68,30 +68,30 @@ struct leat_opt {
 #define LEAT_REQUIRED NULL
 
 #define LEAT_OPT_(T, member, type, def, min, max, choices, doc, flags)                                                 \
-	{ #member, type, offsetof(T, member), def, min, max, choices, doc, flags }
-#define LEAT_INT(T, member, def, min, max, doc)                                                                        \
-	LEAT_OPT_(T, member, LEAT_OPT_INT, def, min, max, NULL, doc, 0)
-#define LEAT_FLOAT(T, member, def, min, max, doc)                                                                      \
-	LEAT_OPT_(T, member, LEAT_OPT_FLOAT, def, min, max, NULL, doc, 0)
+	{                                                                                                              \
+#member, type, offsetof(T, member), def, min, max, choices, doc, flags                                 \
+	}
+#define LEAT_INT(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_INT, def, min, max, NULL, doc, 0)
+#define LEAT_FLOAT(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_FLOAT, def, min, max, NULL, doc, 0)
 #define LEAT_BOOL(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_BOOL, def, 0, 1, NULL, doc, 0)
 #define LEAT_STRING(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_STRING, def, 0, 0, NULL, doc, 0)
 #define LEAT_ENUM(T, member, def, choices, doc) LEAT_OPT_(T, member, LEAT_OPT_ENUM, def, 0, 0, choices, doc, 0)
 #define LEAT_SIZE(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_SIZE, def, min, max, NULL, doc, 0)
-#define LEAT_ANGLE(T, member, def, min, max, doc)                                                                      \
-	LEAT_OPT_(T, member, LEAT_OPT_ANGLE, def, min, max, NULL, doc, 0)
-#define LEAT_FLOATS(T, member, def, min, max, doc)                                                                     \
-	LEAT_OPT_(T, member, LEAT_OPT_FLOATS, def, min, max, NULL, doc, 0)
+#define LEAT_ANGLE(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_ANGLE, def, min, max, NULL, doc, 0)
+#define LEAT_FLOATS(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_FLOATS, def, min, max, NULL, doc, 0)
 #define LEAT_STRINGS(T, member, def, doc, flags) LEAT_OPT_(T, member, LEAT_OPT_STRINGS, def, 0, 0, NULL, doc, flags)
 #define LEAT_OPT_END                                                                                                   \
-	{ NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0 }
+	{                                                                                                              \
+		NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0                                                      \
+	}
 
 /* Fills `params` from a call's arguments: what is given, and defaults for the rest. `text` is the spec,
  * for the caret; strings are borrowed from it, lists are taken from `mem` and freed by leat_opts_free.
  * Arguments of unknown name are an error that names the nearest option. After a failure there is
  * nothing to free. `opts` may be NULL: no options. */
 struct leat_mem;
-enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text,
-                               struct leat_mem *mem, struct leat_err *err);
+enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call,
+                               const char *text, struct leat_mem *mem, struct leat_err *err);
 void leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem);
 
 /* The pieces of leat_opts_set, for those whose arguments do not come as a call: clear all options (so
@@ -102,8 +102,8 @@ enum leat_status leat_opt_put(const struct leat_opt *opt, void *params, const st
                               const char *whose, struct leat_mem *mem, struct leat_err *err);
 enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
                                       struct leat_err *err);
-const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name);    /* NULL: none */
-const char *leat_opt_nearest(const struct leat_opt *opts, const char *name); /* NULL: none near enough */
+const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* NULL: none */
+const char *leat_opt_nearest(const struct leat_opt *opts, const char *name);         /* NULL: none near enough */
 
 /* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1", "" for
  * none; the choice `i` of "one|two|three": not terminated, NULL behind the last. */
@@ -126,6 +126,6 @@ void leat_opts_json(const struct leat_opt *opts, struct leat_str *out);
 
 /* LEAT_SPEC at offset `at` of `text`, `len` long: the sentence, the line of the spec and a caret line below it. */
 enum leat_status leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
-        __attribute__((format(printf, 5, 6)));
+	__attribute__((format(printf, 5, 6)));
 
 #endif

@@ -94,7 +94,7 @@ print_value(const struct leat_opt *opt, const void *at, struct leat_str *out)
 		leat_str_add(out, "[");
 		for (int i = 0; i < floats->count; i++)
 			leat_str_addf(out, "%s%s", i ? ", " : "",
-				      leat_format_float(buf, sizeof(buf), floats->value[i]));
+			              leat_format_float(buf, sizeof(buf), floats->value[i]));
 		leat_str_add(out, "]");
 		break;
 	case LEAT_OPT_STRINGS:
@@ -206,7 +206,7 @@ json_option(const struct leat_opt *opt, struct leat_str *out)
 	leat_str_add(out, ",\"doc\":");
 	leat_str_add_json(out, opt->doc);
 	leat_str_addf(out, ",\"positional\":%s,\"location\":%s}", opt->flags & LEAT_OPT_NAMED ? "false" : "true",
-		      opt->flags & LEAT_OPT_LOCATION ? "true" : "false");
+	              opt->flags & LEAT_OPT_LOCATION ? "true" : "false");
 }
 
 void

@@ -23,9 +23,10 @@ uint64_t leat_stream(const char *op, unsigned occurrence); /* leat_mix64(leat_ha
 
 void leat_rng_init(struct leat_rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint64_t stream);
 uint32_t leat_rng_u32(struct leat_rng *rng);
-uint64_t leat_rng_u64(struct leat_rng *rng);                       /* first number drawn is the low half */
-uint64_t leat_rng_below(struct leat_rng *rng, uint64_t n);         /* [0, n): high 64 bits of u64 * n */
-float leat_rng_uniform(struct leat_rng *rng, float lo, float hi);  /* [lo, hi): lo + (hi - lo) * (u32 >> 8) / 2^24, never hi */
+uint64_t leat_rng_u64(struct leat_rng *rng);               /* first number drawn is the low half */
+uint64_t leat_rng_below(struct leat_rng *rng, uint64_t n); /* [0, n): high 64 bits of u64 * n */
+float leat_rng_uniform(struct leat_rng *rng, float lo,
+                       float hi); /* [lo, hi): lo + (hi - lo) * (u32 >> 8) / 2^24, never hi */
 /* `count` numbers of the standard normal distribution, two from each two u32 (Box and Muller, in float). */
 void leat_rng_normals(struct leat_rng *rng, float *out, size_t count);
 static inline int

@@ -23,8 +23,9 @@ void leat_str_free(struct leat_str *str);
 void leat_str_add(struct leat_str *str, const char *text);
 void leat_str_addn(struct leat_str *str, const void *bytes, size_t len);
 void leat_str_addf(struct leat_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void leat_str_add_quoted(struct leat_str *str, const char *text); /* 'text', the way a spec reads it; bad UTF-8 as \xHH */
-void leat_str_add_json(struct leat_str *str, const char *text);   /* "text" with JSON's escapes; bad UTF-8 replaced */
+void leat_str_add_quoted(struct leat_str *str,
+                         const char *text);                     /* 'text', the way a spec reads it; bad UTF-8 as \xHH */
+void leat_str_add_json(struct leat_str *str, const char *text); /* "text" with JSON's escapes; bad UTF-8 replaced */
 const char *leat_str_text(const struct leat_str *str);
 char *leat_str_take(struct leat_str *str); /* the caller frees it with leat_free; NULL when failed */
 

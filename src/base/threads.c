@@ -116,7 +116,7 @@ new_crew(struct leat_mem *mem, unsigned count, const char *name, void (*body)(vo
 
 enum leat_status
 leat_threads_start(struct leat_threads *group, struct leat_mem *mem, unsigned count, const char *name,
-		   void (*body)(void *arg, unsigned i), void *arg, struct leat_err *err)
+                   void (*body)(void *arg, unsigned i), void *arg, struct leat_err *err)
 {
 	unsigned made;
 	int failed;
@@ -126,7 +126,7 @@ leat_threads_start(struct leat_threads *group, struct leat_mem *mem, unsigned co
 	group->crew = new_crew(mem, count, name, body, arg);
 	if (group->crew == NULL)
 		return leat_fail_mem(err, mem, sizeof(*group->crew) + count * sizeof(struct member),
-				     "a group of threads");
+		                     "a group of threads");
 	failed = make_members(group, count);
 	move_gate(group->crew, failed == 0 ? GATE_OPEN : GATE_GIVEN_UP);
 	if (failed == 0)
@@ -197,7 +197,7 @@ run_tasks(void *arg, unsigned thread)
 
 enum leat_status
 leat_parallel(struct leat_mem *mem, unsigned threads, size_t count,
-	      enum leat_status (*task)(void *arg, size_t i, struct leat_err *err), void *arg, struct leat_err *err)
+              enum leat_status (*task)(void *arg, size_t i, struct leat_err *err), void *arg, struct leat_err *err)
 {
 	struct tasks tasks = {.task = task, .arg = arg, .status = LEAT_OK};
 	unsigned helpers = threads > count ? (unsigned)count : threads;

@@ -44,7 +44,7 @@ struct leat_queue {
 };
 
 enum leat_status leat_queue_init(struct leat_queue *queue, struct leat_mem *mem, size_t cap, struct leat_err *err);
-void leat_queue_free(struct leat_queue *queue); /* takes a zeroed queue */
+void leat_queue_free(struct leat_queue *queue);                 /* takes a zeroed queue */
 bool leat_queue_push(struct leat_queue *queue, void *item);     /* waits for room; false: closed */
 bool leat_queue_try_push(struct leat_queue *queue, void *item); /* false: full or closed */
 void *leat_queue_pop(struct leat_queue *queue);                 /* waits for an item; NULL: closed and empty */

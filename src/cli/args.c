@@ -203,7 +203,7 @@ put_defaults(struct reader *r)
 
 enum leat_status
 leat_args_read(const struct leat_opt *opts, void *params, int argc, char *const *argv, const char **operand,
-	       size_t *operands, bool *help, struct leat_mem *mem, struct leat_err *err)
+               size_t *operands, bool *help, struct leat_mem *mem, struct leat_err *err)
 {
 	struct reader r = {.opts = opts, .params = params, .argc = argc, .argv = argv, .mem = mem, .err = err};
 	enum leat_status status = LEAT_OK;

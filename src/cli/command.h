@@ -14,7 +14,7 @@
 
 /* One run of a command. */
 struct leat_invocation {
-	const void *params;        /* set from the command's options */
+	const void *params;         /* set from the command's options */
 	const char *const *operand; /* what is no option, in order */
 	size_t operands;
 	struct leat_mem *mem;
@@ -25,8 +25,8 @@ struct leat_command {
 	const char *summary;  /* one line of the overview */
 	const char *operands; /* of the usage line: "PATTERN...", "[NAME]"; "": none */
 	size_t min_operands, max_operands;
-	const char *help;     /* more than the summary says; lines of at most 80 columns */
-	const char *example;  /* one command a line */
+	const char *help;    /* more than the summary says; lines of at most 80 columns */
+	const char *example; /* one command a line */
 	const struct leat_opt *opts;
 	size_t params_size;
 

@@ -367,7 +367,7 @@ const struct leat_command leat_command_convert = {
 		"them back is printed. So the slow part of a pipeline is done once, and any source\n"
 		"becomes files that other programs read.",
 	.example = "leat convert \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "
-                   "resize(100, "
+		   "resize(100, "
 		   "100) | shuffle\" -o small/cells --shards 8\n"
 		   "leat convert \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64)\" -o cells "
 		   "--format tar",

@@ -94,7 +94,7 @@ write_row(struct leat_convert *c, struct leat_newfile *out, uint64_t position, i
 
 static enum leat_status
 write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
-      struct leat_err *err)
+             struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 

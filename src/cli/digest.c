@@ -87,8 +87,8 @@ leat_digest_add(struct leat_digest *digest, const struct leat_feed *feed, const 
 		add_to_sum(digest->sum, hash);
 		if (digest->list) {
 			leat_hex(hash, sizeof hash, hex);
-			fprintf(digest->list, "%" PRIu64 " %" PRIu64 " %s\n", leat_batch_epoch(batch), leat_batch_position(batch, i),
-			        hex);
+			fprintf(digest->list, "%" PRIu64 " %" PRIu64 " %s\n", leat_batch_epoch(batch),
+			        leat_batch_position(batch, i), hex);
 		}
 	}
 	return LEAT_OK;

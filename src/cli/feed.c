@@ -27,23 +27,25 @@ struct params {
 };
 
 static const struct leat_opt options[] = {
-        LEAT_INT(struct params, epochs, "1", 0, 1e15, "epochs to run; 0: until stopped"),
-        LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
-        LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: the CPUs this process may use"),
-        LEAT_SIZE(struct params, memory, "0", 0, 1e18, "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
-        LEAT_INT(struct params, rank, "-1", -1, 1e7, "which part of each batch; -1: from the launcher's environment, else 0"),
-        LEAT_INT(struct params, world, "0", 0, 1e7, "how many ranks share each batch; 0: from the environment, else 1"),
-        LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after so many; 0: all"),
-        LEAT_FLOAT(struct params, step_ms, "0", 0, 1e6, "a device that is busy so long with each batch"),
-        LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
-        LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples of an epoch before the feed fails; -1: no limit"),
-        LEAT_STRING(struct params, save, "", "write a checkpoint here at the end, also when stopped by ^C"),
-        LEAT_STRING(struct params, resume, "", "go on from this checkpoint"),
-        LEAT_BOOL(struct params, checksum, "false", "print a checksum over all samples, their places and order"),
-        LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash here"),
-        LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
-        LEAT_BOOL(struct params, quiet, "false", "no progress line and no messages"),
-        LEAT_OPT_END,
+	LEAT_INT(struct params, epochs, "1", 0, 1e15, "epochs to run; 0: until stopped"),
+	LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
+	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: the CPUs this process may use"),
+	LEAT_SIZE(struct params, memory, "0", 0, 1e18,
+                  "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
+	LEAT_INT(struct params, rank, "-1", -1, 1e7,
+                 "which part of each batch; -1: from the launcher's environment, else 0"),
+	LEAT_INT(struct params, world, "0", 0, 1e7, "how many ranks share each batch; 0: from the environment, else 1"),
+	LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after so many; 0: all"),
+	LEAT_FLOAT(struct params, step_ms, "0", 0, 1e6, "a device that is busy so long with each batch"),
+	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
+	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples of an epoch before the feed fails; -1: no limit"),
+	LEAT_STRING(struct params, save, "", "write a checkpoint here at the end, also when stopped by ^C"),
+	LEAT_STRING(struct params, resume, "", "go on from this checkpoint"),
+	LEAT_BOOL(struct params, checksum, "false", "print a checksum over all samples, their places and order"),
+	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash here"),
+	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
+	LEAT_BOOL(struct params, quiet, "false", "no progress line and no messages"),
+	LEAT_OPT_END,
 };
 
 /* One run of the command. */
@@ -215,7 +217,9 @@ json_bad(const struct session *s, struct leat_str *out)
 
 	leat_str_add(out, "\"bad\": [");
 	for (uint64_t i = 0; (bad = leat_bad_at(s->feed, i)) != NULL; i++) {
-		leat_str_addf(out, "%s\n  {\"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", \"sample\": %" PRIu64 ", \"uri\": ",
+		leat_str_addf(out,
+		              "%s\n  {\"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", \"sample\": %" PRIu64
+		              ", \"uri\": ",
 		              i ? "," : "", bad->epoch, bad->position, bad->sample);
 		leat_str_add_json(out, bad->uri);
 		leat_str_addf(out, ", \"offset\": %" PRIu64 ", \"replaced\": %s, \"reason\": ", bad->offset,
@@ -234,10 +238,11 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	struct leat_str out;
 
 	leat_str_init(&out, s->mem, (size_t)1 << 30);
-	leat_str_addf(&out, "{\"samples\": %" PRIu64 ", \"batches\": %" PRIu64 ", \"seconds\": %.6f,\n ", st->samples, st->batches,
-	              r->seconds);
+	leat_str_addf(&out, "{\"samples\": %" PRIu64 ", \"batches\": %" PRIu64 ", \"seconds\": %.6f,\n ", st->samples,
+	              st->batches, r->seconds);
 	leat_str_addf(&out, "\"samples_per_s\": %.1f, \"mb_per_s\": %.3f, \"wait_share\": %.5f,\n ",
-	              (double)st->samples / r->seconds, (double)st->bytes / 1e6 / r->seconds, share(st->wait_ns, st->run_ns));
+	              (double)st->samples / r->seconds, (double)st->bytes / 1e6 / r->seconds,
+	              share(st->wait_ns, st->run_ns));
 	leat_str_addf(&out, "\"first_batch_ms\": %.3f, \"peak_rss_mb\": %.1f, \"memory_mb\": %.1f, \"threads\": %u, ",
 	              (double)st->first_batch_ns / 1e6, r->peak_rss_mb, (double)st->memory_peak / 1048576, st->threads);
 	leat_str_addf(&out, "\"limit\": \"%s\",\n \"bad_count\": %" PRIu64 ", ", st->limit, st->bad);
@@ -253,8 +258,7 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	return status;
 }
 
-static void
-row(struct leat_table *table, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void row(struct leat_table *table, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static void
 row(struct leat_table *table, const char *name, const char *fmt, ...)
@@ -355,18 +359,19 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 }
 
 const struct leat_command leat_command_feed = {
-        .name = "feed",
-        .summary = "Run a spec and measure what comes out",
-        .operands = "SPEC",
-        .min_operands = 1,
-        .max_operands = 1,
-        .help = "Takes batches as a training loop would, with --step-ms standing for the device, and\n"
-                "prints the rate, the share of time spent waiting and what limits it. The same seed\n"
-                "gives the same bytes for any number of threads, ranks and any memory: --checksum\n"
-                "shows it.",
-        .example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | resize(100, 100) "
-                   "| shuffle | batch(32)\" --epochs 2 --step-ms 20",
-        .opts = options,
-        .params_size = sizeof(struct params),
-        .run = run_feed,
+	.name = "feed",
+	.summary = "Run a spec and measure what comes out",
+	.operands = "SPEC",
+	.min_operands = 1,
+	.max_operands = 1,
+	.help = "Takes batches as a training loop would, with --step-ms standing for the device, and\n"
+		"prints the rate, the share of time spent waiting and what limits it. The same seed\n"
+		"gives the same bytes for any number of threads, ranks and any memory: --checksum\n"
+		"shows it.",
+	.example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "
+                   "resize(100, 100) "
+		   "| shuffle | batch(32)\" --epochs 2 --step-ms 20",
+	.opts = options,
+	.params_size = sizeof(struct params),
+	.run = run_feed,
 };

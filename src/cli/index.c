@@ -62,7 +62,7 @@ add_row(struct listing *l, const struct leat_index_report *r)
 	leat_str_add(cell, r->uri);
 	if (r->damaged)
 		leat_str_addf(cell, ": %llu damaged part%s, %s", (unsigned long long)r->damaged,
-			      r->damaged == 1 ? "" : "s", leat_format_size(size, sizeof(size), r->damaged_bytes));
+		              r->damaged == 1 ? "" : "s", leat_format_size(size, sizeof(size), r->damaged_bytes));
 	if (r->reason)
 		leat_str_addf(cell, ": %s", r->reason);
 }
@@ -96,7 +96,7 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	if (!index->quiet)
 		for (size_t i = 0; i < l.table.columns; i++)
 			leat_str_add(leat_table_cell(&l.table),
-				     (const char *[]){"samples", "size", "index", "file"}[i]);
+			             (const char *[]){"samples", "size", "index", "file"}[i]);
 	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->mem, NULL, tell, &l, err);
 	if (status != LEAT_OK) {
 		leat_table_free(&l.table);
@@ -110,10 +110,10 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	       (unsigned long long)l.built, l.built == 1 ? "" : "es");
 	if (l.failed)
 		return leat_fail(err, LEAT_DATA, "%llu of %llu files have no index", (unsigned long long)l.failed,
-				 (unsigned long long)l.files);
+		                 (unsigned long long)l.files);
 	if (l.damaged)
 		return leat_fail(err, LEAT_DATA, "%llu of %llu files are damaged", (unsigned long long)l.damaged,
-				 (unsigned long long)l.files);
+		                 (unsigned long long)l.files);
 	return LEAT_OK;
 }
 

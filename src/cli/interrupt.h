@@ -17,7 +17,8 @@ struct leat_interrupt {
 
 /* Without a thread to watch, signals end the process again. */
 void leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg);
-/* True: a signal came before this call, be it that nobody has acted on it yet. Takes a zeroed one; signals stay blocked. */
+/* True: a signal came before this call, be it that nobody has acted on it yet. Takes a zeroed one; signals stay
+ * blocked. */
 bool leat_interrupt_end(struct leat_interrupt *interrupt);
 
 #endif

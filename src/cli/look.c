@@ -16,11 +16,11 @@ struct params {
 };
 
 static const struct leat_opt options[] = {
-        LEAT_INT(struct params, count, "16", 1, 10000, "samples to show"),
-        LEAT_STRING(struct params, output, "", "draw a contact sheet into this PNG file"),
-        LEAT_STRING(struct params, field, "", "of the sheet's images; without it the first field that is an image"),
-        LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers"),
-        LEAT_OPT_END,
+	LEAT_INT(struct params, count, "16", 1, 10000, "samples to show"),
+	LEAT_STRING(struct params, output, "", "draw a contact sheet into this PNG file"),
+	LEAT_STRING(struct params, field, "", "of the sheet's images; without it the first field that is an image"),
+	LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers"),
+	LEAT_OPT_END,
 };
 
 /* ---- values as text ---- */
@@ -115,14 +115,16 @@ find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
 		if (leat_sheet_fits(field))
 			return field;
 		if (*name) {
-			leat_fail(err, LEAT_INVALID, "field '%s' is no image of 1 or 3 channels that could be drawn", name);
+			leat_fail(err, LEAT_INVALID, "field '%s' is no image of 1 or 3 channels that could be drawn",
+			          name);
 			return NULL;
 		}
 	}
 	if (*name)
 		leat_fail(err, LEAT_INVALID, "the samples have no field '%s'", name);
 	else
-		leat_fail(err, LEAT_INVALID, "no field is an image of 1 or 3 channels that could be drawn: does the spec decode?");
+		leat_fail(err, LEAT_INVALID,
+		          "no field is an image of 1 or 3 channels that could be drawn: does the spec decode?");
 	return NULL;
 }
 
@@ -163,7 +165,8 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 		total = (int64_t)leat_samples(feed);
 	while (status == LEAT_OK && shown < total && (status = leat_next(feed, &batch, err)) == LEAT_OK) {
 		for (int64_t i = 0; i < leat_batch_count(batch) && shown < total && status == LEAT_OK; i++, shown++)
-			status = image ? draw(&sheet, image, batch, i, shown, total, mem, err) : print_sample(feed, batch, i, err);
+			status = image ? draw(&sheet, image, batch, i, shown, total, mem, err)
+			               : print_sample(feed, batch, i, err);
 		leat_release(batch);
 	}
 	if (status == LEAT_END || status == LEAT_DONE) {
@@ -199,15 +202,16 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 }
 
 const struct leat_command leat_command_look = {
-        .name = "look",
-        .summary = "Show the first samples that come out of a spec",
-        .operands = "SPEC",
-        .min_operands = 1,
-        .max_operands = 1,
-        .help = "Prints fields, shapes and first values of the first samples after all ops, or draws\n"
-                "their images as a contact sheet.",
-        .example = "leat look \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode\" -n 25 -o cells.png",
-        .opts = options,
-        .params_size = sizeof(struct params),
-        .run = run_look,
+	.name = "look",
+	.summary = "Show the first samples that come out of a spec",
+	.operands = "SPEC",
+	.min_operands = 1,
+	.max_operands = 1,
+	.help = "Prints fields, shapes and first values of the first samples after all ops, or draws\n"
+		"their images as a contact sheet.",
+	.example = "leat look \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode\" -n 25 -o "
+                   "cells.png",
+	.opts = options,
+	.params_size = sizeof(struct params),
+	.run = run_look,
 };

@@ -112,7 +112,7 @@ grow(struct leat_mem *mem, void **array, size_t count, size_t *cap, size_t size,
 /* Takes `path` and `name`, also when it fails; class_name is copied, NULL: the label is known. */
 static enum leat_status
 add_sample_take(struct leat_pack_list *list, char *path, char *name, int64_t label, const char *class_name,
-		uint64_t size, struct leat_err *err)
+                uint64_t size, struct leat_err *err)
 {
 	struct leat_pack_sample s = {.path = path, .name = name, .label = label, .size = size};
 	enum leat_status status;
@@ -181,7 +181,7 @@ struct walk {
 	int64_t label;
 	int depth;
 	enum leat_status (*visit)(struct walk *walk, const char *path, const char *name, const struct stat *st,
-				  struct leat_err *err);
+	                          struct leat_err *err);
 };
 
 static enum leat_status
@@ -251,8 +251,8 @@ visit_class(struct walk *walk, const char *path, const char *name, const struct 
 	if (!S_ISREG(st->st_mode) || !is_image(name))
 		return leave_out(list, path, err);
 	return add_sample_take(list, leat_strdup(list->mem, path),
-			       leat_strdup(list->mem, path + strlen(walk->below) + 1), walk->label, NULL,
-			       (uint64_t)st->st_size, err);
+	                       leat_strdup(list->mem, path + strlen(walk->below) + 1), walk->label, NULL,
+	                       (uint64_t)st->st_size, err);
 }
 
 /* In the folder itself: folders are classes. */
@@ -297,7 +297,7 @@ leat_pack_list_folder(struct leat_pack_list *list, const char *folder, struct le
 	status = visit_folder(&walk, root, err);
 	if (status == LEAT_OK && !list->classes)
 		status = leat_fail(err, LEAT_DATA,
-				   "the folder '%s' holds no folders: each class is a folder of its images", root);
+		                   "the folder '%s' holds no folders: each class is a folder of its images", root);
 	if (status == LEAT_OK && list->classes)
 		qsort(list->class_name, list->classes, sizeof(char *), compare_names);
 	for (size_t i = 0; i < list->classes && status == LEAT_OK; i++)
@@ -345,7 +345,7 @@ read_header(const struct leat_csv_row *row, struct columns *columns)
 
 static enum leat_status
 add_row(struct leat_pack_list *list, const char *csv_path, const struct leat_csv_row *row,
-	const struct columns *columns, struct leat_err *err)
+        const struct columns *columns, struct leat_err *err)
 {
 	const char *slash = strrchr(csv_path, '/'), *name, *label;
 	unsigned long long line = row->line;
@@ -354,7 +354,7 @@ add_row(struct leat_pack_list *list, const char *csv_path, const struct leat_csv
 
 	if (row->cells <= columns->path || row->cells <= columns->label)
 		return leat_fail(err, LEAT_DATA, "%s:%llu: a path and a label are expected, but the row has %zu cell%s",
-				 csv_path, line, row->cells, row->cells == 1 ? "" : "s");
+		                 csv_path, line, row->cells, row->cells == 1 ? "" : "s");
 	name = row->cell[columns->path];
 	label = row->cell[columns->label];
 	if (!*name || !*label)
@@ -371,7 +371,7 @@ add_row(struct leat_pack_list *list, const char *csv_path, const struct leat_csv
 		return status;
 	}
 	return add_sample_take(list, path, leat_strdup(list->mem, name), 0, label, path ? (uint64_t)st.st_size : 0,
-			       err);
+	                       err);
 }
 
 /* A label that is a whole number. */
@@ -404,7 +404,7 @@ number_classes(struct leat_pack_list *list, struct leat_err *err)
 	leat_free(list->mem, names);
 	for (size_t i = 0; i < list->count && status == LEAT_OK; i++) {
 		char **found = bsearch(&list->sample[i].class_name, list->class_name, list->classes, sizeof(char *),
-				       compare_names);
+		                       compare_names);
 
 		list->sample[i].label = found - list->class_name;
 	}

@@ -187,7 +187,7 @@ leat_progress_at(struct leat_progress *progress, unsigned long long done, unsign
 	progress->shown_ns = now;
 	progress->drawn = true;
 	fprintf(progress->out, "\r\033[K%s %llu of %llu (%.0f%%)", progress->what, done, total,
-		total ? 100.0 * (double)done / (double)total : 100.0);
+	        total ? 100.0 * (double)done / (double)total : 100.0);
 	fflush(progress->out);
 }
 
@@ -217,8 +217,8 @@ leat_print_bad(const struct leat_feed *feed, const char *more)
 	const struct leat_bad *bad;
 
 	for (uint64_t i = 0; i < SHOWN && (bad = leat_bad_at(feed, i)) != NULL; i++)
-		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64
-		       "%s): %s at offset %" PRIu64 ": %s\n",
+		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64 "%s): %s at offset %" PRIu64
+		       ": %s\n",
 		       bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped", bad->uri,
 		       bad->offset, bad->reason);
 	if (leat_bad_count(feed) > SHOWN)

@@ -47,7 +47,8 @@ leat_sheet_open(struct leat_sheet *sheet, int64_t count, int64_t cell_width, int
 		sheet->columns++;
 	sheet->rows = (count + sheet->columns - 1) / sheet->columns;
 	if (sheet_width(sheet) > MAX_PIXELS / sheet_height(sheet))
-		return leat_fail(err, LEAT_LIMIT, "%lld images of %lldx%lld pixels are too many for one sheet: show fewer with -n",
+		return leat_fail(err, LEAT_LIMIT,
+		                 "%lld images of %lldx%lld pixels are too many for one sheet: show fewer with -n",
 		                 (long long)count, (long long)cell_width, (long long)cell_height);
 	bytes = (size_t)(sheet_width(sheet) * sheet_height(sheet) * 3);
 	sheet->rgb = leat_alloc(mem, bytes);
@@ -117,7 +118,8 @@ leat_sheet_draw(struct leat_sheet *sheet, int64_t at, const void *data, enum lea
 
 			for (int64_t c = 0; c < 3; c++) {
 				int64_t from = channels == 1 ? 0 : c;
-				int64_t i = planar ? (from * height + y) * width + x : (y * width + x) * channels + from;
+				int64_t i =
+					planar ? (from * height + y) * width + x : (y * width + x) * channels + from;
 
 				to[c] = pixel(data, dtype, (size_t)i, range);
 			}
@@ -131,8 +133,8 @@ leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_e
 	struct leat_newfile file = {0};
 	void *png;
 	size_t size;
-	enum leat_status status =
-	        leat_png_write(sheet->rgb, (uint32_t)sheet_width(sheet), (uint32_t)sheet_height(sheet), &png, &size, err);
+	enum leat_status status = leat_png_write(sheet->rgb, (uint32_t)sheet_width(sheet),
+	                                         (uint32_t)sheet_height(sheet), &png, &size, err);
 
 	if (status == LEAT_OK)
 		status = leat_newfile_open(&file, path, sheet->mem, err);

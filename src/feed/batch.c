@@ -209,10 +209,11 @@ store_ragged(struct leat_batch *batch, int column, int64_t row, const struct lea
 		void *to = arena_take(batch, column, row, bytes);
 
 		if (!to)
-			return leat_fail(err, LEAT_LIMIT,
-			                 "field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: "
-			                 "raise memory, or make the batch smaller",
-			                 form->field.name, form->capacity >> 20);
+			return leat_fail(
+				err, LEAT_LIMIT,
+				"field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: "
+				"raise memory, or make the batch smaller",
+				form->field.name, form->capacity >> 20);
 		memcpy(to, datum->data, bytes);
 	}
 	leat_batch_offsets(batch, column)[row + 1] = leat_datum_elements(datum);
@@ -314,7 +315,8 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 		if (state[row] != LEAT_ROW_GOOD)
 			length = 0;
 		if (length > 0)
-			move_values(batch, values(batch, column) + (size_t)sum * element, data, (size_t)length * element);
+			move_values(batch, values(batch, column) + (size_t)sum * element, data,
+			            (size_t)length * element);
 		if (dims > 1 && state[row] != LEAT_ROW_GOOD)
 			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);
 		else if (dims > 1)

@@ -115,7 +115,8 @@ void *leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t
 enum leat_status leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample *sample,
                                   struct leat_err *err);
 
-/* All rows are done: drops skipped rows (`keep_bad`: leaves them as padding instead) and puts ragged values in order. */
+/* All rows are done: drops skipped rows (`keep_bad`: leaves them as padding instead) and puts ragged values in order.
+ */
 void leat_batch_complete(struct leat_batch *batch, bool keep_bad);
 
 #endif

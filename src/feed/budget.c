@@ -61,7 +61,8 @@ largest_payloads(const struct leat_source *source, uint64_t rows)
 
 		source->kind->locate(source, i, &extent);
 		if (!extent.damaged)
-			in_class[length_class(extent.length ? extent.length - extent.head - extent.tail : extent.lent)]++;
+			in_class[length_class(extent.length ? extent.length - extent.head - extent.tail
+			                                    : extent.lent)]++;
 	}
 	for (unsigned c = CLASSES; c-- > 0 && rows > 0;) {
 		uint64_t n = in_class[c] < rows ? in_class[c] : rows;
@@ -105,8 +106,9 @@ ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 	uint64_t bytes = 0, more = 0;
 
 	/* Rows in the arena begin at multiples of 64. */
-	if (__builtin_mul_overflow(bound, times, &bytes) || __builtin_mul_overflow((uint64_t)rows, beyond + 64, &more) ||
-	    __builtin_add_overflow(bytes, more, &bytes) || bytes > LEAT_MOST_BYTES)
+	if (__builtin_mul_overflow(bound, times, &bytes) ||
+	    __builtin_mul_overflow((uint64_t)rows, beyond + 64, &more) || __builtin_add_overflow(bytes, more, &bytes) ||
+	    bytes > LEAT_MOST_BYTES)
 		return LEAT_MOST_BYTES;
 	return (size_t)bytes;
 }
@@ -172,7 +174,8 @@ page_up(size_t n)
 static size_t
 run_cost(const struct leat_budget *b)
 {
-	return page_up(b->run_bytes) + sizeof(struct leat_run) + (size_t)b->run_rows * sizeof(struct leat_run_item) + 64;
+	return page_up(b->run_bytes) + sizeof(struct leat_run) + (size_t)b->run_rows * sizeof(struct leat_run_item) +
+	       64;
 }
 
 static size_t
@@ -213,8 +216,9 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 static size_t
 total(const struct leat_budget *b)
 {
-	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) + (size_t)b->runs * (run_cost(b) + sizeof(void *)) +
-	       b->threads * worker_cost(b) + page_up(b->jumbo) + SLACK;
+	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
+	       (size_t)b->runs * (run_cost(b) + sizeof(void *)) + b->threads * worker_cost(b) + page_up(b->jumbo) +
+	       SLACK;
 }
 
 static int
@@ -227,7 +231,8 @@ most(size_t room, size_t each, int64_t wanted)
 
 /* Gives what is left beyond the least, in order of use. */
 static void
-divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory, const struct leat_log *log)
+divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory,
+            const struct leat_log *log)
 {
 	int64_t wanted = p->prefetch >= 0 ? p->prefetch : LEAT_MAX_PREFETCH;
 	size_t for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
@@ -235,7 +240,8 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 
 	b->buffers += more;
 	b->depth = wanted == 0 ? 0 : 1 + more;
-	rest -= (size_t)more * (batch_cost(b) + sizeof(void *)) < rest ? (size_t)more * (batch_cost(b) + sizeof(void *)) : rest;
+	rest -= (size_t)more * (batch_cost(b) + sizeof(void *)) < rest ? (size_t)more * (batch_cost(b) + sizeof(void *))
+	                                                               : rest;
 	if (p->prefetch > b->depth)
 		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit into memory=: %d batches are made ahead",
 		         (long long)p->prefetch, b->depth);

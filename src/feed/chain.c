@@ -53,7 +53,8 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 		return status;
 	for (int k = 0; k < stage->ops; k++) {
 		start_stream(work, stage->op[k], id);
-		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout), &step[steps]);
+		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout),
+		                                  &step[steps]);
 	}
 	if (in.dtype != LEAT_F32 || in.borrowed) {
 		status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);

@@ -28,9 +28,10 @@ leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
 	*json = NULL;
 	leat_mem_init(&mem, SIZE_MAX); /* the caller's from here on: not the feed's to count */
 	leat_str_init(&out, &mem, MAX_JSON);
-	leat_str_addf(&out, "{\"leat_checkpoint\": %d, \"pipeline\": \"%s\", \"data\": \"%s\", ", VERSION, p->hash, p->data);
-	leat_str_addf(&out, "\"seed\": \"%" PRIu64 "\", \"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", ", feed->seed,
-	              feed->epoch, feed->position);
+	leat_str_addf(&out, "{\"leat_checkpoint\": %d, \"pipeline\": \"%s\", \"data\": \"%s\", ", VERSION, p->hash,
+	              p->data);
+	leat_str_addf(&out, "\"seed\": \"%" PRIu64 "\", \"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", ",
+	              feed->seed, feed->epoch, feed->position);
 	leat_str_addf(&out, "\"files\": %zu, \"samples\": %" PRIu64 ", \"ops\": ", leat_files_count(p->source.files),
 	              p->source.count);
 	leat_str_add_json(&out, p->identity);
@@ -53,7 +54,8 @@ get_number(const json_t *root, const char *name, uint64_t *value, struct leat_er
 	const json_t *item = json_object_get(root, name);
 
 	if (!json_is_integer(item) || json_integer_value(item) < 0)
-		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: \"%s\" is not a number of 0 or more", name);
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: \"%s\" is not a number of 0 or more",
+		                 name);
 	*value = (uint64_t)json_integer_value(item);
 	return LEAT_OK;
 }
@@ -92,8 +94,8 @@ decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint");
 	status = get_number(root, "leat_checkpoint", &version, err);
 	if (status == LEAT_OK && version != VERSION)
-		status = leat_fail(err, LEAT_DATA, "the checkpoint has version %" PRIu64 ", this leat reads version %d", version,
-		                   VERSION);
+		status = leat_fail(err, LEAT_DATA, "the checkpoint has version %" PRIu64 ", this leat reads version %d",
+		                   version, VERSION);
 	if (status == LEAT_OK)
 		status = get_text(root, "pipeline", &c->pipeline, err);
 	if (status == LEAT_OK)
@@ -136,8 +138,10 @@ fail_ops(const char *then, const char *now, struct leat_err *err)
 		now_len = first_op(now, &now_rest);
 	} while (then_len > 0 && then_len == now_len && memcmp(then, now, now_len) == 0);
 	if (then_len == 0 && now_len == 0)
-		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: its pipeline is this one, but its hash is not");
-	return leat_fail(err, LEAT_MISMATCH, "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
+		return leat_fail(err, LEAT_DATA,
+		                 "the checkpoint is damaged: its pipeline is this one, but its hash is not");
+	return leat_fail(err, LEAT_MISMATCH,
+	                 "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
 	                 then_len ? (int)(then_len < 300 ? then_len : 300) : 7, then_len ? then : "nothing",
 	                 now_len ? (int)(now_len < 300 ? now_len : 300) : 7, now_len ? now : "nothing");
 }
@@ -152,16 +156,18 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 		return fail_ops(c->ops, p->identity, err);
 	if (c->files != files || c->samples != p->source.count)
 		return leat_fail(err, LEAT_MISMATCH,
-		                 "the checkpoint is of other data: %" PRIu64 " samples in %" PRIu64 " files, here are %" PRIu64
-		                 " in %zu",
+		                 "the checkpoint is of other data: %" PRIu64 " samples in %" PRIu64
+		                 " files, here are %" PRIu64 " in %zu",
 		                 c->samples, c->files, p->source.count, files);
 	if (strcmp(c->data, p->data) != 0)
-		return leat_fail(err, LEAT_MISMATCH,
-		                 "the checkpoint is of other data: there are as many files and samples, but names, sizes or "
-		                 "counts of some files differ");
+		return leat_fail(
+			err, LEAT_MISMATCH,
+			"the checkpoint is of other data: there are as many files and samples, but names, sizes or "
+			"counts of some files differ");
 	if (c->position > p->plan.size)
-		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples",
-		                 c->position, p->plan.size);
+		return leat_fail(err, LEAT_DATA,
+		                 "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples", c->position,
+		                 p->plan.size);
 	return LEAT_OK;
 }
 
@@ -193,8 +199,8 @@ leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint: it is too long");
 	root = json_loads(json, JSON_REJECT_DUPLICATES, &why);
 	if (!root)
-		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint: line %d, column %d: %s", why.line, why.column,
-		                 why.text);
+		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint: line %d, column %d: %s", why.line,
+		                 why.column, why.text);
 	status = decode(root, &c, err);
 	if (status == LEAT_OK)
 		status = check(feed, &c, err);

@@ -10,7 +10,7 @@ struct leat_item {
 	const char *wants; /* what the field it works on has to be; NULL: it does not work on one field */
 	int version;
 	bool random;
-	bool free_form;    /* reads its arguments itself: the options are not all that can be written */
+	bool free_form; /* reads its arguments itself: the options are not all that can be written */
 	struct leat_opt opts[LEAT_MAX_OPTS + 2]; /* with `field`, which all ops on one field have, and the end */
 };
 

@@ -34,11 +34,13 @@ open_runs(struct leat_feed *feed, struct leat_err *err)
 {
 	feed->run = leat_alloc_array(&feed->mem, (size_t)feed->budget.runs, sizeof *feed->run);
 	if (!feed->run)
-		return leat_fail_mem(err, &feed->mem, (size_t)feed->budget.runs * sizeof *feed->run, "the reads in flight");
+		return leat_fail_mem(err, &feed->mem, (size_t)feed->budget.runs * sizeof *feed->run,
+		                     "the reads in flight");
 	feed->run_items = leat_alloc_array(&feed->mem, (size_t)(feed->budget.runs * feed->budget.run_rows),
 	                                   sizeof *feed->run_items);
 	if (!feed->run_items)
-		return leat_fail_mem(err, &feed->mem, (size_t)(feed->budget.runs * feed->budget.run_rows) * sizeof *feed->run_items,
+		return leat_fail_mem(err, &feed->mem,
+		                     (size_t)(feed->budget.runs * feed->budget.run_rows) * sizeof *feed->run_items,
 		                     "the reads in flight");
 	for (int i = 0; i < feed->budget.runs; i++) {
 		feed->run[i].item = feed->run_items + i * feed->budget.run_rows;
@@ -137,7 +139,8 @@ leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 	atomic_store(&feed->stop, false);
 	feed->io_started = false;
 	feed->running = true;
-	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body, feed, err);
+	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
+	                            feed, err);
 	if (status != LEAT_OK)
 		leat_engine_stop(feed);
 	return status;

@@ -18,7 +18,8 @@ fail_batch_size(int64_t size, int world, struct leat_err *err)
 	int64_t below = size / world * world, above = below + world;
 
 	if (below == 0)
-		return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks: the nearest size that can is %lld",
+		return leat_fail(err, LEAT_INVALID,
+		                 "batch(%lld) cannot be split over %d ranks: the nearest size that can is %lld",
 		                 (long long)size, world, (long long)above);
 	return leat_fail(err, LEAT_INVALID,
 	                 "batch(%lld) cannot be split over %d ranks: the nearest sizes that can are %lld and %lld",
@@ -38,18 +39,22 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 	*rows = feed->global_rows / world;
 	if (world > 1 && *rows % feed->pipeline.row_group != 0)
 		return leat_fail(err, LEAT_INVALID,
-		                 "%s works on groups of %d samples, and batch(%lld) gives each of %d ranks %lld: take a multiple of %d",
-		                 feed->pipeline.mix[0]->op->name, feed->pipeline.row_group, (long long)feed->global_rows, world,
-		                 (long long)*rows, feed->pipeline.row_group * world);
+		                 "%s works on groups of %d samples, and batch(%lld) gives each of %d ranks %lld: take "
+		                 "a multiple of %d",
+		                 feed->pipeline.mix[0]->op->name, feed->pipeline.row_group,
+		                 (long long)feed->global_rows, world, (long long)*rows,
+		                 feed->pipeline.row_group * world);
 	feed->tail = batch->tail;
 	if (feed->tail == LEAT_TAIL_AUTO)
 		feed->tail = world == 1 ? LEAT_TAIL_SHORT : LEAT_TAIL_PAD;
 	if (feed->tail == LEAT_TAIL_SHORT && world > 1)
 		return leat_fail(err, LEAT_INVALID,
-		                 "tail=short works with one rank only, because ranks with batches of unequal size would wait for "
+		                 "tail=short works with one rank only, because ranks with batches of unequal size "
+		                 "would wait for "
 		                 "each other for ever: use tail=pad or tail=drop");
 	if (feed->tail == LEAT_TAIL_DROP && feed->pipeline.plan.size < (uint64_t)feed->global_rows)
-		return leat_fail(err, LEAT_INVALID, "tail=drop leaves no batch: there are %llu samples and a batch takes %lld",
+		return leat_fail(err, LEAT_INVALID,
+		                 "tail=drop leaves no batch: there are %llu samples and a batch takes %lld",
 		                 (unsigned long long)feed->pipeline.plan.size, (long long)feed->global_rows);
 	return LEAT_OK;
 }
@@ -228,7 +233,8 @@ wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err
 		}
 		if (feed->held == feed->budget.buffers)
 			return leat_fail(err, LEAT_AGAIN,
-			                 "all %d batches that memory= has room for are held: release one before asking for the next",
+			                 "all %d batches that memory= has room for are held: release one before asking "
+			                 "for the next",
 			                 feed->budget.buffers);
 		leat_feed_wake(feed);
 		wait_ready(feed);
@@ -252,13 +258,13 @@ keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 	}
 	reason = strlen(row->reason) + 1;
 	feed->bad[feed->bad_kept++] = (struct leat_bad){
-	        .epoch = batch->epoch,
-	        .position = batch->first + (uint64_t)row->row,
-	        .sample = row->sample,
-	        .reason = (const char *)row,
-	        .uri = (const char *)row + reason,
-	        .offset = row->offset,
-	        .replaced = row->replaced,
+		.epoch = batch->epoch,
+		.position = batch->first + (uint64_t)row->row,
+		.sample = row->sample,
+		.reason = (const char *)row,
+		.uri = (const char *)row + reason,
+		.offset = row->offset,
+		.replaced = row->replaced,
 	};
 	/* The row's node becomes the list's: it ends with the texts, which move to its beginning. */
 	memmove(row, row->reason, reason + strlen(row->reason + reason) + 1);
@@ -292,7 +298,8 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 	feed->bad_of_epoch += bad;
 	leat_count(&feed->bad_count, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
-		return leat_fail(err, LEAT_LIMIT, "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
+		return leat_fail(err, LEAT_LIMIT,
+		                 "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
 		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
 		                 (unsigned long long)feed->options.max_bad,
 		                 feed->bad_kept ? feed->bad[feed->bad_kept - 1].reason : "not listed");
@@ -332,7 +339,8 @@ end_epoch(struct leat_feed *feed, struct leat_err *err)
 	feed->position = 0;
 	feed->bad_of_epoch = 0;
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs)
-		return leat_fail(err, LEAT_DONE, "all %llu epochs were delivered", (unsigned long long)feed->options.epochs);
+		return leat_fail(err, LEAT_DONE, "all %llu epochs were delivered",
+		                 (unsigned long long)feed->options.epochs);
 	return leat_fail(err, LEAT_END, "epoch %llu has ended", (unsigned long long)feed->epoch - 1);
 }
 
@@ -394,7 +402,8 @@ leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *er
 	if (feed->last_out_ns)
 		leat_count(&feed->run_ns, begin - feed->last_out_ns);
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
-		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered", (unsigned long long)feed->options.epochs);
+		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered",
+		                   (unsigned long long)feed->options.epochs);
 	else
 		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, batch, &why);
 	end = leat_now();
@@ -488,23 +497,23 @@ collect_stats(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	struct leat_totals totals = {0};
 	struct leat_waits waits = {
-	        .wait_ns = atomic_load(&feed->wait_ns),
-	        .run_ns = atomic_load(&feed->run_ns),
-	        .disk_ns = atomic_load(&feed->disk_ns),
-	        .ahead = feed->budget.depth > 0,
+		.wait_ns = atomic_load(&feed->wait_ns),
+		.run_ns = atomic_load(&feed->run_ns),
+		.disk_ns = atomic_load(&feed->disk_ns),
+		.ahead = feed->budget.depth > 0,
 	};
 
 	*stats = (struct leat_stats){
-	        .samples = atomic_load(&feed->samples),
-	        .batches = atomic_load(&feed->batches),
-	        .bytes = atomic_load(&feed->bytes),
-	        .bad = atomic_load(&feed->bad_count),
-	        .wait_ns = waits.wait_ns,
-	        .run_ns = waits.run_ns,
-	        .first_batch_ns = atomic_load(&feed->first_batch_ns),
-	        .memory = atomic_load(&feed->mem.used),
-	        .memory_peak = atomic_load(&feed->mem.peak),
-	        .threads = feed->budget.threads,
+		.samples = atomic_load(&feed->samples),
+		.batches = atomic_load(&feed->batches),
+		.bytes = atomic_load(&feed->bytes),
+		.bad = atomic_load(&feed->bad_count),
+		.wait_ns = waits.wait_ns,
+		.run_ns = waits.run_ns,
+		.first_batch_ns = atomic_load(&feed->first_batch_ns),
+		.memory = atomic_load(&feed->mem.used),
+		.memory_peak = atomic_load(&feed->mem.peak),
+		.threads = feed->budget.threads,
 	};
 	for (unsigned i = 0; i < feed->budget.threads; i++)
 		leat_totals_add(&totals, &feed->worker[i].counters);

@@ -9,7 +9,8 @@
  *    are not in the page cache and hand them back as ready.
  *
  * One lock guards everything marked so below; nobody holds it while reading or working. The
- * store's lock is taken inside leat_files_read only, the jumbo lock never together with this one. Batches are planned in order, finished in any order, delivered in order. */
+ * store's lock is taken inside leat_files_read only, the jumbo lock never together with this one. Batches are planned
+ * in order, finished in any order, delivered in order. */
 #ifndef LEAT_FEED_FEED_H
 #define LEAT_FEED_FEED_H
 
@@ -23,11 +24,11 @@
 #include "trace/counters.h"
 
 enum {
-	LEAT_RUN_ROWS = 64,           /* most samples of a run, */
-	LEAT_RUN_ROWS_DIRECT = 256,   /* and when nothing is done with them but copying */
-	LEAT_RUN_READS = 32,          /* most places in files that it is read from: others can read elsewhere meanwhile */
-	LEAT_RUN_BYTES = 320 * 1024,  /* a run ends before it has more, but a single sample may */
-	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses */
+	LEAT_RUN_ROWS = 64,         /* most samples of a run, */
+	LEAT_RUN_ROWS_DIRECT = 256, /* and when nothing is done with them but copying */
+	LEAT_RUN_READS = 32,        /* most places in files that it is read from: others can read elsewhere meanwhile */
+	LEAT_RUN_BYTES = 320 * 1024, /* a run ends before it has more, but a single sample may */
+	LEAT_MAX_PREFETCH = 16,      /* batches ahead when the engine chooses */
 	LEAT_IO_THREADS = 16,
 	LEAT_REPLACE_TRIES = 8,
 	LEAT_APART = 128, /* bytes between what threads read for each sample and what others write meanwhile */
@@ -36,12 +37,12 @@ enum {
 /* How the feed's memory is divided, once, at open (budget.c). */
 struct leat_budget {
 	unsigned threads;
-	int depth;           /* batches planned ahead of the consumer */
-	int buffers;         /* batches there are */
+	int depth;   /* batches planned ahead of the consumer */
+	int buffers; /* batches there are */
 	int runs, run_rows;
-	size_t run_bytes;    /* of a run's buffer */
-	size_t scratch;      /* of each worker */
-	size_t jumbo;        /* of the one that samples too large for a worker's scratch share */
+	size_t run_bytes; /* of a run's buffer */
+	size_t scratch;   /* of each worker */
+	size_t jumbo;     /* of the one that samples too large for a worker's scratch share */
 	struct leat_batch_form form;
 	size_t least; /* memory that it cannot be done without */
 };
@@ -82,9 +83,9 @@ struct leat_worker {
 	struct leat_sample sample;
 	struct leat_batch *batch; /* of the row that is worked on */
 	int64_t row;
-	bool in_chain; /* past reading and unpacking, whose errors say where the sample lies */
+	bool in_chain;                /* past reading and unpacking, whose errors say where the sample lies */
 	uint64_t run_ended, run_took; /* the last run, in ns */
-	uint64_t seen; /* samples, to time every so many */
+	uint64_t seen;                /* samples, to time every so many */
 	struct leat_counters counters;
 };
 
@@ -110,10 +111,10 @@ struct leat_feed {
 
 	/* Under the lock: */
 	bool running, cancelled, closed, io_started;
-	uint64_t waits_since;    /* the consumer waits for the head of the flight; 0: it does not, or was woken */
-	bool wanted;             /* the consumer waits inside leat_next */
-	unsigned idle;           /* workers waiting for `work` */
-	int at_disk;             /* runs that the I/O threads have */
+	uint64_t waits_since; /* the consumer waits for the head of the flight; 0: it does not, or was woken */
+	bool wanted;          /* the consumer waits inside leat_next */
+	unsigned idle;        /* workers waiting for `work` */
+	int at_disk;          /* runs that the I/O threads have */
 	uint64_t plan_epoch, plan_position; /* where the next batch begins */
 	struct leat_batch *filling;         /* planned, but not to its end */
 	struct leat_batch **flight;         /* planned and not delivered, in plan order: a ring of `buffers` */
@@ -127,7 +128,7 @@ struct leat_feed {
 	bool epoch_over; /* its last batch was delivered, LEAT_END not yet */
 	struct leat_err failure;
 	uint64_t last_out_ns;
-	struct leat_bad *bad;        /* delivered with their batches, in plan order */
+	struct leat_bad *bad; /* delivered with their batches, in plan order */
 	uint64_t bad_kept, bad_cap;
 	uint64_t bad_of_epoch;
 
@@ -146,8 +147,8 @@ struct leat_feed {
 /* budget.c: divides `memory`; fails with the minimum when it is too little. `used` is held already, and
  * `peak` was while the source was opened. */
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
-                                  const struct leat_options *options, int64_t rows, size_t used,
-                                  size_t peak, const struct leat_log *log, struct leat_err *err);
+                                  const struct leat_options *options, int64_t rows, size_t used, size_t peak,
+                                  const struct leat_log *log, struct leat_err *err);
 
 /* keep.c: opens the cache that the spec asks for, if it does; `room` is what memory= leaves for it. Again after
  * the seed changed: what random ops before a cache made is of the old one. */

@@ -23,7 +23,8 @@ static enum leat_status
 read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, int flags, struct leat_err *err)
 {
 	const struct leat_extent *first = &item->extent, *last = &item[items - 1].extent;
-	struct iovec iov[3] = {{.iov_base = item->head, .iov_len = (size_t)(last->offset + last->length - first->offset)}};
+	struct iovec iov[3] = {
+		{.iov_base = item->head, .iov_len = (size_t)(last->offset + last->length - first->offset)}};
 	int iovs = 1;
 	size_t got;
 

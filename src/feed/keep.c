@@ -63,7 +63,8 @@ leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err)
 	}
 	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_least(p->source.count)) {
 		leat_log(&feed->log, LEAT_LOG_WARN, "nothing is cached: %s",
-		         params->size > 0 ? "size= is too little for so many samples" : "memory= leaves no room for it");
+		         params->size > 0 ? "size= is too little for so many samples"
+		                          : "memory= leaves no room for it");
 		return LEAT_OK;
 	}
 	return open_cache(feed, feed->cache_size, err);

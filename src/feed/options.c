@@ -12,9 +12,9 @@ void
 leat_options_init_sized(struct leat_options *options, size_t size)
 {
 	struct leat_options defaults = {
-	        .size = size,
-	        .rank = -1,
-	        .max_bad = UINT64_MAX,
+		.size = size,
+		.rank = -1,
+		.max_bad = UINT64_MAX,
 	};
 
 	memset(options, 0, size);
@@ -27,9 +27,9 @@ struct launcher {
 };
 
 static const struct launcher launchers[] = {
-        {"RANK", "WORLD_SIZE"},
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-        {"SLURM_PROCID", "SLURM_NTASKS"},
+	{"RANK", "WORLD_SIZE"},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
 static enum leat_status
@@ -42,7 +42,8 @@ get_number(const char *name, int *value, struct leat_err *err)
 	errno = 0;
 	n = strtol(text, &end, 10);
 	if (*end || errno || n < 0 || n > MAX_WORLD)
-		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a rank or a number of ranks", name, text);
+		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a rank or a number of ranks", name,
+		                 text);
 	*value = (int)n;
 	return LEAT_OK;
 }
@@ -89,12 +90,14 @@ resolve_rank(struct leat_options *o, struct leat_err *err)
 	if (o->world <= 0)
 		o->world = world;
 	if (o->rank < 0 && o->world != 1 && o->world != world)
-		return leat_fail(err, LEAT_INVALID, "world=%d needs a rank: no launcher of as many processes says which this one is",
+		return leat_fail(err, LEAT_INVALID,
+		                 "world=%d needs a rank: no launcher of as many processes says which this one is",
 		                 o->world);
 	if (o->rank < 0)
 		o->rank = rank;
 	if (o->world < 1 || o->world > MAX_WORLD || o->rank >= o->world)
-		return leat_fail(err, LEAT_INVALID, "rank %d of world %d: ranks go from 0 to world - 1", o->rank, o->world);
+		return leat_fail(err, LEAT_INVALID, "rank %d of world %d: ranks go from 0 to world - 1", o->rank,
+		                 o->world);
 	return LEAT_OK;
 }
 

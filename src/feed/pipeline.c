@@ -41,7 +41,8 @@ fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool so
 	if (near)
 		return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s', did you mean '%s'?", what,
 		                    call->name, near);
-	return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s'; `leat ops` lists all", what, call->name);
+	return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s'; `leat ops` lists all", what,
+	                    call->name);
 }
 
 /* ---- bind ---- */
@@ -134,8 +135,8 @@ set_params(struct leat_pipeline *p, struct leat_bound *bound, struct leat_err *e
 
 		status = op->check(bound->params, &why);
 		if (status != LEAT_OK)
-			status = leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at, "%s: %s",
-			                      op->name, why.text);
+			status = leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at,
+			                      "%s: %s", op->name, why.text);
 	}
 	return status;
 }
@@ -154,7 +155,8 @@ static enum leat_status
 bind_ops(struct leat_pipeline *p, struct leat_err *err)
 {
 	if (p->spec.calls - 1 > LEAT_MAX_OPS)
-		return leat_fail(err, LEAT_SPEC, "a spec has at most %d ops, this one has %zu", LEAT_MAX_OPS, p->spec.calls - 1);
+		return leat_fail(err, LEAT_SPEC, "a spec has at most %d ops, this one has %zu", LEAT_MAX_OPS,
+		                 p->spec.calls - 1);
 	for (size_t i = 1; i < p->spec.calls; i++) {
 		const struct leat_call *call = &p->spec.call[i];
 		struct leat_bound *bound = &p->op[p->ops];
@@ -190,11 +192,13 @@ fail_field(const struct leat_pipeline *p, const struct leat_bound *bound, const 
 			break;
 		len += (size_t)n;
 	}
-	return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len, "%s; the fields here are %s", what, list);
+	return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len, "%s; the fields here are %s", what,
+	                    list);
 }
 
 static enum leat_status
-choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage *stage,
+             struct leat_err *err)
 {
 	char what[256];
 
@@ -202,17 +206,19 @@ choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, stru
 		int i = leat_schema_find(&p->schema, bound->fields.value[k]);
 
 		if (i < 0) {
-			snprintf(what, sizeof what, "%s: there is no field '%s'", bound->op->name, bound->fields.value[k]);
+			snprintf(what, sizeof what, "%s: there is no field '%s'", bound->op->name,
+			         bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
 		if (!bound->op->accepts(&p->schema.field[i], p->schema.layout[i])) {
-			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name, bound->op->wants,
-			         bound->fields.value[k]);
+			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name,
+			         bound->op->wants, bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
 		for (int n = 0; n < stage->fields; n++)
 			if (stage->field[n] == i) {
-				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name, bound->fields.value[k]);
+				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name,
+				         bound->fields.value[k]);
 				return fail_field(p, bound, what, err);
 			}
 		stage->field[stage->fields++] = i;
@@ -241,8 +247,9 @@ choose_fields(const struct leat_pipeline *p, const struct leat_bound *bound, str
 		found = image;
 	}
 	if (fit != 1) {
-		snprintf(what, sizeof what, fit ? "%s needs %s, and several fields fit: say which with field=NAME"
-		                                : "%s needs %s, and no field is",
+		snprintf(what, sizeof what,
+		         fit ? "%s needs %s, and several fields fit: say which with field=NAME"
+		             : "%s needs %s, and no field is",
 		         bound->op->name, bound->op->wants);
 		return fail_field(p, bound, what, err);
 	}
@@ -305,8 +312,8 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 		}
 	}
 	if (status != LEAT_OK)
-		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at, "%s: %s", op->name,
-		                    why.text);
+		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at, "%s: %s",
+		                    op->name, why.text);
 	return LEAT_OK;
 }
 
@@ -346,7 +353,8 @@ needs_of(const struct leat_pipeline *p, int i)
 
 	if (!leat_field_is_static(field))
 		return (struct leat_needs){p->schema.beyond[i] * element, field->ndim == 1 ? (unsigned)element : 0};
-	return (struct leat_needs){elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
+	return (struct leat_needs){
+		elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
 }
 
 /* `written` goes along with the fields that a stage carries to another number. */
@@ -410,7 +418,8 @@ static enum leat_status
 add_cache(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
 {
 	if (p->cache)
-		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len, "a spec has one cache at most");
+		return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->len,
+		                    "a spec has one cache at most");
 	p->cache = bound;
 	p->cached = p->stages;
 	p->cache_schema = p->schema;
@@ -447,11 +456,12 @@ add_op(struct leat_pipeline *p, const struct leat_bound *bound, bool *batched, s
 	struct leat_err why = {0};
 
 	if (!*batched && bound->op->kind == LEAT_OP_MIX)
-		return leat_fail_at(err, p->spec.text, call->at, call->len, "'%s' works on whole batches: put it behind batch",
-		                    bound->op->name);
+		return leat_fail_at(err, p->spec.text, call->at, call->len,
+		                    "'%s' works on whole batches: put it behind batch", bound->op->name);
 	if (*batched && bound->op->kind != LEAT_OP_HINT && bound->op->kind != LEAT_OP_MIX)
 		return leat_fail_at(err, p->spec.text, call->at, call->len,
-		                    "'%s' cannot come after batch: put it before, where it works on samples", bound->op->name);
+		                    "'%s' cannot come after batch: put it before, where it works on samples",
+		                    bound->op->name);
 	switch (bound->op->kind) {
 	case LEAT_OP_PLAN:
 		if (leat_plan_add(&p->plan, bound->op, bound->params, bound->stream, &why) == LEAT_OK)
@@ -483,11 +493,12 @@ refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
 		const struct leat_bound *bound = &p->op[i];
 
 		if (bound->op->scatters && bound->op->scatters(bound->params))
-			return leat_fail_at(err, p->spec.text, bound->call->at, bound->call->end - bound->call->at,
-			                    "%s in any order reads compressed files too slowly: use shuffle(window) or "
-			                    "shuffle(block=..., window=...), put cache before it, or convert the files with "
-			                    "`leat convert`",
-			                    bound->op->name);
+			return leat_fail_at(
+				err, p->spec.text, bound->call->at, bound->call->end - bound->call->at,
+				"%s in any order reads compressed files too slowly: use shuffle(window) or "
+				"shuffle(block=..., window=...), put cache before it, or convert the files with "
+				"`leat convert`",
+				bound->op->name);
 	}
 	return LEAT_OK;
 }
@@ -519,7 +530,7 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 static void
 place_results(struct leat_pipeline *p)
 {
-	int final[LEAT_MAX_FIELDS]; /* by field, as numbered after the stage looked at: the final field, or -1 */
+	int final[LEAT_MAX_FIELDS];  /* by field, as numbered after the stage looked at: the final field, or -1 */
 	int before[LEAT_MAX_FIELDS]; /* likewise, as numbered before it */
 	bool placed[LEAT_MAX_FIELDS] = {false};
 

@@ -28,12 +28,12 @@ struct leat_bound {
 struct leat_stage {
 	const struct leat_bound *op[LEAT_MAX_POINTWISE];
 	int ops;
-	int fields, field[LEAT_MAX_FIELDS];        /* it works on; as numbered when it begins */
-	enum leat_layout layout[LEAT_MAX_FIELDS];  /* of those, when it begins */
-	enum leat_dtype dtype[LEAT_MAX_FIELDS];    /* likewise */
-	int count;                                 /* fields of the sample when it is done */
-	int slot[LEAT_MAX_FIELDS];                 /* by field when it is done: the final field whose slot new memory
-	                                              is, because no later stage writes it anew; or -1: scratch */
+	int fields, field[LEAT_MAX_FIELDS];       /* it works on; as numbered when it begins */
+	enum leat_layout layout[LEAT_MAX_FIELDS]; /* of those, when it begins */
+	enum leat_dtype dtype[LEAT_MAX_FIELDS];   /* likewise */
+	int count;                                /* fields of the sample when it is done */
+	int slot[LEAT_MAX_FIELDS];                /* by field when it is done: the final field whose slot new memory
+	                                             is, because no later stage writes it anew; or -1: scratch */
 };
 
 struct leat_pipeline {
@@ -55,10 +55,10 @@ struct leat_pipeline {
 
 	/* What a sample's results on their way need of scratch, where it can be known beforehand: */
 	struct leat_needs {
-		size_t bytes;   /* of fixed shapes */
-		unsigned times; /* lists: so many times the payload */
+		size_t bytes;                /* of fixed shapes */
+		unsigned times;              /* lists: so many times the payload */
 	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
-	size_t aside; /* an op's own need while it runs */
+	size_t aside;                        /* an op's own need while it runs */
 
 	const struct leat_bound *cache;  /* NULL: none */
 	int cached;                      /* stages that come before it, their results are what is kept */

@@ -8,7 +8,7 @@
 
 void
 leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, size_t files, uint64_t seed,
-	       struct leat_mem *mem)
+               struct leat_mem *mem)
 {
 	*plan = (struct leat_plan){
 		.size = count,
@@ -25,12 +25,12 @@ check_input(const struct leat_plan *plan, const struct leat_op *op, struct leat_
 {
 	if (plan->ops == LEAT_MAX_PLAN_OPS)
 		return leat_fail(err, LEAT_SPEC, "%s is one too many: a spec has at most %d ops that change the order",
-				 op->name, LEAT_MAX_PLAN_OPS);
+		                 op->name, LEAT_MAX_PLAN_OPS);
 	if (plan->size == 0)
 		return leat_fail(err, LEAT_DATA, "the source has no samples, %s nothing to work on", op->name);
 	if (plan->size > LEAT_MAX_POSITIONS)
 		return leat_fail(err, LEAT_DATA,
-				 "the source has %" PRIu64 " samples, more than an epoch can hold (2^62)", plan->size);
+		                 "the source has %" PRIu64 " samples, more than an epoch can hold (2^62)", plan->size);
 	return LEAT_OK;
 }
 
@@ -43,7 +43,7 @@ close_step(const struct leat_plan_step *step)
 
 enum leat_status
 leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *params, uint64_t stream,
-	      struct leat_err *err)
+              struct leat_err *err)
 {
 	struct leat_plan_step *step = &plan->op[plan->ops];
 	enum leat_status status = check_input(plan, op, err);
@@ -66,7 +66,7 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 	if (size == 0) {
 		close_step(step);
 		return leat_fail(err, LEAT_SPEC, "%s leaves nothing of the %" PRIu64 " sample%s that come to it",
-				 op->name, plan->size, plan->size == 1 ? "" : "s");
+		                 op->name, plan->size, plan->size == 1 ? "" : "s");
 	}
 	plan->size = size;
 	plan->ops++;

@@ -14,7 +14,7 @@ parse_calls(struct leat_spec *spec, struct leat_parse *p)
 
 	if (leat_parse_at_end(p))
 		return leat_fail(p->err, LEAT_SPEC,
-				 "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
+		                 "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
 	do {
 		status = leat_parse_grow(p, (void **)&calls, &cap, count, sizeof(*calls));
 		if (status == LEAT_OK)

@@ -7,8 +7,9 @@
  *	number = [ '-' | '+' ] digits with point and exponent, or number '/' number
  *	string = '...' or "..." with \\ \' \" \n \t \xHH
  *	word  = letter or '_', then letters, digits, '_', '.', '-'
- * The text is UTF-8; bytes that are not are written \xHH. White space and newlines stand anywhere between; '#' begins a comment to the end of the line.
- * The parser knows no op: names and options are checked against the tables by the pipeline. */
+ * The text is UTF-8; bytes that are not are written \xHH. White space and newlines stand anywhere between; '#' begins a
+ *comment to the end of the line. The parser knows no op: names and options are checked against the tables by the
+ *pipeline. */
 #ifndef LEAT_FEED_SPEC_H
 #define LEAT_FEED_SPEC_H
 

@@ -44,8 +44,8 @@ find_column(const struct leat_batch_form *form, const char *name, struct leat_er
 		names[i] = form->column[i].field.name;
 	}
 	near = leat_nearest(name, names, (size_t)form->columns);
-	leat_fail(err, LEAT_INVALID, near ? "a batch has no field '%s', did you mean '%s'?" : "a batch has no field '%s'", name,
-	          near);
+	leat_fail(err, LEAT_INVALID,
+	          near ? "a batch has no field '%s', did you mean '%s'?" : "a batch has no field '%s'", name, near);
 	return -1;
 }
 
@@ -60,7 +60,8 @@ leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_t
 	if (i < 0)
 		return LEAT_INVALID;
 	column = &batch->form->column[i];
-	*tensor = (struct leat_tensor){.data = batch->base + column->values_at, .dtype = column->field.dtype, .ndim = 1};
+	*tensor =
+		(struct leat_tensor){.data = batch->base + column->values_at, .dtype = column->field.dtype, .ndim = 1};
 	if (column->offsets_at) {
 		tensor->offsets = leat_batch_offsets(batch, i);
 		tensor->shape[0] = tensor->offsets[batch->count];
@@ -97,8 +98,9 @@ static void
 describe(struct leat_dl_tensor *t, enum leat_dtype dtype)
 {
 	static const uint8_t code[] = {
-	        [LEAT_U8] = LEAT_DL_UINT,   [LEAT_I32] = LEAT_DL_INT,     [LEAT_I64] = LEAT_DL_INT,  [LEAT_F16] = LEAT_DL_FLOAT,
-	        [LEAT_BF16] = LEAT_DL_BFLOAT, [LEAT_F32] = LEAT_DL_FLOAT, [LEAT_F64] = LEAT_DL_FLOAT,
+		[LEAT_U8] = LEAT_DL_UINT,   [LEAT_I32] = LEAT_DL_INT,     [LEAT_I64] = LEAT_DL_INT,
+		[LEAT_F16] = LEAT_DL_FLOAT, [LEAT_BF16] = LEAT_DL_BFLOAT, [LEAT_F32] = LEAT_DL_FLOAT,
+		[LEAT_F64] = LEAT_DL_FLOAT,
 	};
 
 	t->dtype.code = code[dtype];

@@ -258,8 +258,8 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
            struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	enum leat_status status = p->source.kind->unpack(&p->source, item->sample, &item->extent, item->head, item->payload,
-	                                                 item->tail, w->work.scratch, &w->sample, err);
+	enum leat_status status = p->source.kind->unpack(&p->source, item->sample, &item->extent, item->head,
+	                                                 item->payload, item->tail, w->work.scratch, &w->sample, err);
 
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
@@ -320,7 +320,8 @@ read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 	if (!item->extent.damaged) {
 		item->head = leat_scratch_alloc(&feed->jumbo, (size_t)item->extent.length);
 		if (!item->head)
-			status = leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
+			status =
+				leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
 		item->payload = item->head ? item->head + item->extent.head : NULL;
 		item->tail = item->head ? item->head + item->extent.length - item->extent.tail : NULL;
 		if (status == LEAT_OK)
@@ -342,8 +343,8 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 	if (status != LEAT_OK)
 		return status;
 	if (item->to)
-		return source->kind->unpack_to(source, item->sample, &item->extent, item->head, item->payload, item->tail, item->to,
-		                               w->batch->form->large, err);
+		return source->kind->unpack_to(source, item->sample, &item->extent, item->head, item->payload,
+		                               item->tail, item->to, w->batch->form->large, err);
 	leat_err_clear(err);
 	leat_scratch_reset(&w->scratch);
 	status = make_sample(w, item, &w->scratch, err);
@@ -426,9 +427,11 @@ replace(struct leat_worker *w, struct leat_err *err)
 		struct leat_run_item item = {0};
 		struct leat_rng rng;
 
-		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row, leat_stream("replace", j));
+		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
+		              leat_stream("replace", j));
 		pthread_mutex_lock(&feed->lock); /* plan and locate are called by one thread at a time */
-		item.sample = leat_plan_at(&feed->pipeline.plan, w->batch->epoch, leat_rng_below(&rng, feed->pipeline.plan.size));
+		item.sample = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
+		                           leat_rng_below(&rng, feed->pipeline.plan.size));
 		source->kind->locate(source, item.sample, &item.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
@@ -489,12 +492,12 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
 	struct leat_rows rows = {
-	        .schema = &p->schema,
-	        .count = batch->count,
-	        .position = leat_batch_positions(batch),
-	        .begin = batch->first - (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows,
-	        .seed = feed->seed,
-	        .epoch = batch->epoch,
+		.schema = &p->schema,
+		.count = batch->count,
+		.position = leat_batch_positions(batch),
+		.begin = batch->first - (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows,
+		.seed = feed->seed,
+		.epoch = batch->epoch,
 	};
 
 	for (int i = 0; i < batch->form->columns; i++) {

@@ -22,7 +22,7 @@ void leat_catalog_free(struct leat_catalog *folder);
 
 /* Reads FOLDER/NAME. The first one read also says what `base` is. json_decref it. */
 enum leat_status leat_catalog_json(struct leat_catalog *folder, const char *path, const char *name, json_t **root,
-                                  struct leat_err *err);
+                                   struct leat_err *err);
 /* Adds the file NAME of the folder to `paths`; names that are absolute, go up or are patterns are refused. */
 enum leat_status leat_catalog_add(struct leat_catalog *folder, const char *name, struct leat_err *err);
 /* Opens all that were added, in order. */

@@ -62,7 +62,7 @@ read_cell(struct leat_csv *csv, const char **cell, char **end, struct leat_err *
 		status = read_quoted(csv, end, err);
 		if (status == LEAT_OK && at(csv, csv->pos) != ',' && !line_end(csv, csv->pos))
 			return leat_fail(err, LEAT_DATA, "line %llu: text follows a closing quote",
-					 (unsigned long long)csv->line);
+			                 (unsigned long long)csv->line);
 	} else {
 		while (at(csv, csv->pos) != ',' && !line_end(csv, csv->pos))
 			csv->pos++;
@@ -90,7 +90,7 @@ leat_csv_next(struct leat_csv *csv, struct leat_csv_row *row, struct leat_err *e
 
 		if (row->cells == LEAT_CSV_CELLS)
 			return leat_fail(err, LEAT_DATA, "line %llu: there are more than %d cells",
-					 (unsigned long long)row->line, LEAT_CSV_CELLS);
+			                 (unsigned long long)row->line, LEAT_CSV_CELLS);
 		status = read_cell(csv, &row->cell[row->cells++], &end, err);
 		if (status != LEAT_OK)
 			return status;

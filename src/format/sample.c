@@ -179,8 +179,8 @@ leat_field_format(const struct leat_field *field, char *buf, size_t cap)
 	for (int i = 0; i < field->ndim && i < LEAT_MAX_DIMS; i++) {
 		const char *comma = i == 0 ? "" : ", ";
 		int added = field->shape[i] < 0
-				    ? snprintf(shape + len, sizeof(shape) - len, "%s?", comma)
-				    : snprintf(shape + len, sizeof(shape) - len, "%s%" PRId64, comma, field->shape[i]);
+		                    ? snprintf(shape + len, sizeof(shape) - len, "%s?", comma)
+		                    : snprintf(shape + len, sizeof(shape) - len, "%s%" PRId64, comma, field->shape[i]);
 
 		len += (size_t)added;
 	}

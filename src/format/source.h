@@ -29,16 +29,16 @@ struct leat_source {
 
 	/* Set by open: */
 	struct leat_files *files;
-	uint64_t count;          /* samples */
-	const uint64_t *first;   /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
-	size_t parts;            /* what interleave takes turns with; left 0: the files */
-	uint64_t max_length;     /* of an extent that is not damaged */
+	uint64_t count;        /* samples */
+	const uint64_t *first; /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
+	size_t parts;          /* what interleave takes turns with; left 0: the files */
+	uint64_t max_length;   /* of an extent that is not damaged */
 	uint64_t max_payload;
-	size_t max_scratch;      /* that unpack takes for one sample */
-	bool sequential;         /* one sample costs as much as many neighbours: it has to be inflated with them */
+	size_t max_scratch;        /* that unpack takes for one sample */
+	bool sequential;           /* one sample costs as much as many neighbours: it has to be inflated with them */
 	struct leat_schema schema; /* of the samples */
-	const uint8_t *stamp;    /* SHA-256 of when the files were written last; left NULL: the files are asked */
-	void *state;             /* the format's own */
+	const uint8_t *stamp;      /* SHA-256 of when the files were written last; left NULL: the files are asked */
+	void *state;               /* the format's own */
 };
 
 struct leat_source_kind {
@@ -81,9 +81,10 @@ struct leat_source_kind {
 	/* Only where the payload is the sample's one field, byte for byte; else NULL. Checks as unpack does, and
 	 * copies the payload to `to` on the way (past_cache as in base/copy.h). Of such a source a payload may
 	 * also be read straight into a batch, to be unpacked there. Not asked for when the source is `sequential`. */
-	enum leat_status (*unpack_to)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
-	                              const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
-	                              unsigned char *to, bool past_cache, struct leat_err *err);
+	enum leat_status (*unpack_to)(const struct leat_source *source, uint64_t index,
+	                              const struct leat_extent *extent, const unsigned char *head,
+	                              const unsigned char *payload, const unsigned char *tail, unsigned char *to,
+	                              bool past_cache, struct leat_err *err);
 
 	/* Optional: adds all that tells this data from other data, wherever it lies, in place of the names, sizes
 	 * and sample counts of the files. */

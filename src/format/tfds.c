@@ -397,9 +397,10 @@ refuse_packed(const struct leat_source *source, const struct leat_indexed *index
 {
 	for (size_t i = 0; i < leat_files_count(source->files); i++)
 		if (indexed->index[i].packed)
-			return leat_fail(err, LEAT_DATA,
-			                 "'%s' is compressed, which files of a TFDS folder are not; read it with tfrecord(...)",
-			                 leat_files_at(source->files, i)->uri);
+			return leat_fail(
+				err, LEAT_DATA,
+				"'%s' is compressed, which files of a TFDS folder are not; read it with tfrecord(...)",
+				leat_files_at(source->files, i)->uri);
 	return LEAT_OK;
 }
 

@@ -41,8 +41,9 @@ close_source(struct leat_source *source)
 static enum leat_status
 fail_packed(const char *uri, uint64_t at, const char *fault, uint64_t out, struct leat_err *err)
 {
-	return leat_fail(err, LEAT_DATA, "%s at compressed offset %llu: %s (records from inflated offset %llu on are lost)",
-	                 uri, (unsigned long long)at, fault, (unsigned long long)out);
+	return leat_fail(err, LEAT_DATA,
+	                 "%s at compressed offset %llu: %s (records from inflated offset %llu on are lost)", uri,
+	                 (unsigned long long)at, fault, (unsigned long long)out);
 }
 
 enum leat_status
@@ -59,7 +60,8 @@ leat_tfrecord_damage(const struct leat_indexed *indexed, const struct leat_exten
 	size_t got;
 
 	if (index->packed)
-		return fail_packed(file->uri, index->points.head.fault_at, index->points.head.fault, extent->offset, err);
+		return fail_packed(file->uri, index->points.head.fault_at, index->points.head.fault, extent->offset,
+		                   err);
 	if (left >= sizeof(head))
 		status = leat_files_read(files, extent->file, extent->offset, &iov, 1, 0, &got, err);
 	if (status != LEAT_OK)

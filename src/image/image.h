@@ -31,7 +31,8 @@ struct leat_decode {
 };
 
 /* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), 4 (RGB and alpha; 255 where the file
- * has none), or 0, what the file has, without alpha. More than max_pixels, or none, is an error. After a failure nothing has to be ended. */
+ * has none), or 0, what the file has, without alpha. More than max_pixels, or none, is an error. After a failure
+ * nothing has to be ended. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
                                    size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */
@@ -57,7 +58,8 @@ struct leat_resampling {
 
 /* Says what is wrong with a combination. */
 enum leat_status leat_resampling_check(const struct leat_resampling *how, struct leat_err *err);
-/* What an image of type `in` becomes. As tf.image.resize: f32, NEAREST keeps the type. As torchvision: the same type. */
+/* What an image of type `in` becomes. As tf.image.resize: f32, NEAREST keeps the type. As torchvision: the same type.
+ */
 enum leat_dtype leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in);
 
 /* A rectangle within an image. */
@@ -114,7 +116,8 @@ enum leat_status leat_blur(const struct leat_datum *in, const struct leat_datum 
                            struct leat_scratch *scratch, struct leat_err *err);
 size_t leat_blur_scratch(size_t kernel, int64_t height, int64_t width); /* the most it takes; 0 if a side is -1 */
 
-/* Write over a part of an image, in place: with one value per channel (u8: cut to 0..255), or, f32, with normal noise. */
+/* Write over a part of an image, in place: with one value per channel (u8: cut to 0..255), or, f32, with normal noise.
+ */
 void leat_erase(const struct leat_datum *image, const struct leat_window *part, const float *value);
 void leat_erase_noise(const struct leat_datum *image, const struct leat_window *part, struct leat_rng *rng);
 

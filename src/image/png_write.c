@@ -6,7 +6,8 @@
 enum leat_status
 leat_png_write(const uint8_t *rgb, uint32_t width, uint32_t height, void **png, size_t *size, struct leat_err *err)
 {
-	struct spng_ihdr header = {.width = width, .height = height, .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
+	struct spng_ihdr header = {
+		.width = width, .height = height, .bit_depth = 8, .color_type = SPNG_COLOR_TYPE_TRUECOLOR};
 	spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
 	int failure = ctx ? 0 : SPNG_EMEM;
 
@@ -21,5 +22,6 @@ leat_png_write(const uint8_t *rgb, uint32_t width, uint32_t height, void **png, 
 	if (!failure)
 		*png = spng_get_png_buffer(ctx, size, &failure);
 	spng_ctx_free(ctx);
-	return *png ? LEAT_OK : leat_fail(err, LEAT_NOMEM, "the picture could not be encoded: %s", spng_strerror(failure));
+	return *png ? LEAT_OK
+	            : leat_fail(err, LEAT_NOMEM, "the picture could not be encoded: %s", spng_strerror(failure));
 }

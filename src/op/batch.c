@@ -7,12 +7,12 @@
 static const struct leat_opt options[] = {
 	LEAT_INT(struct leat_batch_params, size, "0", 0, 1e9, "samples of a batch, over all ranks"),
 	LEAT_OPT_(struct leat_batch_params, per_rank, LEAT_OPT_INT, "0", 0, 1e9, NULL,
-		  "samples of each rank's part, instead of size", LEAT_OPT_NAMED),
+                  "samples of each rank's part, instead of size", LEAT_OPT_NAMED),
 	LEAT_OPT_(struct leat_batch_params, tail, LEAT_OPT_ENUM, "auto", 0, 0, "auto|short|drop|pad",
-		  "what happens to an epoch's last batch when it is not full: it comes short (one rank only), is "
-		  "dropped, or "
-		  "is padded; auto is short with one rank and pad with more",
-		  LEAT_OPT_NAMED),
+                  "what happens to an epoch's last batch when it is not full: it comes short (one rank only), is "
+                  "dropped, or "
+                  "is padded; auto is short with one rank and pad with more",
+                  LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
@@ -25,9 +25,9 @@ check(void *params, struct leat_err *err)
 		return leat_fail(err, LEAT_SPEC, "batch needs a size of 1 or more: batch(32), or batch(per_rank=32)");
 	if (batch->size != 0 && batch->per_rank != 0)
 		return leat_fail(err, LEAT_SPEC,
-				 "batch takes a size or per_rank, not both: batch(%" PRId64
-				 ") for all ranks together, or batch(per_rank=%" PRId64 ") for each",
-				 batch->size, batch->per_rank);
+		                 "batch takes a size or per_rank, not both: batch(%" PRId64
+		                 ") for all ranks together, or batch(per_rank=%" PRId64 ") for each",
+		                 batch->size, batch->per_rank);
 	return LEAT_OK;
 }
 

@@ -31,7 +31,7 @@ check(void *params, struct leat_err *err)
 const struct leat_op leat_op_cache = {
 	.name = "cache",
 	.doc = "Keep samples as they are here, so that what stands before is done once. What does not fit is made "
-               "again each time.",
+	       "again each time.",
 	.example = "cache(memory)",
 	.kind = LEAT_OP_CACHE,
 	.version = 1,

@@ -93,8 +93,9 @@ parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *
 		return LEAT_OK;
 	if (arg->dims > LEAT_MAX_DIMS || (bytes && !arg->dims))
 		return leat_fail_at(p->err, p->text, arg->at, arg->len,
-		                    arg->dims ? "a feature has at most 4 dimensions"
-		                              : "write bytes for a string of any length, or bytes[n] for one of n bytes");
+		                    arg->dims
+		                            ? "a feature has at most 4 dimensions"
+		                            : "write bytes for a string of any length, or bytes[n] for one of n bytes");
 	wanted->ndim = arg->dims ? (int)arg->dims : 1;
 	wanted->shape[0] = -1;
 	for (size_t i = 0; i < arg->dims; i++) {

@@ -133,7 +133,7 @@ visit_next(struct deal *d, uint64_t block, const struct leat_plan_in *in)
 /* Adds a segment if it holds a sample at all. */
 static enum leat_status
 add_segment(struct state *s, uint64_t round, uint64_t begin, uint64_t samples, struct leat_mem *mem,
-	    struct leat_err *err)
+            struct leat_err *err)
 {
 	if (samples == 0)
 		return LEAT_OK;
@@ -358,7 +358,7 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 
 	if (!in->first)
 		return leat_fail(err, LEAT_SPEC,
-				 "interleave has to come right after the source, before any op that changes the order");
+		                 "interleave has to come right after the source, before any op that changes the order");
 	s = leat_alloc(in->mem, sizeof(*s));
 	if (!s)
 		return leat_fail_mem(err, in->mem, sizeof(*s), "interleave");

@@ -53,7 +53,8 @@ enum leat_status
 leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err)
 {
 	if (range->count != 2)
-		return leat_fail(err, LEAT_SPEC, "%s takes two numbers, the least and the largest, not %d", name, range->count);
+		return leat_fail(err, LEAT_SPEC, "%s takes two numbers, the least and the largest, not %d", name,
+		                 range->count);
 	if (range->value[0] > range->value[1])
 		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g]: the first number is above the second", name,
 		                 (double)range->value[0], (double)range->value[1]);

@@ -66,8 +66,8 @@ struct leat_rows {
 	uint64_t seed, epoch, stream;
 };
 
-/* Ops that mix neighbours: row i and i + 1 make a pair when they stand at 2k and 2k + 1 of the global batch. False: row i
- * has no partner after it (it is the second of a pair, padding, or the other one was bad). */
+/* Ops that mix neighbours: row i and i + 1 make a pair when they stand at 2k and 2k + 1 of the global batch. False: row
+ * i has no partner after it (it is the second of a pair, padding, or the other one was bad). */
 bool leat_rows_pair(const struct leat_rows *rows, int64_t i);
 /* The pair's random numbers, the same for any number of ranks. */
 void leat_rows_stream(const struct leat_rows *rows, int64_t i, struct leat_rng *rng);
@@ -87,9 +87,9 @@ struct leat_at {
 
 /* What a plan op can know of its input. `seed` may change between two calls of plan_map. */
 struct leat_plan_in {
-	uint64_t size;          /* positions of one pass, at least 1 */
-	uint64_t seed, stream;  /* for its random numbers */
-	const uint64_t *first;  /* directly on a source: file i holds positions [first[i], first[i + 1]); else NULL */
+	uint64_t size;         /* positions of one pass, at least 1 */
+	uint64_t seed, stream; /* for its random numbers */
+	const uint64_t *first; /* directly on a source: file i holds positions [first[i], first[i + 1]); else NULL */
 	size_t files;
 	struct leat_mem *mem;
 };
@@ -116,10 +116,11 @@ struct leat_op {
 	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
 	const char *wants; /* "an image (height x width x channels)" */
 	/* `infer` says what the field becomes; NULL: it stays what it is. */
-	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
+	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout,
+	                          struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
-	/* Optional: the most scratch that `run` needs beside its result for a field as it is before `infer`, so far as its
-	 * shape tells; for memory=, which has to be enough whatever comes. */
+	/* Optional: the most scratch that `run` needs beside its result for a field as it is before `infer`, so far as
+	 * its shape tells; for memory=, which has to be enough whatever comes. */
 	size_t (*aside)(const void *params, const struct leat_field *field);
 	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass
 	 * (leat_affine_apply). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <= LEAT_MAX_CHANNELS of each, and
@@ -129,12 +130,13 @@ struct leat_op {
 	/* FIELDS ops: see and change all fields. `carries`: which field, as numbered before, field `i` is
 	 * unchanged, or -1: it is written anew; NULL: all are. What is carried along can lie in the batch already. */
 	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
-	enum leat_status (*run_all)(const void *params, struct leat_work *work, struct leat_err *err); /* NULL: stays as it is */
+	enum leat_status (*run_all)(const void *params, struct leat_work *work,
+	                            struct leat_err *err); /* NULL: stays as it is */
 	int (*carries)(const void *params, int i);
 
-	/* MIX ops: dense fields only (`infer_all` checks and may change nothing). Called by one thread for a batch, with
-	 * its bad samples gone. To give the same bytes for any number of ranks, rows may depend on rows of the same
-	 * group of `row_group` only, counted from the global batch's begin; ranks never split such a group. */
+	/* MIX ops: dense fields only (`infer_all` checks and may change nothing). Called by one thread for a batch,
+	 * with its bad samples gone. To give the same bytes for any number of ranks, rows may depend on rows of the
+	 * same group of `row_group` only, counted from the global batch's begin; ranks never split such a group. */
 	void (*run_rows)(const void *params, const struct leat_rows *rows);
 	int row_group;
 
@@ -154,10 +156,11 @@ extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the en
 const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */
-bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout);   /* u8 or f32, HWC, <= 4 channels */
-bool leat_accepts_color(const struct leat_field *field, enum leat_layout layout);   /* of those: gray, RGB or unknown */
-bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout);   /* u8, 1 dim, any length */
-bool leat_accepts_numbers(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
+bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, HWC, <= 4 channels */
+bool leat_accepts_color(const struct leat_field *field, enum leat_layout layout); /* of those: gray, RGB or unknown */
+bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout); /* u8, 1 dim, any length */
+bool leat_accepts_numbers(const struct leat_field *field,
+                          enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
 
 /* For `check`: an option `name` that holds two numbers, the first not above the second. */
 enum leat_status leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err);

@@ -4,8 +4,8 @@
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct leat_prefetch_params, batches, "-1", -1, 65536,
-		 "batches kept ready ahead of the consumer; -1: as many as pay, which is also what happens without "
-		 "prefetch"),
+                 "batches kept ready ahead of the consumer; -1: as many as pay, which is also what happens without "
+                 "prefetch"),
 	LEAT_OPT_END,
 };
 

@@ -23,10 +23,10 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 	(void)state;
 	if (__builtin_mul_overflow(in->size, (uint64_t)repeat->times, size) || *size > LEAT_MAX_POSITIONS)
 		return leat_fail(err, LEAT_SPEC,
-				 "repeat(%" PRId64 ") of %" PRIu64
-				 " samples is more than an epoch can hold (2^62); repeat at "
-				 "most %" PRIu64 " times, or ask for more epochs",
-				 repeat->times, in->size, (uint64_t)LEAT_MAX_POSITIONS / in->size);
+		                 "repeat(%" PRId64 ") of %" PRIu64
+		                 " samples is more than an epoch can hold (2^62); repeat at "
+		                 "most %" PRIu64 " times, or ask for more epochs",
+		                 repeat->times, in->size, (uint64_t)LEAT_MAX_POSITIONS / in->size);
 	return LEAT_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * mode=tf is tf.image.resize: float32, not rounded, also where the size stays as it is (there TensorFlow's Python
  * leaves the image alone, type and all); nearest keeps the type. mode=torch is torchvision's: with antialias, uint8 is
- * Pillow's to the bit; without, it is what torchvision makes of tensors (bilinear, rounded) or Pillow (nearest). Channels
- * are independent: alpha, if there is any, is a channel like the others. */
+ * Pillow's to the bit; without, it is what torchvision makes of tensors (bilinear, rounded) or Pillow (nearest).
+ * Channels are independent: alpha, if there is any, is a channel like the others. */
 #include "op/op.h"
 #include "op/resampling.h"
 

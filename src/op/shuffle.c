@@ -21,11 +21,11 @@ struct shuffle {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct shuffle, window, "0", 0, 1e18,
-		 "size of the buffer that samples are drawn from, or with block the number of blocks that are mixed; "
-		 "0: all"),
+                 "size of the buffer that samples are drawn from, or with block the number of blocks that are mixed; "
+                 "0: all"),
 	LEAT_OPT_(struct shuffle, block, LEAT_OPT_INT, "0", 0, 1e18, NULL,
-		  "neighbours that are moved together before they are mixed within the window; 0: none",
-		  LEAT_OPT_NAMED),
+                  "neighbours that are moved together before they are mixed within the window; 0: none",
+                  LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
@@ -226,7 +226,7 @@ map_block(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
 	begin = group_begin(s, g, in->size);
 
 	perm_turn(&s->inner, group_begin(s, g + 1, in->size) - begin, in->seed, at->pass,
-		  leat_mix64(leat_mix64(in->stream + 2) + g));
+	          leat_mix64(leat_mix64(in->stream + 2) + g));
 	o = leat_perm_at(&s->inner.perm, at->pos - begin);
 
 	/* The o-th sample of the group's blocks, one behind the other. */
@@ -256,9 +256,9 @@ check(void *params, struct leat_err *err)
 
 	if (shuffle->block > 0 && shuffle->window == 0)
 		return leat_fail(err, LEAT_SPEC,
-				 "shuffle(block=%" PRId64 ") needs a window, the number of blocks that are mixed: "
-				 "shuffle(block=%" PRId64 ", window=16)",
-				 shuffle->block, shuffle->block);
+		                 "shuffle(block=%" PRId64 ") needs a window, the number of blocks that are mixed: "
+		                 "shuffle(block=%" PRId64 ", window=16)",
+		                 shuffle->block, shuffle->block);
 	return LEAT_OK;
 }
 

@@ -33,7 +33,8 @@ enum leat_status leat_files_open(struct leat_files **files, const char *const *p
                                  struct leat_mem *mem, struct leat_err *err);
 void leat_files_close(struct leat_files *files); /* takes NULL */
 
-/* Borrowed as long as the files are open. What the arrays hold is checked at each use: they may lie in a mapped file. */
+/* Borrowed as long as the files are open. What the arrays hold is checked at each use: they may lie in a mapped file.
+ */
 struct leat_file_list {
 	const char *folder; /* that names are relative to */
 	size_t count;
@@ -59,7 +60,8 @@ enum leat_read_flag {
 
 /* Reads the bytes of file `i` from `offset` on into iov[0..iovs), in order. *got counts what was read:
  * LEAT_OK with all of it; LEAT_AGAIN (only with NOWAIT, no error text) with what could be had at once;
- * LEAT_DATA when the file is shorter than it was, or, of a list, has another size; LEAT_IO. The iovs are not changed. */
+ * LEAT_DATA when the file is shorter than it was, or, of a list, has another size; LEAT_IO. The iovs are not changed.
+ */
 enum leat_status leat_files_read(struct leat_files *files, size_t i, uint64_t offset, const struct iovec *iov, int iovs,
                                  int flags, size_t *got, struct leat_err *err);
 

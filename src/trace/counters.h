@@ -39,8 +39,8 @@ void leat_totals_add(struct leat_totals *totals, const struct leat_counters *cou
 /* The consumer's time: inside `next` and between two calls of it. */
 struct leat_waits {
 	uint64_t wait_ns, run_ns;
-	uint64_t disk_ns;  /* of wait_ns: all workers were waiting for a device */
-	bool ahead;        /* batches are made before they are asked for */
+	uint64_t disk_ns; /* of wait_ns: all workers were waiting for a device */
+	bool ahead;       /* batches are made before they are asked for */
 };
 
 /* What limits: LEAT_LIMIT_STEP the consumer, _DISK a device, _READ reading and checking, _PREFETCH that

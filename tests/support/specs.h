@@ -15,12 +15,12 @@ enum { SPECS_MAX_OPS = 256 };
 
 struct specs {
 	struct leat_rng rng;
-	const char *source;            /* the beginning of every spec; not freed */
-	uint64_t max_size;             /* of an epoch */
-	unsigned used[SPECS_MAX_OPS];  /* by place in leat_ops: in how many specs */
-	uint64_t size;                 /* of the last spec's epoch */
-	bool unbounded;                /* it gives images of any size: no memory is known to be enough */
-	char text[4096];               /* the last spec, without prefetch */
+	const char *source;           /* the beginning of every spec; not freed */
+	uint64_t max_size;            /* of an epoch */
+	unsigned used[SPECS_MAX_OPS]; /* by place in leat_ops: in how many specs */
+	uint64_t size;                /* of the last spec's epoch */
+	bool unbounded;               /* it gives images of any size: no memory is known to be enough */
+	char text[4096];              /* the last spec, without prefetch */
 };
 
 void specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size);

@@ -50,14 +50,14 @@ bench_add(struct plan_bench *b, size_t i, struct leat_err *err)
 		status = (*op)->check(b->params[i], err);
 	if (status == LEAT_OK && (*op)->kind == LEAT_OP_PLAN)
 		status = leat_plan_add(&b->plan, *op, b->params[i],
-				       leat_stream(call->name, bench_occurrence(&b->spec, i)), err);
+		                       leat_stream(call->name, bench_occurrence(&b->spec, i)), err);
 	return status;
 }
 
 /* `ops` without a source, "" for none; `first` has files + 1 numbers. Close it also when it failed. */
 static enum leat_status
 bench_open(struct plan_bench *b, const uint64_t *first, size_t files, const char *ops, uint64_t seed,
-	   struct leat_err *err)
+           struct leat_err *err)
 {
 	enum leat_status status;
 

@@ -72,11 +72,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_consumer_that_is_served_at_once_sets_the_pace),
-	        cmocka_unit_test(a_feed_that_makes_nothing_ahead_lacks_prefetch),
-	        cmocka_unit_test(waiting_while_all_wait_for_a_device_is_the_disk),
-	        cmocka_unit_test(otherwise_the_slowest_stage_or_reading_is_it),
-	        cmocka_unit_test(totals_add_up_over_workers),
+		cmocka_unit_test(a_consumer_that_is_served_at_once_sets_the_pace),
+		cmocka_unit_test(a_feed_that_makes_nothing_ahead_lacks_prefetch),
+		cmocka_unit_test(waiting_while_all_wait_for_a_device_is_the_disk),
+		cmocka_unit_test(otherwise_the_slowest_stage_or_reading_is_it),
+		cmocka_unit_test(totals_add_up_over_workers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

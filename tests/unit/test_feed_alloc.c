@@ -116,7 +116,7 @@ every_request_may_fail(void **state)
 	static const char *const rests[] = {
 		" | shuffle(5) | batch(4)",
 		" | interleave(2) | shuffle(block=3, window=2) | repeat(2) | skip(1) | take(30) | shard(2, 1) | "
-	        "batch(4)",
+		"batch(4)",
 		(" | example(image=bytes, label=int64, tokens=int64[], box=float[4](default=[1, 2, 3, 4])) | decode | "
 	         "resize(10, 10) | normalize([1, 2, 3], [4, 5, 6], field=image) | cast(float16, field=[image, label]) "
 	         "| batch(4)"),

@@ -48,7 +48,7 @@ static const char *const pipelines[] = {
 	" | example(image=bytes, label=int64, tokens=int64[], box=float[4]) | batch(8)",
 	" | take(77) | example(image=bytes, label=int64) | decode | batch(8)",
 	" | take(77) | example(image=bytes, label=int64) | decode | resize(40, 40) | rotate(10deg) | batch(8) | "
-        "prefetch(3)",
+	"prefetch(3)",
 	(" | take(20) | example(image=bytes, label=int64) | decode | resize(400, 300) | rotate(10deg) | scale(2) | "
          "cast(float64) | cast(float16) | batch(3)"),
 	" | take(20) | example(x=float[300, 400](default=1)) | cast(float16) | cast(float64) | batch(3)",

@@ -31,7 +31,7 @@ sha256_gives_the_published_digests(void **state)
 	assert_sha256("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	assert_sha256("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	assert_sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-		      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+	              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
 static void
@@ -149,7 +149,7 @@ crc32c_is_right_at_every_alignment_and_the_end_of_memory(void **state)
 
 			assert_int_equal(leat_crc32c(7, bytes + align, len), crc_by_definition(7, bytes + align, len));
 			assert_int_equal(leat_crc32c_portable(7, bytes + align, len),
-					 crc_by_definition(7, bytes + align, len));
+			                 crc_by_definition(7, bytes + align, len));
 			free(bytes);
 		}
 	}

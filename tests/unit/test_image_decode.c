@@ -376,8 +376,9 @@ channels_0_gives_what_the_file_has_without_alpha(void **state)
 static void
 alpha_is_kept_when_asked_for_and_changes_no_color(void **state)
 {
-	static const char *const names[] = {"rgb.png", "rgba.png", "rgba16.png", "gray1.png", "gray-alpha.png",
-	                                    "palette2.png", "420.jpg", "gray.jpg", "progressive.jpg", "cmyk.jpg"};
+	static const char *const names[] = {"rgb.png",         "rgba.png",     "rgba16.png", "gray1.png",
+	                                    "gray-alpha.png",  "palette2.png", "420.jpg",    "gray.jpg",
+	                                    "progressive.jpg", "cmyk.jpg"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -391,8 +391,8 @@ ends_that_make_no_sense_are_refused(void **state)
 		struct leat_index_head head;
 		uint64_t offset[3], end[2];
 	} good, bad;
-	static const uint64_t ends[][2] = {{40, 100}, {10, 100}, {9, 100}, {41, 100}, {25, 100}, {40, 101}, {40, 40},
-	                                   {40, UINT64_MAX}, {UINT64_MAX, 100}};
+	static const uint64_t ends[][2] = {{40, 100}, {10, 100}, {9, 100},         {41, 100},        {25, 100},
+	                                   {40, 101}, {40, 40},  {40, UINT64_MAX}, {UINT64_MAX, 100}};
 	const struct leat_file data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
 	bool stale;
 

@@ -63,7 +63,7 @@ set_up(void **state)
 	if (mkdtemp(machine.root) == NULL)
 		return -1;
 	write_file(&machine, "proc/meminfo",
-		   "MemFree:         1000 kB\nMemTotal:       16777216 kB\nMemTotalX: 1 kB\n");
+	           "MemFree:         1000 kB\nMemTotal:       16777216 kB\nMemTotalX: 1 kB\n");
 	*state = &machine;
 	return 0;
 }
@@ -186,7 +186,7 @@ static void
 version_1_has_a_hierarchy_per_controller(void **state)
 {
 	write_file(*state, "proc/self/cgroup",
-		   "11:memory:/user/app\n4:cpuset:/\n3:cpu,cpuacct:/batch/app\n1:name=systemd:/user\n");
+	           "11:memory:/user/app\n4:cpuset:/\n3:cpu,cpuacct:/batch/app\n1:name=systemd:/user\n");
 	write_file(*state, "proc/self/mountinfo", MOUNT_OTHERS MOUNT_CPU_V1 MOUNT_MEMORY_V1);
 	write_file(*state, "sys/fs/cgroup/cpu,cpuacct/batch/app/cpu.cfs_quota_us", "-1\n");
 	write_file(*state, "sys/fs/cgroup/cpu,cpuacct/batch/app/cpu.cfs_period_us", "100000\n");
@@ -217,8 +217,8 @@ a_group_mounted_as_root_is_found(void **state)
 {
 	write_file(*state, "proc/self/cgroup", "11:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc/inner\n");
 	write_file(*state, "proc/self/mountinfo",
-		   "33 32 0:30 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
-		   "34 32 0:31 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+	           "33 32 0:30 /docker/abc /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+	           "34 32 0:31 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
 	write_file(*state, "sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n");
 	write_file(*state, "sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us", "100000\n");
 	write_file(*state, "sys/fs/cgroup/cpu/inner/cpu.cfs_period_us", "100000\n");
@@ -232,8 +232,8 @@ a_group_that_cannot_be_seen_leaves_the_mounted_one(void **state)
 {
 	write_file(*state, "proc/self/cgroup", "11:memory:/docker/abc\n3:cpu:/../../other\n");
 	write_file(*state, "proc/self/mountinfo",
-		   "33 32 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-		   "34 32 0:31 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+	           "33 32 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+	           "34 32 0:31 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
 	write_file(*state, "sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n");
 	write_file(*state, "sys/fs/cgroup/memory/c/memory.limit_in_bytes", "1048576\n");
 	write_file(*state, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
@@ -247,7 +247,7 @@ both_versions_side_by_side_both_limit(void **state)
 {
 	write_file(*state, "proc/self/cgroup", "4:memory:/job\n1:cpu:/job\n0::/session\n");
 	write_file(*state, "proc/self/mountinfo",
-		   MOUNT_MEMORY_V1 "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
+	           MOUNT_MEMORY_V1 "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
 	write_file(*state, "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n");
 	write_file(*state, "sys/fs/cgroup/unified/session/cpu.max", "100000 100000\n");
 	assert_cpus(*state, 1);

@@ -199,16 +199,16 @@ whole_numbers_are_exact(void **state)
 	assert_int_equal(set(few_options, &few, "op(1e6)"), LEAT_OK);
 	assert_int_equal(few.any, 1000000);
 	refused_few("op(9223372036854775808)", "option 'any' of 'op' must be a whole number below 2^63, not "
-					       "9223372036854775808\n"
-					       "op(9223372036854775808)\n"
-					       "   ^^^^^^^^^^^^^^^^^^^");
+	                                       "9223372036854775808\n"
+	                                       "op(9223372036854775808)\n"
+	                                       "   ^^^^^^^^^^^^^^^^^^^");
 	refused_few("op(9223372036854775807k)", "option 'any' of 'op' must be a whole number below 2^63, not "
-						"9223372036854775807k\n"
-						"op(9223372036854775807k)\n"
-						"   ^^^^^^^^^^^^^^^^^^^^");
+	                                        "9223372036854775807k\n"
+	                                        "op(9223372036854775807k)\n"
+	                                        "   ^^^^^^^^^^^^^^^^^^^^");
 	refused_few("op(1e300)", "option 'any' of 'op' must be a whole number below 2^63, not 1e300\n"
-				 "op(1e300)\n"
-				 "   ^^^^^");
+	                         "op(1e300)\n"
+	                         "   ^^^^^");
 }
 
 static void
@@ -243,26 +243,26 @@ values_out_of_range_are_refused_with_the_range(void **state)
 {
 	(void)state;
 	refused("op(0)", "option 'count' of 'op' must be between 1 and 65500, not 0\n"
-			 "op(0)\n"
-			 "   ^");
+	                 "op(0)\n"
+	                 "   ^");
 	refused("op(66k)", "option 'count' of 'op' must be between 1 and 65500, not 66k\n"
-			   "op(66k)\n"
-			   "   ^^^");
+	                   "op(66k)\n"
+	                   "   ^^^");
 	refused("op(1, share=1.01)", "option 'share' of 'op' must be between 0 and 1, not 1.01\n"
-				     "op(1, share=1.01)\n"
-				     "            ^^^^");
+	                             "op(1, share=1.01)\n"
+	                             "            ^^^^");
 	refused("op(1, size=-1)", "option 'size' of 'op' must be at least 0 bytes, not -1\n"
-				  "op(1, size=-1)\n"
-				  "           ^^");
+	                          "op(1, size=-1)\n"
+	                          "           ^^");
 	refused("op(1, angle=360deg)", "option 'angle' of 'op' must be between -4 and 4rad, not 360deg\n"
-				       "op(1, angle=360deg)\n"
-				       "            ^^^^^^");
+	                               "op(1, angle=360deg)\n"
+	                               "            ^^^^^^");
 	refused("op(1, mean=[1, 11])", "option 'mean' of 'op' must be at most 10, not 11\n"
-				       "op(1, mean=[1, 11])\n"
-				       "               ^^");
+	                               "op(1, mean=[1, 11])\n"
+	                               "               ^^");
 	refused_few("op(1, 1e39)", "option 'list' of 'op' must be a number that a float can hold, not 1e39\n"
-				   "op(1, 1e39)\n"
-				   "      ^^^^");
+	                           "op(1, 1e39)\n"
+	                           "      ^^^^");
 }
 
 static void
@@ -270,39 +270,39 @@ values_of_the_wrong_type_are_refused(void **state)
 {
 	(void)state;
 	refused("op(1.5)", "option 'count' of 'op' must be a whole number, not 1.5\n"
-			   "op(1.5)\n"
-			   "   ^^^");
+	                   "op(1.5)\n"
+	                   "   ^^^");
 	refused("op(many)", "option 'count' of 'op' must be a whole number, not many\n"
-			    "op(many)\n"
-			    "   ^^^^");
+	                    "op(many)\n"
+	                    "   ^^^^");
 	refused("op(1, '0.5')", "option 'share' of 'op' must be a number, not '0.5'\n"
-				"op(1, '0.5')\n"
-				"      ^^^^^");
+	                        "op(1, '0.5')\n"
+	                        "      ^^^^^");
 	refused("op(1, on=1)", "option 'on' of 'op' must be true or false, not 1\n"
-			       "op(1, on=1)\n"
-			       "         ^");
+	                       "op(1, on=1)\n"
+	                       "         ^");
 	refused("op(1, name=3)", "option 'name' of 'op' must be a word or a string in quotes, not 3\n"
-				 "op(1, name=3)\n"
-				 "           ^");
+	                         "op(1, name=3)\n"
+	                         "           ^");
 	refused("op(1, name=x[3])", "option 'name' of 'op' must be a word or a string in quotes, not x[3]\n"
-				    "op(1, name=x[3])\n"
-				    "           ^^^^");
+	                            "op(1, name=x[3])\n"
+	                            "           ^^^^");
 	refused("op(1, mean=[[1]])", "option 'mean' of 'op' must be a number, not [1]\n"
-				     "op(1, mean=[[1]])\n"
-				     "            ^^^");
+	                             "op(1, mean=[[1]])\n"
+	                             "            ^^^");
 	refused("op(1, files=[a, 2])", "option 'files' of 'op' must be a word or a string in quotes, not 2\n"
-				       "op(1, files=[a, 2])\n"
-				       "                ^");
+	                               "op(1, files=[a, 2])\n"
+	                               "                ^");
 	refused("op(1, share=[1])", "option 'share' of 'op' must be a number, not [1]\n"
-				    "op(1, share=[1])\n"
-				    "            ^^^");
+	                            "op(1, share=[1])\n"
+	                            "            ^^^");
 	refused("op(1, mean=[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8])", "option 'mean' of 'op' takes at most 16 numbers\n"
-								   "op(1, mean=[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8])\n"
-								   "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^");
+	                                                           "op(1, mean=[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8])\n"
+	                                                           "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^");
 	refused("op(1, on='a text far too long to be repeated in a sentence')",
-		"option 'on' of 'op' must be true or false, not 'a text far too long to be repeated in a...\n"
-		"op(1, on='a text far too long to be repeated in a sentence')\n"
-		"         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^");
+	        "option 'on' of 'op' must be true or false, not 'a text far too long to be repeated in a...\n"
+	        "op(1, on='a text far too long to be repeated in a sentence')\n"
+	        "         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^");
 }
 
 static void
@@ -310,21 +310,21 @@ units_are_checked(void **state)
 {
 	(void)state;
 	refused("op(1, share=1deg)", "option 'share' of 'op' takes a number without a unit, not 'deg'\n"
-				     "op(1, share=1deg)\n"
-				     "            ^^^^");
+	                             "op(1, share=1deg)\n"
+	                             "            ^^^^");
 	refused("op(1px)", "option 'count' of 'op' knows no unit 'px'; write k or M\n"
-			   "op(1px)\n"
-			   "   ^^^");
+	                   "op(1px)\n"
+	                   "   ^^^");
 	refused("op(1, size=1kb)",
-		"option 'size' of 'op' knows no unit 'kb'; write B, KB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
-		"op(1, size=1kb)\n"
-		"           ^^^");
+	        "option 'size' of 'op' knows no unit 'kb'; write B, KB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
+	        "op(1, size=1kb)\n"
+	        "           ^^^");
 	refused("op(1, angle=1)", "option 'angle' of 'op' needs a unit: deg or rad\n"
-				  "op(1, angle=1)\n"
-				  "            ^");
+	                          "op(1, angle=1)\n"
+	                          "            ^");
 	refused("op(1, angle=1grad)", "option 'angle' of 'op' knows no unit 'grad'; write deg or rad\n"
-				      "op(1, angle=1grad)\n"
-				      "            ^^^^^");
+	                              "op(1, angle=1grad)\n"
+	                              "            ^^^^^");
 }
 
 static void
@@ -332,17 +332,17 @@ choices_are_listed_or_the_nearest_is_named(void **state)
 {
 	(void)state;
 	refused("op(1, method=bilinera)", "option 'method' of 'op' cannot be 'bilinera', did you mean 'bilinear'?\n"
-					  "op(1, method=bilinera)\n"
-					  "             ^^^^^^^^");
+	                                  "op(1, method=bilinera)\n"
+	                                  "             ^^^^^^^^");
 	refused("op(1, method=cubic)", "option 'method' of 'op' must be nearest, bilinear or area, not cubic\n"
-				       "op(1, method=cubic)\n"
-				       "             ^^^^^");
+	                               "op(1, method=cubic)\n"
+	                               "             ^^^^^");
 	refused("op(1, method=2)", "option 'method' of 'op' must be nearest, bilinear or area, not 2\n"
-				   "op(1, method=2)\n"
-				   "             ^");
+	                           "op(1, method=2)\n"
+	                           "             ^");
 	refused("op(1, method=are)", "option 'method' of 'op' cannot be 'are', did you mean 'area'?\n"
-				     "op(1, method=are)\n"
-				     "             ^^^");
+	                             "op(1, method=are)\n"
+	                             "             ^^^");
 }
 
 static void
@@ -350,24 +350,24 @@ names_are_checked(void **state)
 {
 	(void)state;
 	refused("op(cuont=1)", "'op' has no option 'cuont', did you mean 'count'?\n"
-			       "op(cuont=1)\n"
-			       "   ^^^^^");
+	                       "op(cuont=1)\n"
+	                       "   ^^^^^");
 	refused("op(1, colour=red)", "'op' has no option 'colour'; it has count, share, on, name, method, size, angle, "
-				     "mean, files\n"
-				     "op(1, colour=red)\n"
-				     "      ^^^^^^");
+	                             "mean, files\n"
+	                             "op(1, colour=red)\n"
+	                             "      ^^^^^^");
 	refused("op(1, count=2)", "option 'count' of 'op' is given twice\n"
-				  "op(1, count=2)\n"
-				  "      ^^^^^");
+	                          "op(1, count=2)\n"
+	                          "      ^^^^^");
 	refused("op(count=1, on=true, on=false)", "option 'on' of 'op' is given twice\n"
-						  "op(count=1, on=true, on=false)\n"
-						  "                     ^^");
+	                                          "op(count=1, on=true, on=false)\n"
+	                                          "                     ^^");
 	refused("op(count=1, 2)", "an argument without a name cannot follow one with a name\n"
-				  "op(count=1, 2)\n"
-				  "            ^");
+	                          "op(count=1, 2)\n"
+	                          "            ^");
 	refused("op", "'op' needs the option 'count': how many\n"
-		      "op\n"
-		      "^^");
+	              "op\n"
+	              "^^");
 }
 
 static void
@@ -444,7 +444,7 @@ printing_is_canonical(void **state)
 	take("op(10k, 0.1, method=area, size=1KiB, angle=180deg, mean=[1/3,-100], files=[x])");
 	print(text, sizeof(text), true);
 	assert_string_equal(text, "count=10000, share=0.1, on=true, name='it\\'s', method=area, size=1024, "
-				  "angle=3.1415927rad, mean=[0.33333334, -100], files=['x']");
+	                          "angle=3.1415927rad, mean=[0.33333334, -100], files=['x']");
 	print(text, sizeof(text), false);
 	assert_null(strstr(text, "files"));
 }

@@ -246,7 +246,7 @@ sizes_that_meet_the_limit_are_permuted(void **state)
 
 		for (uint64_t k = 0; k < 200; k++)
 			assert_true(leat_plan_at(plan, 0, LEAT_MAX_POSITIONS - 1 - k * k * 1000003) <
-				    LEAT_MAX_POSITIONS);
+			            LEAT_MAX_POSITIONS);
 		close_plan();
 	}
 }
@@ -368,7 +368,7 @@ static void
 after_reseed_a_plan_is_as_if_opened_with_that_seed(void **state)
 {
 	static const char *const specs[] = {"shuffle", "shuffle(20)", "shuffle(block=7, window=3)",
-					    "shuffle(20) | repeat(2) | shuffle(9) | shuffle"};
+	                                    "shuffle(20) | repeat(2) | shuffle(9) | shuffle"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
@@ -452,7 +452,7 @@ every_failed_allocation_is_an_error_and_leaks_nothing(void **state)
 		leat_mem_init(&bench.mem, SIZE_MAX);
 		atomic_store(&bench.mem.fail_after, n);
 		status = bench_open(&bench, first, 6,
-				    "interleave(3, 2) | shuffle(9) | shuffle | shuffle(block=4, window=2)", 0, &err);
+		                    "interleave(3, 2) | shuffle(9) | shuffle | shuffle(block=4, window=2)", 0, &err);
 		close_plan();
 		if (status == LEAT_OK)
 			break;

@@ -21,11 +21,11 @@ philox_gives_the_published_values(void **state)
 	} known[] = {
 		{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
 		{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-		 {0xffffffff, 0xffffffff},
-		 {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+	         {0xffffffff, 0xffffffff},
+	         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
 		{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-		 {0xa4093822, 0x299f31d0},
-		 {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+	         {0xa4093822, 0x299f31d0},
+	         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	};
 
 	(void)state;
@@ -168,7 +168,7 @@ static void
 large_permutations_are_inverted_exactly(void **state)
 {
 	static const uint64_t sizes[] = {((uint64_t)1 << 32) - 1, ((uint64_t)1 << 40) + 7, ((uint64_t)1 << 62) - 1,
-					 (uint64_t)1 << 62};
+	                                 (uint64_t)1 << 62};
 	struct leat_perm perm;
 
 	(void)state;
@@ -196,9 +196,9 @@ permutations_are_those_of_the_documented_formula(void **state)
 		{1000000, 1000, 1000, {950798, 588156, 656099, 979781}},
 		{1099511627783, 1048575, 1048578, {359229585687, 638295310514, 1027721657966, 493814376299}},
 		{4611686018427387904,
-		 2147483648,
-		 2147483648,
-		 {4484744827263099189, 3919779902422698045, 1626170528568489224, 160548736219431196}},
+	         2147483648,
+	         2147483648,
+	         {4484744827263099189, 3919779902422698045, 1626170528568489224, 160548736219431196}},
 	};
 
 	(void)state;

@@ -124,8 +124,8 @@ the_longest_field_fits_and_short_buffers_are_terminated(void **state)
 	for (int i = 0; i < LEAT_MAX_DIMS; i++)
 		field.shape[i] = INT64_MAX;
 	assert_string_equal(leat_field_format(&field, buf, sizeof(buf)),
-			    "bfloat16[9223372036854775807, 9223372036854775807, 9223372036854775807, "
-			    "9223372036854775807]");
+	                    "bfloat16[9223372036854775807, 9223372036854775807, 9223372036854775807, "
+	                    "9223372036854775807]");
 	assert_string_equal(leat_field_format(&field, tiny, sizeof(tiny)), "bfloa");
 }
 

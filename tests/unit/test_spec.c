@@ -225,74 +225,74 @@ mistakes_are_pointed_at(void **state)
 	refused("", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
 	refused(" # nothing\n", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
 	refused("a |", "expected the name of a source or op, but the spec ends\n"
-		       "a |\n"
-		       "   ^");
+	               "a |\n"
+	               "   ^");
 	refused("a || b", "expected the name of a source or op, not '|'\n"
-			  "a || b\n"
-			  "   ^");
+	                  "a || b\n"
+	                  "   ^");
 	refused("a b", "expected '|' or '(', not 'b'\n"
-		       "a b\n"
-		       "  ^");
+	               "a b\n"
+	               "  ^");
 	refused("a(1) resize(2)", "expected '|', not 'resize'\n"
-				  "a(1) resize(2)\n"
-				  "     ^^^^^^");
+	                          "a(1) resize(2)\n"
+	                          "     ^^^^^^");
 	refused("a(1", "expected ',' or ')', but the spec ends\n"
-		       "a(1\n"
-		       "   ^");
+	               "a(1\n"
+	               "   ^");
 	refused("a(1 2)", "expected ',' or ')', not '2'\n"
-			  "a(1 2)\n"
-			  "    ^");
+	                  "a(1 2)\n"
+	                  "    ^");
 	refused("a([1, 2)", "expected ',' or ']', not ')'\n"
-			    "a([1, 2)\n"
-			    "       ^");
+	                    "a([1, 2)\n"
+	                    "       ^");
 	refused("a(,)", "expected a value, not ','\n"
-			"a(,)\n"
-			"  ^");
+	                "a(,)\n"
+	                "  ^");
 	refused("a(x=)", "expected a value, not ')'\n"
-			 "a(x=)\n"
-			 "    ^");
+	                 "a(x=)\n"
+	                 "    ^");
 	refused("a([x=1])", "expected ',' or ']', not '='\n"
-			    "a([x=1])\n"
-			    "    ^");
+	                    "a([x=1])\n"
+	                    "    ^");
 	refused("a(-)", "expected a number, not '-'\n"
-			"a(-)\n"
-			"  ^");
+	                "a(-)\n"
+	                "  ^");
 	refused("a(1/x)", "expected a number, not 'x'\n"
-			  "a(1/x)\n"
-			  "    ^");
+	                  "a(1/x)\n"
+	                  "    ^");
 	refused("a(1/0)", "division by zero\n"
-			  "a(1/0)\n"
-			  "    ^");
+	                  "a(1/0)\n"
+	                  "    ^");
 	refused("a(1e300/1e-300)", "the quotient is too large\n"
-				   "a(1e300/1e-300)\n"
-				   "        ^^^^^^");
+	                           "a(1e300/1e-300)\n"
+	                           "        ^^^^^^");
 	refused("a(1e999)", "the number is too large\n"
-			    "a(1e999)\n"
-			    "  ^^^^^");
+	                    "a(1e999)\n"
+	                    "  ^^^^^");
 	refused("a('b)", "the string has no closing ' on its line\n"
-			 "a('b)\n"
-			 "  ^");
+	                 "a('b)\n"
+	                 "  ^");
 	refused("a(\"b\nc\")", "the string has no closing \" on its line\n"
-			       "a(\"b\n"
-			       "  ^");
+	                       "a(\"b\n"
+	                       "  ^");
 	refused("a('b\\", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-			  "a('b\\\n"
-			  "    ^");
+	                  "a('b\\\n"
+	                  "    ^");
 	refused("a('\\x00')", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-			      "a('\\x00')\n"
-			      "   ^^");
+	                      "a('\\x00')\n"
+	                      "   ^^");
 	refused("a('\\x4", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
-			   "a('\\x4\n"
-			   "   ^^");
+	                   "a('\\x4\n"
+	                   "   ^^");
 	refused("a($)", "expected a value, not '$'\n"
-			"a($)\n"
-			"  ^");
+	                "a($)\n"
+	                "  ^");
 	refused("a(é)", "expected a value, not 'é'\n"
-			"a(é)\n"
-			"  ^");
+	                "a(é)\n"
+	                "  ^");
 	refused("a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])", "brackets are nested deeper than 16\n"
-							"a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])\n"
-							"                 ^");
+	                                                "a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])\n"
+	                                                "                 ^");
 }
 
 static void
@@ -300,22 +300,22 @@ only_printable_utf8_is_read(void **state)
 {
 	(void)state;
 	refused("a('x\x01y')", "control character 0x01; write it \\x01 in a string\n"
-			       "a('x?y')\n"
-			       "    ^");
+	                       "a('x?y')\n"
+	                       "    ^");
 	refused("a('\x7f')", "control character 0x7f; write it \\x7f in a string\n"
-			     "a('?')\n"
-			     "   ^");
+	                     "a('?')\n"
+	                     "   ^");
 	refused("a('\xff')", "byte 0xff is not UTF-8; write it \\xff in a string\n"
-			     "a('?')\n"
-			     "   ^");
+	                     "a('?')\n"
+	                     "   ^");
 	refused("a('\xc0\x80')", /* overlong */
-		"byte 0xc0 is not UTF-8; write it \\xc0 in a string\n"
-		"a('?\?')\n"
-		"   ^");
+	        "byte 0xc0 is not UTF-8; write it \\xc0 in a string\n"
+	        "a('?\?')\n"
+	        "   ^");
 	refused("a('\xe2\x82", /* cut short */
-		"byte 0xe2 is not UTF-8; write it \\xe2 in a string\n"
-		"a('??\n"
-		"   ^");
+	        "byte 0xe2 is not UTF-8; write it \\xe2 in a string\n"
+	        "a('??\n"
+	        "   ^");
 }
 
 static void
@@ -323,11 +323,11 @@ only_the_line_concerned_is_shown(void **state)
 {
 	(void)state;
 	refused("folder('é')\n\t| decode(,)\r\n| batch(3)", "expected a value, not ','\n"
-							    " | decode(,)\n"
-							    "          ^");
+	                                                    " | decode(,)\n"
+	                                                    "          ^");
 	refused("a(1,\n", "expected a value, but the spec ends\n"
-			  "a(1,\n"
-			  "    ^");
+	                  "a(1,\n"
+	                  "    ^");
 }
 
 static void

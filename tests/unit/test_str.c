@@ -130,7 +130,7 @@ json_escapes_what_it_must(void **state)
 
 	leat_str_add_json(&f->str, "\"a\\b/\" \b\f\n\r\t\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a");
 	assert_string_equal(leat_str_text(&f->str),
-			    "\"\\\"a\\\\b/\\\" \\b\\f\\n\\r\\t\\u0001\\u007f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"");
+	                    "\"\\\"a\\\\b/\\\" \\b\\f\\n\\r\\t\\u0001\\u007f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"");
 }
 
 #define REPLACED "\xef\xbf\xbd"

@@ -107,7 +107,8 @@ read_sample(uint64_t i, size_t *len)
 	leat_err_clear(&err);
 	source.kind->locate(&source, i, &extent);
 	if (extent.damaged) {
-		assert_int_equal(source.kind->unpack(&source, i, &extent, NULL, NULL, NULL, NULL, &sample, &err), LEAT_DATA);
+		assert_int_equal(source.kind->unpack(&source, i, &extent, NULL, NULL, NULL, NULL, &sample, &err),
+		                 LEAT_DATA);
 		return NULL;
 	}
 	assert_true(extent.length <= source.max_length);

@@ -338,7 +338,7 @@ nothing_is_lost_or_doubled_between_threads(void **state)
 	assert_int_equal(leat_queue_init(&traffic.queue, &mem, 4, NULL), LEAT_OK);
 	assert_int_equal(leat_threads_start(&consumers, &mem, CONSUMERS, "pop", consume_part, &traffic, NULL), LEAT_OK);
 	assert_int_equal(leat_threads_start(&producers, &mem, PRODUCERS, "push", produce_part, &traffic, NULL),
-			 LEAT_OK);
+	                 LEAT_OK);
 	leat_threads_join(&producers);
 	leat_queue_close(&traffic.queue);
 	leat_threads_join(&consumers);

@@ -24,12 +24,12 @@ heads_of_arrays_say_type_and_shape(void **state)
 		int64_t shape[5];
 		const char *text;
 	} cases[] = {
-	        {LEAT_U8, 0, {0}, "{'descr': '|u1', 'fortran_order': False, 'shape': (), }"},
-	        {LEAT_I32, 1, {3}, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"},
-	        {LEAT_I64, 2, {0, 4}, "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4), }"},
-	        {LEAT_F16, 1, {7}, "{'descr': '<f2', 'fortran_order': False, 'shape': (7,), }"},
-	        {LEAT_F32, 4, {1, 2, 3, 4}, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3, 4), }"},
-	        {LEAT_F64, 1, {1}, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"},
+		{LEAT_U8, 0, {0}, "{'descr': '|u1', 'fortran_order': False, 'shape': (), }"},
+		{LEAT_I32, 1, {3}, "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"},
+		{LEAT_I64, 2, {0, 4}, "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4), }"},
+		{LEAT_F16, 1, {7}, "{'descr': '<f2', 'fortran_order': False, 'shape': (7,), }"},
+		{LEAT_F32, 4, {1, 2, 3, 4}, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3, 4), }"},
+		{LEAT_F64, 1, {1}, "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"},
 	};
 
 	(void)state;
@@ -102,9 +102,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(heads_of_arrays_say_type_and_shape),
-	        cmocka_unit_test(a_head_leaves_room_for_the_rows_that_will_be_there),
-	        cmocka_unit_test(members_that_no_tar_file_can_hold_are_refused),
+		cmocka_unit_test(heads_of_arrays_say_type_and_shape),
+		cmocka_unit_test(a_head_leaves_room_for_the_rows_that_will_be_there),
+		cmocka_unit_test(members_that_no_tar_file_can_hold_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
