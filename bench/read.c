@@ -206,7 +206,7 @@ struct fed {
 	const struct bench_data *data;
 	char *spec;
 	unsigned threads;
-	bool whole; /* from before open to after close; else one epoch of a feed that has already run one */
+	bool whole; /* from before open to after close; else the second epoch of many, as the middle of a training is */
 };
 
 /* One epoch, and that nothing of it is missing. */
@@ -244,7 +244,7 @@ run_fed(void *arg)
 
 	leat_options_init(&options);
 	options.threads = fed->threads;
-	options.epochs = fed->whole ? 1 : 2;
+	options.epochs = fed->whole ? 1 : 0;
 	options.seed = 1;
 	if (leat_open(fed->spec, &options, &feed, &why) != LEAT_OK)
 		errx(1, "%s", why.text);
