@@ -151,16 +151,23 @@ put_pair(struct leat_weight_pair *pair, uint32_t t, double weight)
 	pair[t / 2].high[t % 2] = (int16_t)(w >> LEAT_LOW_BITS);
 }
 
+/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on. */
+struct side {
+	int64_t in, out, first, count;
+};
+
 static void
-find_taps(struct leat_taps *taps, const struct leat_resampling *how, int64_t in, int64_t out, bool fixed,
+find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struct side *side, bool fixed,
           double *weight)
 {
-	for (int64_t i = 0; i < out; i++) {
+	for (int64_t i = 0; i < side->count; i++) {
 		const size_t first = (size_t)i * taps->most;
+		const int64_t at = side->first + i;
 		double whole;
 
-		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(i, in, out, weight, &whole)
-		                                                : weigh_filter(how, i, in, out, weight, &whole);
+		taps->span[i] = how->method == LEAT_RESIZE_AREA
+		                        ? weigh_area(at, side->in, side->out, weight, &whole)
+		                        : weigh_filter(how, at, side->in, side->out, weight, &whole);
 		for (uint32_t t = 0; t < taps->span[i].count; t++) {
 			if (fixed)
 				put_pair(taps->weight.pair + first / 2, t, weight[t] / whole);
@@ -227,26 +234,27 @@ gather(const float *line, float *restrict out, const struct leat_taps *taps, siz
 }
 
 static void
-resample_f32(const struct leat_view *in, const struct leat_datum *out, const struct leat_taps *xs,
+resample_f32(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
              const struct leat_taps *ys, float *line)
 {
-	const size_t count = (size_t)in->width * in->channels, width = (size_t)out->shape[1];
-	float *to = out->data;
+	const size_t count = (size_t)in->width * in->channels, width = (size_t)sink->part.width;
 
 	memset(line + count, 0, LINE_EXTRA * sizeof(*line));
-	for (size_t y = 0; y < (size_t)out->shape[0]; y++, to += width * in->channels) {
+	for (int64_t y = 0; y < sink->part.height; y++) {
 		const struct leat_span *span = &ys->span[y];
+		float *to = leat_sink_line(sink, y);
 
 		memset(line, 0, count * sizeof(*line));
 		for (uint32_t t = 0; t < span->count; t++)
 			add_row(line, in->data + (span->first + t) * in->stride, in->dtype,
-			        ys->weight.f32[y * ys->most + t], count);
+			        ys->weight.f32[(size_t)y * ys->most + t], count);
 		if (in->channels == 3)
 			gather_quads(line, to, xs, width, 3);
 		else if (in->channels == 4)
 			gather_quads(line, to, xs, width, 4);
 		else
 			gather(line, to, xs, width, in->channels);
+		leat_sink_take(sink, y);
 	}
 }
 
@@ -262,28 +270,29 @@ alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, si
 }
 
 enum leat_status
-leat_resample(const struct leat_view *in, const struct leat_datum *out, const struct leat_resampling *how,
-              struct leat_scratch *scratch, struct leat_err *err)
+leat_resample(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+              const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const bool fixed = out->dtype == LEAT_U8;
-	const size_t most_y = most_taps(how, in->height, out->shape[0]),
-		     most_x = most_taps(how, in->width, out->shape[1]);
+	const bool fixed = sink->made == LEAT_U8;
+	const struct side down = {in->height, height, sink->part.top, sink->part.height};
+	const struct side along = {in->width, width, sink->part.left, sink->part.width};
+	const size_t most_y = most_taps(how, in->height, height), most_x = most_taps(how, in->width, width);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
 	const size_t row_bytes = fixed ? leat_resample_u8_row((size_t)in->width, in->channels) : floats * sizeof(float);
-	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)out->shape[1], in->channels, most_y) : 0;
+	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along.count, in->channels, most_y) : 0;
 	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
 	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
 	struct leat_taps xs, ys;
 
-	if (!alloc_taps(&xs, scratch, out->shape[1], most_x) || !alloc_taps(&ys, scratch, out->shape[0], most_y) ||
+	if (!alloc_taps(&xs, scratch, along.count, most_x) || !alloc_taps(&ys, scratch, down.count, most_y) ||
 	    !weight || !row || !ring)
 		return leat_resize_full(scratch, err);
-	find_taps(&xs, how, in->width, out->shape[1], fixed, weight);
-	find_taps(&ys, how, in->height, out->shape[0], fixed, weight);
+	find_taps(&xs, how, &along, fixed, weight);
+	find_taps(&ys, how, &down, fixed, weight);
 	if (fixed)
-		leat_resample_u8(in, out, &xs, &ys, row, ring);
+		leat_resample_u8(in, sink, &xs, &ys, row, ring);
 	else
-		resample_f32(in, out, &xs, &ys, row);
+		resample_f32(in, sink, &xs, &ys, row);
 	return LEAT_OK;
 }
 

@@ -3,6 +3,7 @@
 #define LEAT_IMAGE_RESAMPLE_H
 
 #include "image/image.h"
+#include "image/sink.h"
 
 /* Pixels to read: an image or a part of one. */
 struct leat_view {
@@ -13,10 +14,18 @@ struct leat_view {
 	enum leat_dtype dtype;
 };
 
-/* Every method but NEAREST and BILINEAR without antialias. `out` is u8 if `in` is and the mode is torch, else f32.
+struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */
+
+/* leat_resize, of which the sink may want a part only: `height` and `width` are those of the whole result. */
+enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
+                                const struct leat_resampling *how, const struct leat_sink *sink,
+                                struct leat_scratch *scratch, struct leat_err *err);
+
+/* Every method but NEAREST and BILINEAR without antialias. Rows are u8 if `in` is and the mode is torch, else f32.
  * Leaves what it takes from scratch to the caller. */
-enum leat_status leat_resample(const struct leat_view *in, const struct leat_datum *out,
-                               const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err);
+enum leat_status leat_resample(const struct leat_view *in, int64_t height, int64_t width,
+                               const struct leat_resampling *how, const struct leat_sink *sink,
+                               struct leat_scratch *scratch, struct leat_err *err);
 size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
 /* For each output place the input places that count, and how much: `most` (even) weights for each, floats or, for
@@ -45,7 +54,7 @@ struct leat_taps {
 };
 
 /* Bytes to bytes, in resample_u8.c. `row` and `ring` are scratch of the sizes below. */
-void leat_resample_u8(const struct leat_view *in, const struct leat_datum *out, const struct leat_taps *xs,
+void leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
                       const struct leat_taps *ys, uint8_t *row, uint8_t *ring);
 size_t leat_resample_u8_row(size_t width, size_t channels);                /* of the input */
 size_t leat_resample_u8_ring(size_t width, size_t channels, size_t lines); /* of the result; ys->most lines */

@@ -201,14 +201,14 @@ add_rows(const struct ring *ring, const struct leat_span *span, const struct lea
 }
 
 void
-leat_resample_u8(const struct leat_view *in, const struct leat_datum *out, const struct leat_taps *xs,
+leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
                  const struct leat_taps *ys, uint8_t *row, uint8_t *ring_bytes)
 {
-	const size_t width = (size_t)out->shape[1], bytes = (size_t)in->width * in->channels;
+	const size_t width = (size_t)sink->part.width, bytes = (size_t)in->width * in->channels;
 	struct ring ring = {ring_bytes, line_bytes(width, in->channels), ys->most, 0};
 
 	memset(row + bytes, 0, EXTRA);
-	for (size_t y = 0; y < (size_t)out->shape[0]; y++) {
+	for (int64_t y = 0; y < sink->part.height; y++) {
 		const struct leat_span *span = &ys->span[y];
 
 		ring.next = ring.next < span->first ? span->first : ring.next;
@@ -216,7 +216,8 @@ leat_resample_u8(const struct leat_view *in, const struct leat_datum *out, const
 			memcpy(row, in->data + ring.next * in->stride, bytes);
 			gather_row(row, line_of(&ring, ring.next), xs, width, in->channels);
 		}
-		add_rows(&ring, span, ys->weight.pair + y * ys->most / 2,
-		         (uint8_t *)out->data + y * width * in->channels, width * in->channels);
+		add_rows(&ring, span, ys->weight.pair + (size_t)y * ys->most / 2, leat_sink_line(sink, y),
+		         width * in->channels);
+		leat_sink_take(sink, y);
 	}
 }

@@ -19,43 +19,52 @@ struct place {
 	float t;       /* between them */
 };
 
-static void
-find_places(struct place *place, int64_t in, int64_t out, size_t stride)
-{
-	float scale = (float)in / (float)out;
+/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on; `stride` lies between two. */
+struct side {
+	int64_t in, out, first, count;
+	size_t stride;
+};
 
-	for (int64_t i = 0; i < out; i++) {
-		float x = ((float)i + 0.5f) * scale - 0.5f;
+static void
+find_places(struct place *place, const struct side *side)
+{
+	float scale = (float)side->in / (float)side->out;
+	const int64_t in = side->in;
+
+	for (int64_t i = 0; i < side->count; i++) {
+		float x = ((float)(side->first + i) + 0.5f) * scale - 0.5f;
 		float below = floorf(x);
 		int64_t lo = (int64_t)below, hi = (int64_t)ceilf(x);
 
-		place[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * stride;
-		place[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * stride;
+		place[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * side->stride;
+		place[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * side->stride;
 		place[i].t = x - below;
 	}
 }
 
 static void
-find_nearest(size_t *place, int64_t in, int64_t out, size_t stride)
+find_nearest(size_t *place, const struct side *side)
 {
-	float scale = (float)in / (float)out;
+	float scale = (float)side->in / (float)side->out;
 
-	for (int64_t i = 0; i < out; i++) {
-		int64_t at = (int64_t)floorf(((float)i + 0.5f) * scale);
+	for (int64_t i = 0; i < side->count; i++) {
+		int64_t at = (int64_t)floorf(((float)(side->first + i) + 0.5f) * scale);
 
-		place[i] = (size_t)(at >= in ? in - 1 : at) * stride;
+		place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * side->stride;
 	}
 }
 
 static void
-find_nearest_torch(size_t *place, int64_t in, int64_t out, size_t stride)
+find_nearest_torch(size_t *place, const struct side *side)
 {
-	double step = (double)in / (double)out, x = step / 2;
+	double step = (double)side->in / (double)side->out, x = step / 2;
 
-	for (int64_t i = 0; i < out; i++, x += step) {
+	/* From 0 on: it is the sum that counts. */
+	for (int64_t i = -side->first; i < side->count; i++, x += step) {
 		int64_t at = (int64_t)x;
 
-		place[i] = (size_t)(at >= in ? in - 1 : at) * stride;
+		if (i >= 0)
+			place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * side->stride;
 	}
 }
 
@@ -142,29 +151,44 @@ mix_f32(const float *restrict top, const float *restrict bottom, float t, float 
 		out[i] = top[i] + (bottom[i] - top[i]) * t;
 }
 
-static enum leat_status
-bilinear(const struct leat_view *in, const struct leat_datum *out, struct leat_scratch *scratch, struct leat_err *err)
+static struct side
+rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink, size_t stride)
 {
-	size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], line = width * in->channels;
-	struct place *xs = leat_scratch_alloc(scratch, width * sizeof(*xs));
-	struct place *ys = leat_scratch_alloc(scratch, height * sizeof(*ys));
+	return (struct side){in->height, height, sink->part.top, sink->part.height, stride};
+}
+
+static struct side
+columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink, size_t stride)
+{
+	return (struct side){in->width, width, sink->part.left, sink->part.width, stride};
+}
+
+static enum leat_status
+bilinear(const struct leat_view *in, int64_t height, int64_t width, const struct leat_sink *sink,
+         struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct side down = rows_of(in, height, sink, 1), along = columns_of(in, width, sink, in->channels);
+	const size_t line = (size_t)along.count * in->channels;
+	struct place *xs = leat_scratch_alloc(scratch, (size_t)along.count * sizeof(*xs));
+	struct place *ys = leat_scratch_alloc(scratch, (size_t)down.count * sizeof(*ys));
 	float *lines = leat_scratch_alloc(scratch, 2 * line * sizeof(*lines));
 	struct rows rows = {.row = {SIZE_MAX, SIZE_MAX}};
 
 	if (!xs || !ys || !lines)
 		return leat_resize_full(scratch, err);
-	find_places(xs, in->width, out->shape[1], in->channels);
-	find_places(ys, in->height, out->shape[0], 1);
+	find_places(xs, &along);
+	find_places(ys, &down);
 	rows.line[0] = lines;
 	rows.line[1] = lines + line;
-	for (size_t y = 0; y < height; y++) {
-		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, xs, width);
-		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, xs, width);
+	for (int64_t y = 0; y < down.count; y++) {
+		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, xs, (size_t)along.count);
+		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, xs, (size_t)along.count);
 
-		if (out->dtype == LEAT_U8)
-			mix_u8(top, bottom, ys[y].t, (uint8_t *)out->data + y * line, line);
+		if (sink->made == LEAT_U8)
+			mix_u8(top, bottom, ys[y].t, leat_sink_line(sink, y), line);
 		else
-			mix_f32(top, bottom, ys[y].t, (float *)out->data + y * line, line);
+			mix_f32(top, bottom, ys[y].t, leat_sink_line(sink, y), line);
+		leat_sink_take(sink, y);
 	}
 	return LEAT_OK;
 }
@@ -178,31 +202,31 @@ pick(const unsigned char *restrict row, unsigned char *restrict out, const size_
 }
 
 static enum leat_status
-nearest(const struct leat_view *in, const struct leat_datum *out, enum leat_resize_mode mode,
-        struct leat_scratch *scratch, struct leat_err *err)
+nearest(const struct leat_view *in, int64_t height, int64_t width, enum leat_resize_mode mode,
+        const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	void (*find)(size_t *, int64_t, int64_t, size_t) = mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
-	size_t pixel = in->channels * leat_dtype_size(in->dtype);
-	size_t height = (size_t)out->shape[0], width = (size_t)out->shape[1], line = width * pixel;
-	size_t *xs = leat_scratch_alloc(scratch, width * sizeof(*xs));
-	size_t *ys = leat_scratch_alloc(scratch, height * sizeof(*ys));
-	unsigned char *to = out->data;
+	void (*find)(size_t *, const struct side *) = mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
+	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
+	const struct side down = rows_of(in, height, sink, in->stride), along = columns_of(in, width, sink, pixel);
+	const size_t count = (size_t)along.count;
+	size_t *xs = leat_scratch_alloc(scratch, count * sizeof(*xs));
+	size_t *ys = leat_scratch_alloc(scratch, (size_t)down.count * sizeof(*ys));
 
 	if (!xs || !ys)
 		return leat_resize_full(scratch, err);
-	find(xs, in->width, out->shape[1], pixel);
-	find(ys, in->height, out->shape[0], in->stride);
-	for (size_t y = 0; y < height; y++, to += line) {
+	find(xs, &along);
+	find(ys, &down);
+	for (int64_t y = 0; y < down.count; y++) {
 		const unsigned char *row = in->data + ys[y];
+		unsigned char *to = leat_sink_line(sink, y);
 
-		if (y && ys[y] == ys[y - 1])
-			memcpy(to, to - line, line);
-		else if (pixel == 3)
-			pick(row, to, xs, width, 3);
+		if (pixel == 3)
+			pick(row, to, xs, count, 3);
 		else if (pixel == 12)
-			pick(row, to, xs, width, 12);
+			pick(row, to, xs, count, 12);
 		else
-			pick(row, to, xs, width, pixel);
+			pick(row, to, xs, count, pixel);
+		leat_sink_take(sink, y);
 	}
 	return LEAT_OK;
 }
@@ -233,8 +257,8 @@ leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in)
 	return how->mode == LEAT_RESIZE_TF && how->method != LEAT_RESIZE_NEAREST ? LEAT_F32 : in;
 }
 
-static struct leat_view
-view_of(const struct leat_datum *image, const struct leat_window *part)
+struct leat_view
+leat_view_of(const struct leat_datum *image, const struct leat_window *part)
 {
 	const struct leat_window all = {0, 0, image->shape[0], image->shape[1]};
 	size_t channels = (size_t)image->shape[2], pixel = channels * leat_dtype_size(image->dtype);
@@ -252,21 +276,30 @@ view_of(const struct leat_datum *image, const struct leat_window *part)
 }
 
 enum leat_status
-leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
-            const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
+leat_resize_to(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_view view = view_of(in, part);
 	const size_t mark = scratch->used;
 	enum leat_status status;
 
 	if (how->method == LEAT_RESIZE_NEAREST)
-		status = nearest(&view, out, (enum leat_resize_mode)how->mode, scratch, err);
+		status = nearest(in, height, width, (enum leat_resize_mode)how->mode, sink, scratch, err);
 	else if (is_plain_bilinear(how))
-		status = bilinear(&view, out, scratch, err);
+		status = bilinear(in, height, width, sink, scratch, err);
 	else
-		status = leat_resample(&view, out, how, scratch, err);
+		status = leat_resample(in, height, width, how, sink, scratch, err);
 	scratch->used = mark;
 	return status;
+}
+
+enum leat_status
+leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
+            const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_view view = leat_view_of(in, part);
+	const struct leat_sink sink = leat_sink_for(out);
+
+	return leat_resize_to(&view, out->shape[0], out->shape[1], how, &sink, scratch, err);
 }
 
 size_t

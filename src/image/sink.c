@@ -1,0 +1,350 @@
+/* sink.c - see sink.h
+ *
+ * The ways that training takes all the time, three channels of floats, planar or interleaved, are one pass over a row;
+ * others are put together from simple ones. Steps are not fused: a sum is rounded after its product was. */
+#include "image/sink.h"
+
+#include <string.h>
+
+#include "image/cpu.h"
+#include "image/pixel.h"
+
+#ifdef LEAT_HAS_AVX2
+#include <immintrin.h>
+#endif
+
+/* Elements that go through the steps at once: a multiple of 1, 2, 3 and 4 channels and of a vector's 8 floats. */
+enum { RUN = 24, ALIGNED = 64 };
+
+static size_t
+line_bytes(int64_t width)
+{
+	size_t bytes = (size_t)width * LEAT_MAX_CHANNELS * sizeof(double) + RUN * sizeof(float);
+
+	return (bytes + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
+}
+
+size_t
+leat_sink_scratch(int64_t width)
+{
+	return 2 * line_bytes(width) + 2 * RUN * sizeof(float) * LEAT_SINK_STEPS + 4 * ALIGNED;
+}
+
+static void
+spread_steps(struct leat_sink *sink)
+{
+	float *to = sink->spread;
+
+	for (int s = 0; s < sink->steps; s++, to += 2 * RUN) {
+		for (size_t i = 0; i < RUN; i++) {
+			to[i] = sink->step[s].mul[i % sink->channels];
+			to[RUN + i] = sink->step[s].add[i % sink->channels];
+		}
+	}
+}
+
+enum leat_status
+leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
+{
+	sink->floats |= sink->steps > 0;
+	sink->planar &= sink->channels > 1;
+	sink->straight = !sink->mirror && sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+	if (sink->straight)
+		return LEAT_OK;
+	sink->line = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
+	sink->other = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
+	sink->spread = leat_scratch_alloc(scratch, 2 * RUN * sizeof(float) * LEAT_SINK_STEPS);
+	if (!sink->line || !sink->other || !sink->spread)
+		return leat_fail(err, LEAT_LIMIT,
+		                 "a row of the image needs more than the %zu bytes there are for a sample; raise memory",
+		                 scratch->size);
+	spread_steps(sink);
+	return LEAT_OK;
+}
+
+struct leat_sink
+leat_sink_for(const struct leat_datum *image)
+{
+	return (struct leat_sink){
+		.part = {0, 0, image->shape[0], image->shape[1]},
+		.channels = (size_t)image->shape[2],
+		.made = image->dtype,
+		.dtype = image->dtype,
+		.out = image->data,
+		.straight = true,
+	};
+}
+
+/* ---- rows of floats ---- */
+
+/* `count` elements through all steps. The last run may reach beyond the row, into what is set aside for that. */
+LEAT_KERNEL void
+step_run(const float *in, float *out, const float *spread, int steps)
+{
+	float run[RUN];
+
+	memcpy(run, in, sizeof(run));
+	for (int s = 0; s < steps; s++, spread += 2 * RUN)
+		for (int i = 0; i < RUN; i++)
+			run[i] = spread[i] * run[i] + spread[RUN + i];
+	memcpy(out, run, sizeof(run));
+}
+
+LEAT_KERNEL void
+step_row(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
+{
+	const uint8_t *bytes = in;
+	const float *floats = in;
+	float run[RUN] = {0};
+	size_t i = 0;
+
+	for (; i + RUN <= count; i += RUN) {
+		if (dtype == LEAT_U8)
+			for (int k = 0; k < RUN; k++)
+				run[k] = bytes[i + (size_t)k];
+		step_run(dtype == LEAT_U8 ? run : floats + i, out + i, spread, steps);
+	}
+	if (i == count)
+		return;
+	for (size_t k = 0; i + k < count; k++)
+		run[k] = dtype == LEAT_U8 ? bytes[i + k] : floats[i + k];
+	step_run(run, run, spread, steps);
+	memcpy(out + i, run, (count - i) * sizeof(*out));
+}
+
+static void
+step_row_plain(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
+{
+	if (dtype == LEAT_U8)
+		step_row(in, LEAT_U8, out, count, spread, steps);
+	else
+		step_row(in, LEAT_F32, out, count, spread, steps);
+}
+
+#ifdef LEAT_HAS_AVX2
+LEAT_AVX2 static void
+step_row_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
+{
+	if (dtype == LEAT_U8 && steps == 1)
+		step_row(in, LEAT_U8, out, count, spread, 1);
+	else if (dtype == LEAT_U8)
+		step_row(in, LEAT_U8, out, count, spread, steps);
+	else if (steps == 1)
+		step_row(in, LEAT_F32, out, count, spread, 1);
+	else
+		step_row(in, LEAT_F32, out, count, spread, steps);
+}
+#endif
+
+static void
+to_floats(const struct leat_sink *sink, const void *row, float *out, size_t count)
+{
+#ifdef LEAT_HAS_AVX2
+	if (leat_cpu_avx2()) {
+		step_row_avx2(row, sink->made, out, count, sink->spread, sink->steps);
+		return;
+	}
+#endif
+	step_row_plain(row, sink->made, out, count, sink->spread, sink->steps);
+}
+
+/* ---- three channels to three planes of floats ---- */
+
+#ifdef LEAT_HAS_AVX2
+/* Eight pixels of 3 bytes, of which 24 may be read, as floats by channel. */
+LEAT_AVX2 static inline void
+split_bytes(const uint8_t *from, __m256 *plane)
+{
+	const __m128i low = _mm_loadu_si128((const void *)from), high = _mm_loadl_epi64((const void *)(from + 16));
+	static const int8_t at[3][2][16] = {
+		{{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+	         {-1, -1, -1, -1, -1, -1, 2, 5, -1, -1, -1, -1, -1, -1, -1, -1}},
+		{{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+	         {-1, -1, -1, -1, -1, 0, 3, 6, -1, -1, -1, -1, -1, -1, -1, -1}},
+		{{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+	         {-1, -1, -1, -1, -1, 1, 4, 7, -1, -1, -1, -1, -1, -1, -1, -1}},
+	};
+
+	for (int c = 0; c < 3; c++) {
+		__m128i bytes = _mm_or_si128(_mm_shuffle_epi8(low, _mm_loadu_si128((const void *)at[c][0])),
+		                             _mm_shuffle_epi8(high, _mm_loadu_si128((const void *)at[c][1])));
+
+		plane[c] = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+	}
+}
+
+LEAT_AVX2 static inline void
+split_floats(const float *from, __m256 *plane)
+{
+	const __m256i at = _mm256_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21);
+
+	for (int c = 0; c < 3; c++)
+		plane[c] = _mm256_i32gather_ps(from + c, at, 4);
+}
+
+LEAT_AVX2 static inline void
+step_planes(__m256 *plane, const struct leat_sink *sink)
+{
+	for (int s = 0; s < sink->steps; s++)
+		for (int c = 0; c < 3; c++)
+			plane[c] = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(sink->step[s].mul[c]), plane[c]),
+			                         _mm256_set1_ps(sink->step[s].add[c]));
+}
+
+/* How many pixels were done, from the left; the caller does the rest. */
+LEAT_AVX2 static size_t
+take_planes_avx2(const struct leat_sink *sink, const void *row, float *const *to)
+{
+	const __m256i backwards = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+	const size_t width = (size_t)sink->part.width;
+	__m256 plane[3];
+	size_t x = 0;
+
+	for (; x + 8 <= width; x += 8) {
+		if (sink->made == LEAT_U8)
+			split_bytes((const uint8_t *)row + 3 * x, plane);
+		else
+			split_floats((const float *)row + 3 * x, plane);
+		step_planes(plane, sink);
+		for (int c = 0; c < 3; c++) {
+			if (sink->mirror)
+				_mm256_storeu_ps(to[c] + width - 8 - x, _mm256_permutevar8x32_ps(plane[c], backwards));
+			else
+				_mm256_storeu_ps(to[c] + x, plane[c]);
+		}
+	}
+	return x;
+}
+#endif
+
+static void
+take_planes(const struct leat_sink *sink, const void *row, float *const *to)
+{
+	const size_t width = (size_t)sink->part.width;
+	size_t x = 0;
+
+#ifdef LEAT_HAS_AVX2
+	if (leat_cpu_avx2())
+		x = take_planes_avx2(sink, row, to);
+#endif
+	for (; x < width; x++) {
+		for (size_t c = 0; c < 3; c++) {
+			float value = sink->made == LEAT_U8 ? ((const uint8_t *)row)[3 * x + c]
+			                                    : ((const float *)row)[3 * x + c];
+
+			for (int s = 0; s < sink->steps; s++)
+				value = sink->step[s].mul[c] * value + sink->step[s].add[c];
+			to[c][sink->mirror ? width - 1 - x : x] = value;
+		}
+	}
+}
+
+/* ---- any other way ---- */
+
+static inline void
+copy_mirrored(const unsigned char *restrict from, unsigned char *restrict to, size_t width, size_t pixel)
+{
+	to += width * pixel;
+	for (size_t x = 0; x < width; x++, from += pixel)
+		memcpy(to -= pixel, from, pixel);
+}
+
+static void
+put_interleaved(const struct leat_sink *sink, const unsigned char *row, unsigned char *to)
+{
+	const size_t width = (size_t)sink->part.width, pixel = sink->channels * leat_dtype_size(sink->dtype);
+
+	if (!sink->mirror)
+		memcpy(to, row, width * pixel);
+	else if (pixel == 3)
+		copy_mirrored(row, to, width, 3);
+	else if (pixel == 12)
+		copy_mirrored(row, to, width, 12);
+	else
+		copy_mirrored(row, to, width, pixel);
+}
+
+static void
+put_planes(const struct leat_sink *sink, const unsigned char *row, size_t y)
+{
+	const size_t width = (size_t)sink->part.width, size = leat_dtype_size(sink->dtype);
+	const size_t plane = (size_t)sink->part.height * width * size;
+
+	for (size_t c = 0; c < sink->channels; c++) {
+		unsigned char *to = sink->out + c * plane + y * width * size;
+
+		for (size_t x = 0; x < width; x++) {
+			size_t from = sink->mirror ? width - 1 - x : x;
+
+			memcpy(to + x * size, row + (from * sink->channels + c) * size, size);
+		}
+	}
+}
+
+static size_t
+place_of(const struct leat_sink *sink, int64_t y)
+{
+	return (size_t)(sink->upside_down ? sink->part.height - 1 - y : y);
+}
+
+static unsigned char *
+row_of(const struct leat_sink *sink, int64_t y)
+{
+	return sink->out +
+	       place_of(sink, y) * (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->dtype);
+}
+
+/* Converts a row, to the result's memory if that is all that is left to do, and gives where it then lies. */
+static const unsigned char *
+convert(const struct leat_sink *sink, int64_t y, const void *row)
+{
+	const size_t count = (size_t)sink->part.width * sink->channels;
+	const bool last = !sink->planar && !sink->mirror;
+	enum leat_dtype dtype = sink->made;
+	unsigned char *to;
+
+	if (sink->steps > 0 || (sink->floats && sink->dtype == LEAT_F32 && dtype != LEAT_F32)) {
+		to = last && sink->dtype == LEAT_F32 ? row_of(sink, y) : sink->other;
+		to_floats(sink, row, (float *)(void *)to, count);
+		row = to;
+		dtype = LEAT_F32;
+	}
+	if (dtype != sink->dtype) {
+		to = last ? row_of(sink, y) : row == sink->other ? sink->line : sink->other;
+		leat_cast(row, dtype, to, sink->dtype, count);
+		row = to;
+	}
+	return row;
+}
+
+void *
+leat_sink_line(const struct leat_sink *sink, int64_t y)
+{
+	return sink->straight ? row_of(sink, y) : sink->line;
+}
+
+void
+leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row)
+{
+	const unsigned char *converted;
+
+	if (sink->planar && sink->channels == 3 && sink->dtype == LEAT_F32 && (sink->floats || sink->made == LEAT_F32)) {
+		float *plane = (float *)(void *)sink->out + place_of(sink, y) * (size_t)sink->part.width;
+		const size_t size = (size_t)(sink->part.height * sink->part.width);
+
+		take_planes(sink, row, (float *const[]){plane, plane + size, plane + 2 * size});
+		return;
+	}
+	converted = convert(sink, y, row);
+	if (sink->planar)
+		put_planes(sink, converted, place_of(sink, y));
+	else if (converted != row_of(sink, y))
+		put_interleaved(sink, converted, row_of(sink, y));
+}
+
+void
+leat_sink_take(const struct leat_sink *sink, int64_t y)
+{
+	if (!sink->straight)
+		leat_sink_copy(sink, y, sink->line);
+}
