@@ -12,6 +12,9 @@ struct leat_codec {
 	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels,
 	                          struct leat_err *err);
 	enum leat_status (*pixels)(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
+	/* Optional: when a part can be had for less than the whole. */
+	enum leat_status (*region)(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
+	                           size_t stride, struct leat_err *err);
 	void (*end)(struct leat_decode *decode);
 };
 

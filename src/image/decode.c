@@ -4,6 +4,7 @@
 #include "image/codec.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct leat_codec *const codecs[] = {&leat_codec_jpeg, &leat_codec_png};
 
@@ -41,6 +42,38 @@ enum leat_status
 leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 {
 	return decode->codec->pixels(decode, out, err);
+}
+
+/* For formats that give all pixels or none. */
+static enum leat_status
+cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+           struct leat_err *err)
+{
+	const size_t mark = decode->scratch->used, channels = (size_t)decode->channels;
+	const size_t row = (size_t)decode->width * channels, size = row * (size_t)decode->height;
+	uint8_t *whole = leat_scratch_alloc(decode->scratch, size);
+	enum leat_status status;
+
+	if (!whole)
+		return leat_decode_full(decode, err);
+	status = decode->codec->pixels(decode, whole, err);
+	for (int64_t y = 0; status == LEAT_OK && y < part->height; y++)
+		memcpy(out + (size_t)y * stride, whole + (size_t)(part->top + y) * row + (size_t)part->left * channels,
+		       (size_t)part->width * channels);
+	decode->scratch->used = mark;
+	return status;
+}
+
+enum leat_status
+leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+                   struct leat_err *err)
+{
+	if (decode->codec->region)
+		return decode->codec->region(decode, part, out, stride, err);
+	if (stride == (size_t)(decode->width * decode->channels) && part->width == decode->width &&
+	    part->height == decode->height)
+		return decode->codec->pixels(decode, out, err);
+	return cut_region(decode, part, out, stride, err);
 }
 
 void

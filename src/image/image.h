@@ -13,8 +13,14 @@
 
 /* ---- decoding ---- */
 
+/* A rectangle within an image. */
+struct leat_window {
+	int64_t top, left, height, width;
+};
+
 /* One image on its way from bytes to pixels: begin reads the header, so that the caller can make room
- * for height x width x channels bytes, pixels fills them, end frees what is left, after a failure too.
+ * for height x width x channels bytes, pixels (or region, for a part of them) fills them, end frees what is left, after
+ * a failure too.
  *
  * Nothing of the size of an image is taken from the system's heap: what the JPEG and PNG libraries ask
  * for comes from `scratch`, so that the caller's bound holds for hostile files too. That is some
@@ -35,7 +41,13 @@ struct leat_decode {
  * nothing has to be ended. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
                                    size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
-enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err); /* once */
+/* One of these, once. A region is a part of the image (not empty, within it), its rows `stride` bytes apart: the very
+ * pixels that `pixels` gives there. It reads no more of the file than it needs: damage that touches only rows below the
+ * part may go unseen. Beside what `pixels` takes, a region of an image whose format cannot be entered anywhere takes
+ * up to 4 bytes of scratch for each pixel of the whole image. */
+enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
+enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
+                                    size_t stride, struct leat_err *err);
 void leat_decode_end(struct leat_decode *decode);
 
 /* ---- geometry ---- */
@@ -61,11 +73,6 @@ enum leat_status leat_resampling_check(const struct leat_resampling *how, struct
 /* What an image of type `in` becomes. As tf.image.resize: f32, NEAREST keeps the type. As torchvision: the same type.
  */
 enum leat_dtype leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in);
-
-/* A rectangle within an image. */
-struct leat_window {
-	int64_t top, left, height, width;
-};
 
 /* `part` of `in` (NULL: all of it) at the size of `out`. What lies outside the part does not count: the result is that
  * of a crop first. u8 or f32. */

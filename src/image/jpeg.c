@@ -178,21 +178,29 @@ inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, size_t channels, b
 	}
 }
 
+/* Rows that are wanted whole go straight to where they belong, others by way of a row of their own. Cutting and leaving
+ * out by libjpeg's own means would change the pixels next to the cut, whose smooth upsampling looks beyond it. */
 static void
-read_rows(struct jpeg *jpeg, uint8_t *out)
+read_rows(struct jpeg *jpeg, const struct leat_window *part, uint8_t *out, size_t stride)
 {
 	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-	size_t width = cinfo->output_width, channels = (size_t)jpeg->decode->channels, stride = width * channels;
-	JSAMPROW inks = NULL;
+	const size_t width = cinfo->output_width, channels = (size_t)jpeg->decode->channels;
+	const size_t bytes = (size_t)part->width * channels, left = (size_t)part->left;
+	const JDIMENSION top = (JDIMENSION)part->top, bottom = top + (JDIMENSION)part->height;
+	const bool inks = cinfo->out_color_space == JCS_CMYK, whole = !inks && bytes == width * channels;
+	JSAMPROW aside = NULL;
 
-	if (cinfo->out_color_space == JCS_CMYK)
-		inks = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * 4);
-	while (cinfo->output_scanline < cinfo->output_height) {
-		uint8_t *row = out + cinfo->output_scanline * stride;
+	if (!whole || top > 0)
+		aside = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * (inks ? 4 : channels));
+	while (cinfo->output_scanline < bottom) {
+		JDIMENSION y = cinfo->output_scanline;
+		uint8_t *row = y < top ? NULL : out + (y - top) * stride;
 
-		jpeg_read_scanlines(cinfo, inks ? &inks : &row, 1);
-		if (inks)
-			inks_to_rgb(inks, row, width, channels, cinfo->saw_Adobe_marker);
+		jpeg_read_scanlines(cinfo, row && whole ? &row : &aside, 1);
+		if (row && inks)
+			inks_to_rgb(aside + 4 * left, row, (size_t)part->width, channels, cinfo->saw_Adobe_marker);
+		else if (row && !whole)
+			memcpy(row, aside + left * channels, bytes);
 	}
 }
 
@@ -242,7 +250,8 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int ch
 }
 
 static enum leat_status
-jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+            struct leat_err *err)
 {
 	struct jpeg *jpeg = decode->state;
 	const size_t mark = decode->scratch->used;
@@ -250,16 +259,26 @@ jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 	jpeg->err = err;
 	if (!setjmp(jpeg->failed)) {
 		jpeg_start_decompress(&jpeg->cinfo);
-		read_rows(jpeg, out);
-		jpeg_finish_decompress(&jpeg->cinfo);
+		read_rows(jpeg, part, out, stride);
+		if (jpeg->cinfo.output_scanline == jpeg->cinfo.output_height)
+			jpeg_finish_decompress(&jpeg->cinfo);
 	}
 	decode->scratch->used = mark;
 	return jpeg->status;
+}
+
+static enum leat_status
+jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+{
+	const struct leat_window whole = {.height = decode->height, .width = decode->width};
+
+	return jpeg_region(decode, &whole, out, (size_t)(decode->width * decode->channels), err);
 }
 
 const struct leat_codec leat_codec_jpeg = {
 	.recognize = jpeg_recognize,
 	.begin = jpeg_begin,
 	.pixels = jpeg_pixels,
+	.region = jpeg_region,
 	.end = jpeg_end,
 };

@@ -566,6 +566,54 @@ a_jpeg_of_endless_scans_is_refused(void **state)
 	free(bytes);
 }
 
+/* Regions of all kinds, in rows further apart than they are long; what lies between stays as it was. */
+static void
+a_region_is_a_piece_of_the_whole(void **state)
+{
+	enum { GAP = 5 };
+
+	(void)state;
+	for (int i = 0; i < FILES; i++) {
+		size_t size;
+		unsigned char *bytes = read_file(files[i], &size);
+
+		for (int n = 0; n < 200; n++) {
+			int channels = (const int[]){0, 3, 4}[n % 3];
+			struct leat_decode image;
+			struct leat_window part;
+			size_t row, stride, used;
+			uint8_t *got;
+
+			assert_int_equal(decode(bytes, size, channels), LEAT_OK);
+			leat_scratch_reset(&scratch);
+			assert_int_equal(leat_decode_begin(&image, bytes, size, channels, MAX_PIXELS, &scratch, &err),
+			                 LEAT_OK);
+			part.top = n * 7 % image.height;
+			part.left = n * 5 % image.width;
+			part.height = 1 + n * 3 % (image.height - part.top);
+			part.width = 1 + n * 11 % (image.width - part.left);
+			row = (size_t)(part.width * image.channels);
+			stride = row + GAP;
+			used = scratch.used;
+			got = malloc(stride * (size_t)part.height);
+			memset(got, 0xa5, stride * (size_t)part.height);
+			assert_int_equal(leat_decode_region(&image, &part, got, stride, &err), LEAT_OK);
+			assert_int_equal(scratch.used, used);
+			leat_decode_end(&image);
+			for (int64_t y = 0; y < part.height; y++) {
+				const uint8_t *want =
+					pixels + ((part.top + y) * image.width + part.left) * image.channels;
+
+				assert_memory_equal(got + (size_t)y * stride, want, row);
+				for (size_t k = row; k < stride; k++)
+					assert_int_equal(got[(size_t)y * stride + k], 0xa5);
+			}
+			free(got);
+		}
+		free(bytes);
+	}
+}
+
 static void
 giving_up_after_the_header_leaks_nothing(void **state)
 {
@@ -675,6 +723,7 @@ main(void)
 		TEST(a_progressive_jpeg_keeps_its_coefficients_in_the_scratch),
 		TEST(decoding_works_or_says_so_in_any_amount_of_memory),
 		TEST(a_jpeg_of_endless_scans_is_refused),
+		TEST(a_region_is_a_piece_of_the_whole),
 		TEST(giving_up_after_the_header_leaks_nothing),
 		TEST(threads_decode_at_once_without_meeting),
 	};
