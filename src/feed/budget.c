@@ -206,7 +206,7 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	b->runs = (int)b->threads + 1;
 	b->depth = 1;
 	b->buffers = 2;
-	b->scratch = p->scratch.bytes + p->aside + (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
+	b->scratch = p->scratch.bytes + p->aside + p->lines + (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
 	/* A replaced sample is read into the jumbo scratch too. */
 	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest + 4096;
 	b->scratch += p->source.max_scratch < SCRATCH_DECODE ? p->source.max_scratch : SCRATCH_DECODE;

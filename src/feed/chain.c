@@ -43,7 +43,7 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
               const struct leat_sample_id *id, struct leat_err *err)
 {
 	struct leat_datum in = work->sample->field[field];
-	struct leat_affine step[LEAT_MAX_POINTWISE * LEAT_MAX_AFFINE];
+	struct leat_affine step[LEAT_MAX_JOINED * LEAT_MAX_AFFINE];
 	enum leat_status status = LEAT_OK;
 	int steps = 0;
 
@@ -65,11 +65,39 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 	return LEAT_OK;
 }
 
+/* Ops that were joined: each tells what it would do, and as much as possible is done at once. */
+static enum leat_status
+run_joined(const struct leat_stage *stage, struct leat_work *work, int field, const struct leat_sample_id *id,
+           struct leat_err *err)
+{
+	struct leat_pass pass;
+	enum leat_status status;
+
+	start_stream(work, stage->op[0], id);
+	status = leat_op_lead(stage->op[0]->op, stage->op[0]->params, work, field, &pass, err);
+	for (int k = 1; k < stage->ops && status == LEAT_OK; k++) {
+		const struct leat_bound *bound = stage->op[k];
+
+		work->op = k;
+		start_stream(work, bound, id);
+		status = leat_op_tell(bound->op, bound->params, work, &pass, err);
+	}
+	if (status == LEAT_OK)
+		status = leat_pass_finish(&pass, work, field, err);
+	if (pass.undecodable)
+		work->op = 0;
+	leat_pass_drop(&pass);
+	return status;
+}
+
 static enum leat_status
 run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, const struct leat_sample_id *id,
              struct leat_err *err)
 {
 	work->layout = stage->layout[k];
+	work->op = 0;
+	if (stage->joined && stage->ops > 1)
+		return run_joined(stage, work, stage->field[k], id, err);
 	if (stage->op[0]->op->kind == LEAT_OP_POINTWISE)
 		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
 	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
@@ -80,7 +108,7 @@ run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, cons
 		if (status != LEAT_OK)
 			return status;
 	}
-	return stage->op[0]->op->run(stage->op[0]->params, work, stage->field[k], err);
+	return leat_op_run(stage->op[0]->op, stage->op[0]->params, work, stage->field[k], err);
 }
 
 static enum leat_status
@@ -88,6 +116,7 @@ run_stage(const struct leat_stage *stage, struct leat_work *work, const struct l
 {
 	enum leat_status status = LEAT_OK;
 
+	work->op = 0;
 	if (stage->op[0]->op->run_all) {
 		start_stream(work, stage->op[0], id);
 		status = stage->op[0]->op->run_all(stage->op[0]->params, work, err);
@@ -114,7 +143,7 @@ leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work
 		status = run_stage(&p->stage[s], work, place, err);
 		if (status != LEAT_OK) {
 			if (status != LEAT_LIMIT)
-				leat_err_in(err, "%s", p->stage[s].op[0]->op->name);
+				leat_err_in(err, "%s", p->stage[s].op[work->op]->op->name);
 			return status;
 		}
 		if (stage_ns) {

@@ -263,18 +263,31 @@ same_fields(const struct leat_stage *a, const struct leat_stage *b)
 	return a->fields == b->fields && memcmp(a->field, b->field, (size_t)a->fields * sizeof a->field[0]) == 0;
 }
 
-/* Neighbouring pointwise ops on the same fields share one pass over the elements. */
+/* Can other ops be joined with this one, which stands first? */
 static bool
-join_pointwise(struct leat_pipeline *p, const struct leat_stage *stage)
+leads(const struct leat_stage *stage)
+{
+	const struct leat_op *op = stage->op[0]->op;
+
+	for (int k = 0; k < stage->fields; k++)
+		if (!leat_op_leads(op, stage->dtype[k], stage->layout[k]))
+			return false;
+	return stage->fields > 0 && op->accepts;
+}
+
+/* Neighbours on the same fields share passes over the elements: pointwise ops, and those that tell what they do. */
+static bool
+join(struct leat_pipeline *p, const struct leat_stage *stage)
 {
 	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
+	const struct leat_op *op = stage->op[0]->op;
 
 	/* A cache keeps what is between two stages: none may reach across it. */
 	if (p->cache && p->cached == p->stages)
 		return false;
-	if (!last || stage->op[0]->op->kind != LEAT_OP_POINTWISE || last->op[0]->op->kind != LEAT_OP_POINTWISE)
+	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_JOINED)
 		return false;
-	if (!same_fields(last, stage) || last->ops == LEAT_MAX_POINTWISE)
+	if (last->joined ? !leat_op_tells(op) : !op->affine || !last->op[0]->op->affine)
 		return false;
 	last->op[last->ops++] = stage->op[0];
 	return true;
@@ -287,6 +300,15 @@ count_aside(struct leat_pipeline *p, const struct leat_bound *bound, const struc
 	size_t bytes = bound->op->aside ? bound->op->aside(bound->params, field) : 0;
 
 	p->aside = bytes > p->aside ? bytes : p->aside;
+}
+
+/* Rows on their way, of `width` pixels; -1 is not known, and not counted. */
+static void
+count_lines(struct leat_pipeline *p, int64_t width)
+{
+	size_t bytes = width > 0 ? leat_sink_scratch(width) : 0;
+
+	p->lines = bytes > p->lines ? bytes : p->lines;
 }
 
 static enum leat_status
@@ -393,6 +415,20 @@ count_scratch(struct leat_pipeline *p, const struct leat_stage *stage)
 	}
 }
 
+/* What works in place by itself may need a copy when it is joined: means are those of an image that lies somewhere. */
+static void
+count_joined(struct leat_pipeline *p, const struct leat_stage *stage)
+{
+	for (int k = 0; k < stage->fields && p->stage[p->stages - 1].joined; k++) {
+		const struct leat_field *field = &p->schema.field[stage->field[k]];
+
+		if (stage->op[0]->op->in_place && leat_field_is_static(field))
+			p->scratch.bytes += needs_of(p, stage->field[k]).bytes;
+		if (field->ndim == 3)
+			count_lines(p, field->shape[p->schema.layout[stage->field[k]] == LEAT_CHW ? 2 : 1]);
+	}
+}
+
 static enum leat_status
 add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err *err)
 {
@@ -409,8 +445,12 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 	p->converts |= bound->op->kind == LEAT_OP_CONVERT;
 	stage.count = p->schema.count;
 	count_scratch(p, &stage);
-	if (!join_pointwise(p, &stage))
+	if (!join(p, &stage)) {
+		stage.joined = leads(&stage);
 		p->stage[p->stages++] = stage;
+	} else {
+		count_joined(p, &stage);
+	}
 	return LEAT_OK;
 }
 

@@ -13,7 +13,7 @@
 #include "op/cache.h"
 #include "op/op.h"
 
-enum { LEAT_MAX_OPS = 64, LEAT_MAX_POINTWISE = 8 };
+enum { LEAT_MAX_OPS = 64, LEAT_MAX_JOINED = 16 };
 
 /* One op of the spec with its options. */
 struct leat_bound {
@@ -24,10 +24,12 @@ struct leat_bound {
 	struct leat_strings fields; /* that `field=` names; none: the op's own choice */
 };
 
-/* What a worker does to a sample in one go: a sample op, or neighbouring pointwise ops in one pass. */
+/* What a worker does to a sample in one go: a sample op; neighbouring pointwise ops in one pass; or ops that tell what
+ * they would do to an image (op.h), as few passes as possible. */
 struct leat_stage {
-	const struct leat_bound *op[LEAT_MAX_POINTWISE];
+	const struct leat_bound *op[LEAT_MAX_JOINED];
 	int ops;
+	bool joined;                              /* of the last kind: others may join */
 	int fields, field[LEAT_MAX_FIELDS];       /* it works on; as numbered when it begins */
 	enum leat_layout layout[LEAT_MAX_FIELDS]; /* of those, when it begins */
 	enum leat_dtype dtype[LEAT_MAX_FIELDS];   /* likewise */
@@ -58,7 +60,8 @@ struct leat_pipeline {
 		size_t bytes;                /* of fixed shapes */
 		unsigned times;              /* lists: so many times the payload */
 	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
-	size_t aside;                        /* an op's own need while it runs */
+	size_t aside;                        /* an op's own need while it runs, */
+	size_t lines;                        /* and that of rows on their way, where ops are joined */
 
 	const struct leat_bound *cache;  /* NULL: none */
 	int cached;                      /* stages that come before it, their results are what is kept */

@@ -1,7 +1,7 @@
 /* cpu.h - what this processor can do; private to src/image
  *
- * A kernel is written once, as a function that is always inlined, in plain C or with vectors. Two functions call it, one
- * of them compiled for AVX2; both give the same bytes, since nothing here may fuse or reorder sums. */
+ * A kernel is written once, as a function that is always inlined, in plain C or with vectors. Two functions call it,
+ * one of them compiled for AVX2; both give the same bytes, since nothing here may fuse or reorder sums. */
 #ifndef LEAT_IMAGE_CPU_H
 #define LEAT_IMAGE_CPU_H
 

@@ -3,6 +3,7 @@
  * Each row of the result is up to three pieces: what lies left of the image, a copy of the image's row, what lies
  * right of it. */
 #include "image/pixel.h"
+#include "image/view.h"
 
 #include <string.h>
 
@@ -40,19 +41,18 @@ within(int64_t x, int64_t limit)
 }
 
 void
-leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left, enum leat_border border,
-          float fill)
+leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_border border, float fill,
+             const struct leat_sink *sink)
 {
 	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
-	const int64_t width = in->shape[1], places = out->shape[1];
-	const int64_t begin = within(-left, places), end = begin + within(width - left - begin, places - begin);
-	const size_t bytes = leat_pixel_bytes(in);
-	unsigned char *to = out->data;
+	const int64_t places = sink->part.width;
+	const int64_t begin = within(-left, places), end = begin + within(in->width - left - begin, places - begin);
+	const size_t bytes = in->channels * leat_dtype_size(in->dtype);
 
-	for (int64_t y = 0; y < out->shape[0]; y++, to += (size_t)places * bytes) {
-		int64_t from = leat_border_place(y + top, in->shape[0], border);
-		const unsigned char *row =
-			(const unsigned char *)in->data + (size_t)(from < 0 ? 0 : from * width) * bytes;
+	for (int64_t y = 0; y < sink->part.height; y++, leat_sink_take(sink, y - 1)) {
+		int64_t from = leat_border_place(y + top, in->height, border);
+		const unsigned char *row = in->data + (size_t)(from < 0 ? 0 : from) * in->stride;
+		unsigned char *to = leat_sink_line(sink, y);
 
 		if (from < 0) {
 			repeat_pixel(to, pixel.bytes, bytes, (size_t)places);
@@ -65,8 +65,18 @@ leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top
 			repeat_pixel(to, pixel.bytes, bytes, (size_t)begin);
 			repeat_pixel(to + (size_t)end * bytes, pixel.bytes, bytes, (size_t)(places - end));
 		} else {
-			copy_outside(row, to, 0, begin, left, width, bytes, border);
-			copy_outside(row, to, end, places, left, width, bytes, border);
+			copy_outside(row, to, 0, begin, left, in->width, bytes, border);
+			copy_outside(row, to, end, places, left, in->width, bytes, border);
 		}
 	}
+}
+
+void
+leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left, enum leat_border border,
+          float fill)
+{
+	const struct leat_view view = leat_view_of(in, NULL);
+	const struct leat_sink sink = leat_sink_for(out);
+
+	leat_crop_to(&view, top, left, border, fill, &sink);
 }

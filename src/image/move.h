@@ -13,7 +13,6 @@ enum leat_move_kind {
 	LEAT_MOVE_RESIZE, /* `part`, which lies within the image, at the size of `height` and `width` */
 	LEAT_MOVE_FLIP,
 	LEAT_MOVE_ROTATE, /* as leat_rotate */
-	LEAT_MOVE_WARP,   /* as leat_warp */
 };
 
 struct leat_move {
@@ -23,22 +22,8 @@ struct leat_move {
 	struct leat_resampling how; /* RESIZE */
 	enum leat_flip flip;        /* FLIP */
 	float radians;              /* ROTATE */
-	struct leat_warp warp;      /* WARP */
 	enum leat_border border;    /* CROP */
-	float fill;                 /* CROP, ROTATE, WARP */
+	float fill;                 /* CROP, ROTATE */
 };
-
-/* What an image of `height` x `width` becomes; for a crop the plane's part, for the others what they say. */
-static inline void
-leat_move_size(const struct leat_move *move, int64_t *height, int64_t *width)
-{
-	if (move->kind == LEAT_MOVE_CROP) {
-		*height = move->part.height;
-		*width = move->part.width;
-	} else if (move->kind == LEAT_MOVE_RESIZE) {
-		*height = move->height;
-		*width = move->width;
-	}
-}
 
 #endif

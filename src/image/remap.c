@@ -1,7 +1,9 @@
 /* remap.c - pixels that move without changing: flips, rotation to the nearest pixel, HWC <-> CHW
  *
  * The element type matters by its size alone. */
+#include "image/cpu.h"
 #include "image/pixel.h"
+#include "image/view.h"
 
 #include <math.h>
 #include <string.h>
@@ -92,37 +94,51 @@ nearest_place(float x)
 	return towards_zero + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-static inline void
-rotate(const struct leat_datum *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel)
+/* Part of row `i` of the result. */
+LEAT_KERNEL void
+rotate_row(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel,
+           int64_t i, const struct leat_window *part)
 {
-	const int64_t height = in->shape[0], width = in->shape[1];
-	const unsigned char *data = in->data;
+	const float x0 = r->xy * (float)i, y0 = r->yy * (float)i;
 
-	for (int64_t i = 0; i < height; i++) {
-		for (int64_t j = 0; j < width; j++, out += pixel) {
-			int64_t x = nearest_place(r->xx * (float)j + r->xy * (float)i + r->x0);
-			int64_t y = nearest_place(r->yx * (float)j + r->yy * (float)i + r->y0);
+	for (int64_t j = part->left; j < part->left + part->width; j++, out += pixel) {
+		int64_t x = nearest_place(r->xx * (float)j + x0 + r->x0);
+		int64_t y = nearest_place(r->yx * (float)j + y0 + r->y0);
 
-			if (x >= 0 && x < width && y >= 0 && y < height)
-				memcpy(out, data + (size_t)(y * width + x) * pixel, pixel);
-			else
-				memcpy(out, fill, pixel);
-		}
+		if (x >= 0 && x < in->width && y >= 0 && y < in->height)
+			memcpy(out, in->data + (size_t)y * in->stride + (size_t)x * pixel, pixel);
+		else
+			memcpy(out, fill, pixel);
+	}
+}
+
+void
+leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink)
+{
+	const struct rotation r = rotation_about_centre(radians, in->height, in->width);
+	const struct leat_pixel color = leat_pixel_of(fill, in->dtype);
+	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
+
+	for (int64_t y = 0; y < sink->part.height; y++) {
+		unsigned char *to = leat_sink_line(sink, y);
+
+		if (pixel == 3)
+			rotate_row(in, to, &r, color.bytes, 3, y + sink->part.top, &sink->part);
+		else if (pixel == 12)
+			rotate_row(in, to, &r, color.bytes, 12, y + sink->part.top, &sink->part);
+		else
+			rotate_row(in, to, &r, color.bytes, pixel, y + sink->part.top, &sink->part);
+		leat_sink_take(sink, y);
 	}
 }
 
 void
 leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill)
 {
-	struct rotation r = rotation_about_centre(radians, in->shape[0], in->shape[1]);
-	struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
+	const struct leat_view view = leat_view_of(in, NULL);
+	const struct leat_sink sink = leat_sink_for(out);
 
-	if (leat_pixel_bytes(in) == 3)
-		rotate(in, out->data, &r, pixel.bytes, 3);
-	else if (leat_pixel_bytes(in) == 12)
-		rotate(in, out->data, &r, pixel.bytes, 12);
-	else
-		rotate(in, out->data, &r, pixel.bytes, leat_pixel_bytes(in));
+	leat_rotate_to(&view, radians, fill, &sink);
 }
 
 /* Elements by the type of their size: the one loop, in instances the compiler can vectorize. */

@@ -2,24 +2,7 @@
 #ifndef LEAT_IMAGE_RESAMPLE_H
 #define LEAT_IMAGE_RESAMPLE_H
 
-#include "image/image.h"
-#include "image/sink.h"
-
-/* Pixels to read: an image or a part of one. */
-struct leat_view {
-	const unsigned char *data;
-	size_t stride; /* bytes from row to row */
-	int64_t height, width;
-	size_t channels;
-	enum leat_dtype dtype;
-};
-
-struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */
-
-/* leat_resize, of which the sink may want a part only: `height` and `width` are those of the whole result. */
-enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
-                                const struct leat_resampling *how, const struct leat_sink *sink,
-                                struct leat_scratch *scratch, struct leat_err *err);
+#include "image/view.h"
 
 /* Every method but NEAREST and BILINEAR without antialias. Rows are u8 if `in` is and the mode is torch, else f32.
  * Leaves what it takes from scratch to the caller. */

@@ -55,9 +55,10 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 	sink->other = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
 	sink->spread = leat_scratch_alloc(scratch, 2 * RUN * sizeof(float) * LEAT_SINK_STEPS);
 	if (!sink->line || !sink->other || !sink->spread)
-		return leat_fail(err, LEAT_LIMIT,
-		                 "a row of the image needs more than the %zu bytes there are for a sample; raise memory",
-		                 scratch->size);
+		return leat_fail(
+			err, LEAT_LIMIT,
+			"a row of the image needs more than the %zu bytes there are for a sample; raise memory",
+			scratch->size);
 	spread_steps(sink);
 	return LEAT_OK;
 }
@@ -290,8 +291,7 @@ place_of(const struct leat_sink *sink, int64_t y)
 static unsigned char *
 row_of(const struct leat_sink *sink, int64_t y)
 {
-	return sink->out +
-	       place_of(sink, y) * (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->dtype);
+	return sink->out + place_of(sink, y) * (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->dtype);
 }
 
 /* Converts a row, to the result's memory if that is all that is left to do, and gives where it then lies. */
@@ -303,7 +303,7 @@ convert(const struct leat_sink *sink, int64_t y, const void *row)
 	enum leat_dtype dtype = sink->made;
 	unsigned char *to;
 
-	if (sink->steps > 0 || (sink->floats && sink->dtype == LEAT_F32 && dtype != LEAT_F32)) {
+	if (sink->steps > 0 || (sink->dtype == LEAT_F32 && dtype == LEAT_U8)) {
 		to = last && sink->dtype == LEAT_F32 ? row_of(sink, y) : sink->other;
 		to_floats(sink, row, (float *)(void *)to, count);
 		row = to;
@@ -328,7 +328,8 @@ leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row)
 {
 	const unsigned char *converted;
 
-	if (sink->planar && sink->channels == 3 && sink->dtype == LEAT_F32 && (sink->floats || sink->made == LEAT_F32)) {
+	if (sink->planar && sink->channels == 3 && sink->dtype == LEAT_F32 &&
+	    (sink->made == LEAT_U8 || sink->made == LEAT_F32)) {
 		float *plane = (float *)(void *)sink->out + place_of(sink, y) * (size_t)sink->part.width;
 		const size_t size = (size_t)(sink->part.height * sink->part.width);
 

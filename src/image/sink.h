@@ -14,15 +14,15 @@ enum { LEAT_SINK_STEPS = 16 };
 
 struct leat_sink {
 	/* Set by the caller: */
-	struct leat_window part;   /* of the image that the kernel would make: only this is made */
-	bool mirror, upside_down;  /* of that part, left and right, top and bottom change places */
-	size_t channels;           /* interleaved */
-	enum leat_dtype made;      /* type of the rows that come, u8 or f32 */
-	bool floats;               /* becomes f32; implied by steps */
+	struct leat_window part;  /* of the image that the kernel would make: only this is made */
+	bool mirror, upside_down; /* of that part, left and right, top and bottom change places */
+	size_t channels;          /* interleaved */
+	enum leat_dtype made;     /* type of the rows that come, u8 or f32 */
+	bool floats;              /* they become f32; true with steps */
 	int steps;
 	struct leat_affine step[LEAT_SINK_STEPS];
-	enum leat_dtype dtype;     /* of the result */
-	bool planar;               /* the result's channels come one behind the other */
+	enum leat_dtype dtype; /* of the result */
+	bool planar;           /* the result's channels come one behind the other */
 	unsigned char *out;
 	/* Private: */
 	bool straight; /* rows need nothing */

@@ -45,6 +45,13 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	return status;
 }
 
+static void
+convert(const void *params, enum leat_dtype *dtype, enum leat_layout *layout)
+{
+	(void)layout;
+	*dtype = (enum leat_dtype)((const struct cast *)params)->dtype;
+}
+
 const struct leat_op leat_op_cast = {
 	.name = "cast",
 	.doc = "Convert numbers to another type.",
@@ -57,4 +64,5 @@ const struct leat_op leat_op_cast = {
 	.wants = "numbers, such as a decoded image or a label",
 	.infer = infer,
 	.run = run,
+	.convert = convert,
 };

@@ -2,7 +2,6 @@
  *
  * Where what is left over is odd, half of it is rounded to the even number, as Python rounds. An image that is smaller
  * gets zeros around it; an odd one more goes to the right or below. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -36,19 +35,16 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct center_crop *crop = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, in.dtype, 3,
-		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
-	if (status == LEAT_OK)
-		leat_crop(&in, &work->sample->field[field], middle(in.shape[0], crop->height),
-		          middle(in.shape[1], crop->width), LEAT_BORDER_CONSTANT, 0);
-	return status;
+	(void)rng, (void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_CROP,
+		.part = {middle(shape[0], crop->height), middle(shape[1], crop->width), crop->height, crop->width},
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_center_crop = {
@@ -62,5 +58,5 @@ const struct leat_op leat_op_center_crop = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.run = run,
+	.move = move,
 };

@@ -2,7 +2,6 @@
  *
  * A rectangle that reaches beyond the image is an error, where the size is known when the feed is opened, or else of
  * the sample. To be lenient, put `pad` before it. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -47,20 +46,16 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct crop *crop = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = check_inside(crop, in.shape, LEAT_DATA, err);
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, in.dtype, 3,
-		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
-	if (status == LEAT_OK)
-		leat_crop(&in, &work->sample->field[field], crop->top, crop->left, LEAT_BORDER_CONSTANT, 0);
-	return status;
+	(void)rng;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_CROP,
+		.part = {crop->top, crop->left, crop->height, crop->width},
+	};
+	return check_inside(crop, shape, LEAT_DATA, err);
 }
 
 const struct leat_op leat_op_crop = {
@@ -74,5 +69,5 @@ const struct leat_op leat_op_crop = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.run = run,
+	.move = move,
 };

@@ -1,10 +1,10 @@
 /* decode.c - an image's bytes become its pixels
  *
- * The header is read first, so that pixels go straight to where they are wanted. JPEG as
+ * The header is read first, so that pixels go straight to where they are wanted, and only those that ops behind it
+ * need. JPEG as
  * tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png, both to 8 bits (image/jpeg.c and
  * image/png.c have the details). Alpha is never blended: it is dropped, or, with channels=4, kept; files without it
  * are opaque then. */
-#include "image/image.h"
 #include "op/op.h"
 
 struct decode {
@@ -42,23 +42,13 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+begin(const void *params, const struct leat_datum *bytes, const struct leat_work *work, struct leat_decode *image,
+      struct leat_err *err)
 {
 	const struct decode *decode = params;
-	const struct leat_datum bytes = work->sample->field[field];
-	struct leat_decode image;
-	enum leat_status status;
 
-	status = leat_decode_begin(&image, bytes.data, leat_datum_bytes(&bytes), (int)decode->channels,
-	                           work->max_pixels, work->scratch, err);
-	if (status != LEAT_OK)
-		return status;
-	status = leat_work_out(work, field, LEAT_U8, 3, (const int64_t[]){image.height, image.width, image.channels},
-	                       err);
-	if (status == LEAT_OK)
-		status = leat_decode_pixels(&image, work->sample->field[field].data, err);
-	leat_decode_end(&image);
-	return status;
+	return leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), (int)decode->channels, work->max_pixels,
+	                         work->scratch, err);
 }
 
 const struct leat_op leat_op_decode = {
@@ -73,5 +63,5 @@ const struct leat_op leat_op_decode = {
 	.accepts = leat_accepts_bytes,
 	.wants = "the bytes of a JPEG or PNG file (uint8, one dimension)",
 	.infer = infer,
-	.run = run,
+	.begin = begin,
 };

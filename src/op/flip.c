@@ -1,5 +1,4 @@
 /* flip.c - mirror every image */
-#include "image/image.h"
 #include "op/op.h"
 
 struct flip {
@@ -12,12 +11,12 @@ static const struct leat_opt options[] = {
 };
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct flip *flip = params;
 
-	(void)err;
-	leat_flip(&work->sample->field[field], (enum leat_flip)flip->direction);
+	(void)rng, (void)shape, (void)err;
+	*move = (struct leat_move){.kind = LEAT_MOVE_FLIP, .flip = (enum leat_flip)flip->direction};
 	return LEAT_OK;
 }
 
@@ -32,5 +31,5 @@ const struct leat_op leat_op_flip = {
 	.in_place = true,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
-	.run = run,
+	.move = move,
 };

@@ -77,6 +77,13 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	return LEAT_OK;
 }
 
+static void
+convert(const void *params, enum leat_dtype *dtype, enum leat_layout *layout)
+{
+	(void)dtype;
+	*layout = wanted(params);
+}
+
 const struct leat_op leat_op_layout = {
 	.name = "layout",
 	.doc = "Put an image's channels first (chw) or last (hwc).",
@@ -89,4 +96,5 @@ const struct leat_op leat_op_layout = {
 	.wants = "an image",
 	.infer = infer,
 	.run = run,
+	.convert = convert,
 };

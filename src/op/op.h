@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "format/sample.h"
 #include "image/affine.h"
+#include "image/pass.h"
 
 enum leat_op_kind {
 	LEAT_OP_DECODE,     /* bytes -> image */
@@ -45,6 +46,7 @@ struct leat_work {
 	void *(*place)(struct leat_work *work, int field, size_t bytes); /* where a final result goes; NULL: scratch */
 	void *place_arg;
 	int stage; /* of the chain that runs */
+	int op;    /* of the stage's ops, the one that runs */
 };
 
 /* A new buffer for field `field`, described by dtype and shape: the batch's slot when this op is the
@@ -119,6 +121,19 @@ struct leat_op {
 	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout,
 	                          struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
+
+	/* Ops on images that say what is to be done instead of doing it, so that the engine can do it together with
+	 * what their neighbours say (image/pass.h): one of these, by kind. No `run` then, but for CONVERT, which is not
+	 * for images alone. */
+	enum leat_status (*begin)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
+	                          struct leat_decode *decode, struct leat_err *err); /* DECODE */
+	enum leat_status (*move)(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move,
+	                         struct leat_err *err); /* GEOMETRY; shape: height, width, channels */
+	void (*convert)(const void *params, enum leat_dtype *dtype, enum leat_layout *layout); /* CONVERT */
+	/* STATISTICS: as `affine`, knowing the mean of each channel. */
+	int (*affine_about)(const void *params, struct leat_rng *rng, const float *mean, int channels,
+	                    struct leat_affine *step);
+
 	/* Optional: the most scratch that `run` needs beside its result for a field as it is before `infer`, so far as
 	 * its shape tells; for memory=, which has to be enough whatever comes. */
 	size_t (*aside)(const void *params, const struct leat_field *field);
@@ -153,6 +168,24 @@ struct leat_op {
 };
 
 extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the end */
+
+/* ---- running (run.c) ---- */
+
+/* A sample op that is not on all fields, by itself, on a field that may be changed if the op works in place. */
+enum leat_status leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work, int field,
+                             struct leat_err *err);
+
+/* Can it take part in a pass, and be the first there? `dtype` and `layout`: of the field before it. */
+bool leat_op_tells(const struct leat_op *op);
+bool leat_op_leads(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout);
+/* What it would do is added to the pass, which the first op begins; work->rng is its stream. */
+enum leat_status leat_op_lead(const struct leat_op *op, const void *params, struct leat_work *work, int field,
+                              struct leat_pass *pass, struct leat_err *err);
+enum leat_status leat_op_tell(const struct leat_op *op, const void *params, struct leat_work *work,
+                              struct leat_pass *pass, struct leat_err *err);
+/* Does it all; the result is the field's. */
+enum leat_status leat_pass_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err);
+
 const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */

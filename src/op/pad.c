@@ -1,7 +1,6 @@
 /* pad.c - more pixels around an image, as torchvision's Pad and numpy.pad
  *
  * Both mirrors go on mirroring where more is wanted than the image has, as numpy does. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -64,21 +63,19 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct pad *pad = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = leat_work_out(
-			work, field, in.dtype, 3,
-			(const int64_t[]){padded_height(pad, in.shape[0]), padded_width(pad, in.shape[1]), in.shape[2]},
-			err);
-	if (status == LEAT_OK)
-		leat_crop(&in, &work->sample->field[field], -(pad->top + pad->all), -(pad->left + pad->all),
-		          (enum leat_border)pad->mode, pad->fill);
-	return status;
+	(void)rng, (void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_CROP,
+		.part = {-(pad->top + pad->all), -(pad->left + pad->all), padded_height(pad, shape[0]),
+	                 padded_width(pad, shape[1])},
+		.border = (enum leat_border)pad->mode,
+		.fill = pad->fill,
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_pad = {
@@ -93,5 +90,5 @@ const struct leat_op leat_op_pad = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.run = run,
+	.move = move,
 };

@@ -3,7 +3,6 @@
  * x becomes (x - mean) * f + mean, rounded after each of the three, with one random f for the image and
  * the mean of each channel of this image. Bytes are refused, because TensorFlow would round and
  * clip them again. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -36,25 +35,19 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 	return field->dtype == LEAT_F32 && leat_accepts_image(field, layout);
 }
 
-static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+static int
+affine_about(const void *params, struct leat_rng *rng, const float *mean, int channels, struct leat_affine *step)
 {
 	const struct random_contrast *contrast = params;
-	const struct leat_datum *image = &work->sample->field[field];
-	float factor = leat_rng_uniform(&work->rng, contrast->lower, contrast->upper);
-	struct leat_affine step[2] = {leat_affine_uniform(1, 0), leat_affine_uniform(factor, 0)};
-	float mean[LEAT_MAX_CHANNELS];
-	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+	float factor = leat_rng_uniform(rng, contrast->lower, contrast->upper);
 
-	if (status != LEAT_OK)
-		return status;
-	leat_channel_means(image, mean);
-	for (int64_t c = 0; c < image->shape[2]; c++) {
+	step[0] = leat_affine_uniform(1, 0);
+	step[1] = leat_affine_uniform(factor, 0);
+	for (int c = 0; c < channels; c++) {
 		step[0].add[c] = -mean[c];
 		step[1].add[c] = mean[c];
 	}
-	leat_affine_apply(image, image, LEAT_HWC, step, 2);
-	return LEAT_OK;
+	return 2;
 }
 
 const struct leat_op leat_op_random_contrast = {
@@ -70,5 +63,5 @@ const struct leat_op leat_op_random_contrast = {
 	.check = check,
 	.accepts = accepts,
 	.wants = "a float32 image (height x width x channels; put scale(1/255) before it)",
-	.run = run,
+	.affine_about = affine_about,
 };

@@ -3,7 +3,6 @@
  * First `padding` pixels of `fill` are added on every side. If that is still smaller than the result, it is an error
  * of the sample, or, with pad_if_needed, as much as is missing is added on both sides. Then every place of the
  * rectangle is equally likely. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -67,23 +66,18 @@ draw_place(struct leat_rng *rng, int64_t there, int64_t wanted, int64_t added)
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct random_crop *crop = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
-	int64_t top, left;
+	enum leat_status status = check_large_enough(crop, shape, LEAT_DATA, err);
 
-	if (status == LEAT_OK)
-		status = check_large_enough(crop, in.shape, LEAT_DATA, err);
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, in.dtype, 3,
-		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
 	if (status != LEAT_OK)
 		return status;
-	top = draw_place(&work->rng, in.shape[0], crop->height, crop->padding);
-	left = draw_place(&work->rng, in.shape[1], crop->width, crop->padding);
-	leat_crop(&in, &work->sample->field[field], top, left, LEAT_BORDER_CONSTANT, crop->fill);
+	*move = (struct leat_move){.kind = LEAT_MOVE_CROP, .fill = crop->fill};
+	move->part.height = crop->height;
+	move->part.width = crop->width;
+	move->part.top = draw_place(rng, shape[0], crop->height, crop->padding);
+	move->part.left = draw_place(rng, shape[1], crop->width, crop->padding);
 	return LEAT_OK;
 }
 
@@ -99,5 +93,5 @@ const struct leat_op leat_op_random_crop = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.run = run,
+	.move = move,
 };

@@ -1,5 +1,4 @@
 /* random_flip.c - mirror some images, chosen at random, as tf.image.random_flip_left_right and _up_down */
-#include "image/image.h"
 #include "op/op.h"
 
 struct random_flip {
@@ -16,13 +15,16 @@ static const struct leat_opt options[] = {
 
 /* One number is drawn whether it flips or not: what follows in the stream does not depend on it. */
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct random_flip *flip = params;
+	bool flips = leat_rng_uniform(rng, 0, 1) < flip->probability;
 
-	(void)err;
-	if (leat_rng_uniform(&work->rng, 0, 1) < flip->probability)
-		leat_flip(&work->sample->field[field], (enum leat_flip)flip->direction);
+	(void)shape, (void)err;
+	*move = (struct leat_move){
+		.kind = flips ? LEAT_MOVE_FLIP : LEAT_MOVE_NONE,
+		.flip = (enum leat_flip)flip->direction,
+	};
 	return LEAT_OK;
 }
 
@@ -38,5 +40,5 @@ const struct leat_op leat_op_random_flip = {
 	.in_place = true,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
-	.run = run,
+	.move = move,
 };

@@ -100,20 +100,19 @@ draw_part(const struct random_resized_crop *crop, struct leat_rng *rng, int64_t 
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct random_resized_crop *crop = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
-	struct leat_window part;
 
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, leat_resize_dtype(&crop->how, in.dtype), 3,
-		                       (const int64_t[]){crop->height, crop->width, in.shape[2]}, err);
-	if (status != LEAT_OK)
-		return status;
-	part = draw_part(crop, &work->rng, in.shape[0], in.shape[1]);
-	return leat_resize(&in, &part, &work->sample->field[field], &crop->how, work->scratch, err);
+	(void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_RESIZE,
+		.part = draw_part(crop, rng, shape[0], shape[1]),
+		.height = crop->height,
+		.width = crop->width,
+		.how = crop->how,
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_random_resized_crop = {
@@ -130,5 +129,5 @@ const struct leat_op leat_op_random_resized_crop = {
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
 	.aside = aside,
-	.run = run,
+	.move = move,
 };

@@ -1,5 +1,4 @@
 /* random_rotate.c - turn an image about its centre by a random angle; pixels move as with `rotate` */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -28,18 +27,17 @@ check(void *params, struct leat_err *err)
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct random_rotate *rotate = params;
-	const struct leat_datum in = work->sample->field[field];
-	float angle = leat_rng_uniform(&work->rng, -rotate->max, rotate->max);
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, in.dtype, 3, in.shape, err);
-	if (status == LEAT_OK)
-		leat_rotate(&in, &work->sample->field[field], angle, rotate->fill);
-	return status;
+	(void)shape, (void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_ROTATE,
+		.radians = leat_rng_uniform(rng, -rotate->max, rotate->max),
+		.fill = rotate->fill,
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_random_rotate = {
@@ -54,5 +52,5 @@ const struct leat_op leat_op_random_rotate = {
 	.check = check,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
-	.run = run,
+	.move = move,
 };

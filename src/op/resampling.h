@@ -28,7 +28,7 @@
 	{                                                                                                              \
 		"antialias", LEAT_OPT_BOOL, offsetof(T, how.antialias), "false", 0, 1, NULL,                           \
 			"true: each pixel of a smaller image is made of all that it covers; without effect on "        \
-		        "nearest and area",                                                                            \
+			"nearest and area",                                                                            \
 			0                                                                                              \
 	}
 

@@ -48,18 +48,19 @@ aside(const void *params, const struct leat_field *field)
 }
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct resize *resize = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, leat_resize_dtype(&resize->how, in.dtype), 3,
-		                       (const int64_t[]){resize->height, resize->width, in.shape[2]}, err);
-	if (status == LEAT_OK)
-		status = leat_resize(&in, NULL, &work->sample->field[field], &resize->how, work->scratch, err);
-	return status;
+	(void)rng, (void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_RESIZE,
+		.part = {0, 0, shape[0], shape[1]},
+		.height = resize->height,
+		.width = resize->width,
+		.how = resize->how,
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_resize = {
@@ -75,5 +76,5 @@ const struct leat_op leat_op_resize = {
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
 	.aside = aside,
-	.run = run,
+	.move = move,
 };

@@ -1,7 +1,6 @@
 /* rotate.c - turn an image about its centre, as tfa.image.rotate with interpolation="nearest"
  *
  * Pixels move without changing, so that uint8 stays uint8. Corners that come from outside get `fill`. */
-#include "image/image.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -20,17 +19,17 @@ static const struct leat_opt options[] = {
 };
 
 static enum leat_status
-run(const void *params, struct leat_work *work, int field, struct leat_err *err)
+move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
 	const struct rotate *rotate = params;
-	const struct leat_datum in = work->sample->field[field];
-	enum leat_status status = leat_check_image(&in, LEAT_HWC, err);
 
-	if (status == LEAT_OK)
-		status = leat_work_out(work, field, in.dtype, 3, in.shape, err);
-	if (status == LEAT_OK)
-		leat_rotate(&in, &work->sample->field[field], rotate->angle, rotate->fill);
-	return status;
+	(void)rng, (void)shape, (void)err;
+	*move = (struct leat_move){
+		.kind = LEAT_MOVE_ROTATE,
+		.radians = rotate->angle,
+		.fill = rotate->fill,
+	};
+	return LEAT_OK;
 }
 
 const struct leat_op leat_op_rotate = {
@@ -43,5 +42,5 @@ const struct leat_op leat_op_rotate = {
 	.params_size = sizeof(struct rotate),
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
-	.run = run,
+	.move = move,
 };

@@ -136,7 +136,7 @@ bench_run_op(struct bench *bench, const struct leat_op *op, void *params)
 		if (status == LEAT_OK)
 			leat_affine_apply(&before, &bench->sample.field[0], layout, step, steps);
 	} else {
-		status = op->run(params, &bench->work, 0, &bench->err);
+		status = leat_op_run(op, params, &bench->work, 0, &bench->err);
 	}
 	if (op->in_place) {
 		assert_ptr_equal(bench->sample.field[0].data, before.data);

@@ -486,7 +486,7 @@ images_without_pixels_or_with_many_channels_are_data_errors(void **state)
 
 			assert_true(op->params_size <= sizeof(params));
 			bench_put_image(&bench, picture_floats, LEAT_F32, shapes[s][0], shapes[s][1], shapes[s][2]);
-			assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+			assert_int_equal(leat_op_run(op, params, &bench.work, 0, &bench.err), LEAT_DATA);
 			assert_non_null(strstr(bench.err.text, "1 to 4 channels"));
 		}
 }

@@ -80,7 +80,7 @@ crop_beyond_the_image_is_an_error(void **state)
 	refuse("crop(0, 0, 1)", LEAT_SPEC, "width");
 	/* Where only the sample tells. */
 	assert_int_equal(op->params_size, sizeof(params));
-	assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+	assert_int_equal(leat_op_run(op, params, &bench.work, 0, &bench.err), LEAT_DATA);
 	assert_non_null(strstr(bench.err.text, "rows 1 to 3"));
 }
 
@@ -258,7 +258,7 @@ random_crop_larger_than_the_image_is_an_error(void **state)
 	assert_shape(4, 5, 3);
 	put_size(3, 5, 3, LEAT_U8);
 	assert_true(op->params_size <= sizeof(params));
-	assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+	assert_int_equal(leat_op_run(op, params, &bench.work, 0, &bench.err), LEAT_DATA);
 	assert_non_null(strstr(bench.err.text, "pad_if_needed=true"));
 }
 

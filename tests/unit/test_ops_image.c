@@ -426,7 +426,7 @@ images_without_pixels_or_with_many_channels_are_data_errors(void **state)
 			memcpy(params, (const int64_t[]){4, 4},
 			       16); /* sides for resize; tiny angles and factors otherwise */
 			bench_put_image(&bench, floats, LEAT_F32, shapes[s][0], shapes[s][1], shapes[s][2]);
-			assert_int_equal(op->run(params, &bench.work, 0, &bench.err), LEAT_DATA);
+			assert_int_equal(leat_op_run(op, params, &bench.work, 0, &bench.err), LEAT_DATA);
 			assert_non_null(strstr(bench.err.text, "1 to 4 channels"));
 		}
 }

@@ -1,0 +1,335 @@
+/* pass.c - see pass.h */
+#include "image/pass.h"
+
+#include <string.h>
+
+static void
+start_rows(struct leat_pass *pass, enum leat_dtype made, int64_t height, int64_t width)
+{
+	pass->sink = (struct leat_sink){
+		.part = {0, 0, height, width},
+		.channels = pass->in.channels,
+		.made = made,
+		.dtype = made,
+	};
+}
+
+static void
+start_source(struct leat_pass *pass)
+{
+	pass->part = (struct leat_window){0, 0, pass->in.height, pass->in.width};
+	pass->move = (struct leat_move){.kind = LEAT_MOVE_NONE};
+	start_rows(pass, pass->in.dtype, pass->in.height, pass->in.width);
+}
+
+void
+leat_pass_image(struct leat_pass *pass, const struct leat_datum *image, struct leat_scratch *scratch)
+{
+	pass->scratch = scratch;
+	pass->decoding = pass->undecodable = false;
+	pass->passes = 0;
+	pass->in = leat_view_of(image, NULL);
+	start_source(pass);
+}
+
+void
+leat_pass_encoded(struct leat_pass *pass, struct leat_scratch *scratch)
+{
+	pass->scratch = scratch;
+	pass->decoding = true;
+	pass->undecodable = false;
+	pass->passes = 0;
+	pass->in = (struct leat_view){
+		.height = pass->decode.height,
+		.width = pass->decode.width,
+		.channels = (size_t)pass->decode.channels,
+		.dtype = LEAT_U8,
+	};
+	start_source(pass);
+}
+
+enum leat_dtype
+leat_pass_dtype(const struct leat_pass *pass)
+{
+	return pass->sink.dtype;
+}
+
+void
+leat_pass_shape(const struct leat_pass *pass, int64_t *shape)
+{
+	const struct leat_sink *sink = &pass->sink;
+	const int64_t channels = (int64_t)sink->channels, height = sink->part.height, width = sink->part.width;
+
+	if (sink->planar)
+		memcpy(shape, (const int64_t[]){channels, height, width}, 3 * sizeof(*shape));
+	else
+		memcpy(shape, (const int64_t[]){height, width, channels}, 3 * sizeof(*shape));
+}
+
+/* ---- one pass ---- */
+
+static enum leat_status
+fail_full(const struct leat_pass *pass, size_t bytes, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_LIMIT,
+	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
+	                 bytes, pass->scratch->size - pass->scratch->used, pass->scratch->size);
+}
+
+/* The part that counts, to `to` without gaps; it is all there is of the source from then on. */
+static enum leat_status
+decode_part(struct leat_pass *pass, unsigned char *to, struct leat_err *err)
+{
+	enum leat_status status =
+		leat_decode_region(&pass->decode, &pass->part, to, (size_t)pass->part.width * pass->in.channels, err);
+
+	leat_decode_end(&pass->decode);
+	pass->decoding = false;
+	pass->undecodable = status != LEAT_OK;
+	pass->in.data = to;
+	pass->in.height = pass->part.height;
+	pass->in.width = pass->part.width;
+	pass->in.stride = (size_t)pass->part.width * pass->in.channels;
+	pass->part.top = pass->part.left = 0;
+	return status;
+}
+
+static enum leat_status
+decode_aside(struct leat_pass *pass, struct leat_err *err)
+{
+	size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
+	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
+
+	return to ? decode_part(pass, to, err) : fail_full(pass, bytes, err);
+}
+
+static struct leat_view
+source_part(const struct leat_pass *pass)
+{
+	struct leat_view view = pass->in;
+	size_t pixel = view.channels * leat_dtype_size(view.dtype);
+
+	view.data += (size_t)pass->part.top * view.stride + (size_t)pass->part.left * pixel;
+	view.height = pass->part.height;
+	view.width = pass->part.width;
+	return view;
+}
+
+static enum leat_status
+make_rows(struct leat_pass *pass, struct leat_err *err)
+{
+	const struct leat_view view = source_part(pass);
+	const struct leat_sink *sink = &pass->sink;
+	const struct leat_move *move = &pass->move;
+
+	switch (move->kind) {
+	case LEAT_MOVE_RESIZE:
+		return leat_resize_to(&view, move->height, move->width, &move->how, sink, pass->scratch, err);
+	case LEAT_MOVE_ROTATE:
+		leat_rotate_to(&view, move->radians, move->fill, sink);
+		return LEAT_OK;
+	case LEAT_MOVE_CROP:
+		leat_crop_to(&view, move->part.top + sink->part.top, move->part.left + sink->part.left, move->border,
+		             move->fill, sink);
+		return LEAT_OK;
+	default:
+		for (int64_t y = 0; y < sink->part.height; y++)
+			leat_sink_copy(sink, y, view.data + (size_t)y * view.stride);
+		return LEAT_OK;
+	}
+}
+
+static enum leat_status
+run_pass(struct leat_pass *pass, struct leat_err *err)
+{
+	struct leat_sink *sink = &pass->sink;
+	enum leat_status status = leat_sink_open(sink, pass->scratch, err);
+
+	pass->passes++;
+	if (status != LEAT_OK)
+		return status;
+	if (pass->decoding && pass->move.kind == LEAT_MOVE_NONE && sink->straight && !sink->upside_down)
+		return decode_part(pass, sink->out, err);
+	if (pass->decoding)
+		status = decode_aside(pass, err);
+	return status == LEAT_OK ? make_rows(pass, err) : status;
+}
+
+enum leat_status
+leat_pass_end(struct leat_pass *pass, void *out, struct leat_err *err)
+{
+	const size_t mark = pass->scratch->used;
+	enum leat_status status;
+
+	pass->sink.out = out;
+	status = run_pass(pass, err);
+	leat_pass_drop(pass);
+	pass->scratch->used = mark;
+	return status;
+}
+
+void
+leat_pass_drop(struct leat_pass *pass)
+{
+	if (pass->decoding)
+		leat_decode_end(&pass->decode);
+	pass->decoding = false;
+}
+
+/* Makes the image as it is now, interleaved, the source of another pass. */
+static enum leat_status
+settle(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
+{
+	const bool planar = pass->sink.planar;
+	const unsigned passes = pass->passes;
+	enum leat_status status;
+	size_t bytes;
+
+	pass->sink.planar = false;
+	*image = (struct leat_datum){.dtype = leat_pass_dtype(pass), .ndim = 3};
+	leat_pass_shape(pass, image->shape);
+	bytes = leat_datum_bytes(image);
+	image->data = leat_scratch_alloc(pass->scratch, bytes);
+	if (!image->data)
+		return fail_full(pass, bytes, err);
+	status = leat_pass_end(pass, image->data, err);
+	if (status != LEAT_OK)
+		return status;
+	leat_pass_image(pass, image, pass->scratch);
+	pass->sink.planar = planar;
+	pass->passes = passes + 1;
+	return LEAT_OK;
+}
+
+/* ---- what ops tell ---- */
+
+/* Has nothing happened to the source yet but that a part of it was chosen? */
+static bool
+is_untouched(const struct leat_pass *pass)
+{
+	const struct leat_sink *sink = &pass->sink;
+
+	return pass->move.kind == LEAT_MOVE_NONE && !sink->mirror && !sink->upside_down && !sink->floats &&
+	       sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+}
+
+static bool
+lies_inside(const struct leat_window *part, const struct leat_window *whole)
+{
+	return part->top >= 0 && part->left >= 0 && part->height <= whole->height - part->top &&
+	       part->width <= whole->width - part->left;
+}
+
+/* Cuts what there is; its rows may be made mirrored. */
+static void
+cut(struct leat_pass *pass, const struct leat_window *part)
+{
+	struct leat_window *kept = &pass->sink.part;
+	int64_t top = pass->sink.upside_down ? kept->height - part->top - part->height : part->top;
+	int64_t left = pass->sink.mirror ? kept->width - part->left - part->width : part->left;
+
+	kept->height = part->height;
+	kept->width = part->width;
+	if (pass->move.kind == LEAT_MOVE_NONE) {
+		pass->part =
+			(struct leat_window){pass->part.top + top, pass->part.left + left, part->height, part->width};
+	} else {
+		kept->top += top;
+		kept->left += left;
+	}
+}
+
+/* On an untouched source. */
+static void
+start_move(struct leat_pass *pass, const struct leat_move *move)
+{
+	if (move->kind == LEAT_MOVE_RESIZE) {
+		cut(pass, &move->part);
+		start_rows(pass, leat_resize_dtype(&move->how, pass->in.dtype), move->height, move->width);
+	} else if (move->kind == LEAT_MOVE_CROP) {
+		start_rows(pass, pass->in.dtype, move->part.height, move->part.width);
+	}
+	pass->move = *move;
+}
+
+enum leat_status
+leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	struct leat_datum image;
+
+	if (move->kind == LEAT_MOVE_NONE)
+		return LEAT_OK;
+	if (move->kind == LEAT_MOVE_FLIP) {
+		pass->sink.mirror ^= move->flip == LEAT_FLIP_HORIZONTAL;
+		pass->sink.upside_down ^= move->flip == LEAT_FLIP_VERTICAL;
+		return LEAT_OK;
+	}
+	if (move->kind == LEAT_MOVE_CROP && lies_inside(&move->part, &pass->sink.part)) {
+		cut(pass, &move->part);
+		return LEAT_OK;
+	}
+	if (!is_untouched(pass))
+		status = settle(pass, &image, err);
+	if (status == LEAT_OK)
+		start_move(pass, move);
+	return status;
+}
+
+/* Was the image cast to something else than its rows or their steps give? */
+static bool
+is_cast(const struct leat_sink *sink)
+{
+	return sink->dtype != (sink->floats ? LEAT_F32 : sink->made);
+}
+
+enum leat_status
+leat_pass_step(struct leat_pass *pass, const struct leat_affine *step, int steps, struct leat_err *err)
+{
+	struct leat_sink *sink = &pass->sink;
+	enum leat_status status = LEAT_OK;
+	struct leat_datum image;
+
+	if (is_cast(sink) || (sink->made != LEAT_U8 && sink->made != LEAT_F32) ||
+	    sink->steps + steps > LEAT_SINK_STEPS)
+		status = settle(pass, &image, err);
+	if (status != LEAT_OK)
+		return status;
+	memcpy(sink->step + sink->steps, step, (size_t)steps * sizeof(*step));
+	sink->steps += steps;
+	sink->floats = true;
+	sink->dtype = LEAT_F32;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_pass_cast(struct leat_pass *pass, enum leat_dtype dtype, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	struct leat_datum image;
+
+	if (is_cast(&pass->sink))
+		status = settle(pass, &image, err);
+	if (status != LEAT_OK)
+		return status;
+	pass->sink.dtype = dtype;
+	pass->sink.floats |= dtype == LEAT_F32;
+	return LEAT_OK;
+}
+
+void
+leat_pass_layout(struct leat_pass *pass, enum leat_layout layout)
+{
+	pass->sink.planar = layout == LEAT_CHW;
+}
+
+enum leat_status
+leat_pass_means(struct leat_pass *pass, float *mean, struct leat_err *err)
+{
+	struct leat_datum image;
+	enum leat_status status = settle(pass, &image, err);
+
+	if (status == LEAT_OK)
+		leat_channel_means(&image, mean);
+	return status;
+}

@@ -1,0 +1,30 @@
+/* view.h - kernels that read a part of an image and make rows for a sink; private to src/image
+ *
+ * Those of image.h are these with a sink that keeps all of it as it is. What the sink wants of the whole result is
+ * all that is made. */
+#ifndef LEAT_IMAGE_VIEW_H
+#define LEAT_IMAGE_VIEW_H
+
+#include "image/image.h"
+#include "image/sink.h"
+
+/* Pixels to read: an image or a part of one. */
+struct leat_view {
+	const unsigned char *data;
+	size_t stride; /* bytes from row to row */
+	int64_t height, width;
+	size_t channels;
+	enum leat_dtype dtype;
+};
+
+struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */
+
+enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
+                                const struct leat_resampling *how, const struct leat_sink *sink,
+                                struct leat_scratch *scratch, struct leat_err *err);
+void leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink);
+/* Here the sink's part begins at (top, left) of the plane, and its own place is not looked at. */
+void leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_border border, float fill,
+                  const struct leat_sink *sink);
+
+#endif

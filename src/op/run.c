@@ -1,0 +1,148 @@
+/* run.c - a sample op, by itself or as a part of a pass over an image
+ *
+ * Worker threads: nothing is locked, nothing is allocated but scratch. */
+#include "op/op.h"
+
+bool
+leat_op_tells(const struct leat_op *op)
+{
+	return op->begin || op->move || op->affine || op->affine_about || op->convert;
+}
+
+/* An op that works in place costs less alone than with a pass of its own. */
+bool
+leat_op_leads(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout)
+{
+	if (op->begin)
+		return true;
+	return layout == LEAT_HWC && ((op->move && !op->in_place) || (op->affine && dtype == LEAT_U8));
+}
+
+static enum leat_status
+tell_about(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
+           struct leat_err *err)
+{
+	struct leat_affine step[LEAT_MAX_AFFINE];
+	float mean[LEAT_MAX_CHANNELS];
+	enum leat_status status = leat_pass_means(pass, mean, err);
+	int channels = (int)pass->sink.channels;
+
+	if (status != LEAT_OK)
+		return status;
+	return leat_pass_step(pass, step, op->affine_about(params, &work->rng, mean, channels, step), err);
+}
+
+static enum leat_status
+tell_conversion(const struct leat_op *op, const void *params, struct leat_pass *pass, struct leat_err *err)
+{
+	enum leat_dtype before = leat_pass_dtype(pass), dtype = before;
+	enum leat_layout layout = pass->sink.planar ? LEAT_CHW : LEAT_HWC;
+
+	op->convert(params, &dtype, &layout);
+	leat_pass_layout(pass, layout);
+	return dtype == before ? LEAT_OK : leat_pass_cast(pass, dtype, err);
+}
+
+enum leat_status
+leat_op_tell(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
+             struct leat_err *err)
+{
+	struct leat_affine step[LEAT_MAX_AFFINE];
+	struct leat_move move;
+	enum leat_status status;
+	int64_t shape[3];
+
+	if (op->affine)
+		return leat_pass_step(pass, step, op->affine(params, &work->rng, (int)pass->sink.channels, step), err);
+	if (op->affine_about)
+		return tell_about(op, params, work, pass, err);
+	if (op->convert)
+		return tell_conversion(op, params, pass, err);
+	leat_pass_shape(pass, shape);
+	status = op->move(params, &work->rng, shape, &move, err);
+	return status == LEAT_OK ? leat_pass_move(pass, &move, err) : status;
+}
+
+enum leat_status
+leat_op_lead(const struct leat_op *op, const void *params, struct leat_work *work, int field, struct leat_pass *pass,
+             struct leat_err *err)
+{
+	const struct leat_datum *datum = &work->sample->field[field];
+	enum leat_status status;
+
+	pass->decoding = pass->undecodable = false;
+	if (op->begin) {
+		status = op->begin(params, datum, work, &pass->decode, err);
+		if (status == LEAT_OK)
+			leat_pass_encoded(pass, work->scratch);
+		return status;
+	}
+	status = leat_check_image(datum, LEAT_HWC, err);
+	if (status != LEAT_OK)
+		return status;
+	leat_pass_image(pass, datum, work->scratch);
+	return leat_op_tell(op, params, work, pass, err);
+}
+
+enum leat_status
+leat_pass_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err)
+{
+	enum leat_status status;
+	int64_t shape[3];
+
+	leat_pass_shape(pass, shape);
+	status = leat_work_out(work, field, leat_pass_dtype(pass), 3, shape, err);
+	if (status == LEAT_OK)
+		status = leat_pass_end(pass, work->sample->field[field].data, err);
+	return status;
+}
+
+/* ---- by itself ---- */
+
+static enum leat_status
+run_move_in_place(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_datum *image,
+                  struct leat_err *err)
+{
+	struct leat_move move;
+	enum leat_status status = op->move(params, &work->rng, image->shape, &move, err);
+
+	if (status == LEAT_OK && move.kind == LEAT_MOVE_FLIP)
+		leat_flip(image, move.flip);
+	return status;
+}
+
+static enum leat_status
+run_about_in_place(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_datum *image,
+                   struct leat_err *err)
+{
+	struct leat_affine step[LEAT_MAX_AFFINE];
+	float mean[LEAT_MAX_CHANNELS];
+	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
+
+	if (status != LEAT_OK)
+		return status;
+	leat_channel_means(image, mean);
+	leat_affine_apply(image, image, LEAT_HWC, step,
+	                  op->affine_about(params, &work->rng, mean, (int)image->shape[2], step));
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work, int field, struct leat_err *err)
+{
+	struct leat_datum *datum = &work->sample->field[field];
+	struct leat_pass pass;
+	enum leat_status status;
+
+	if (op->run)
+		return op->run(params, work, field, err);
+	if (op->move && op->in_place)
+		return run_move_in_place(op, params, work, datum, err);
+	if (op->affine_about)
+		return run_about_in_place(op, params, work, datum, err);
+	status = leat_op_lead(op, params, work, field, &pass, err);
+	if (status == LEAT_OK)
+		status = leat_pass_finish(&pass, work, field, err);
+	leat_pass_drop(&pass);
+	return status;
+}
