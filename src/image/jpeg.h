@@ -1,0 +1,156 @@
+/* jpeg.h - the parts of the JPEG decoder; private to src/image
+ *
+ * Most files are baseline: one scan, Huffman codes, 8 bits, gray or YCbCr. Those are decoded here, with the bytes that
+ * libjpeg-turbo gives (fast integer DCT, smooth upsampling) and in a fraction of its time. Whatever is rare or looks
+ * irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a function here
+ * that returns false says no more than "not by me".
+ *
+ * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits, jpeg_idct.c makes
+ * samples of those, jpeg_rows.c makes pixels, jpeg_baseline.c goes from MCU to MCU. An MCU is the smallest piece of a
+ * scan: the blocks of 8x8 samples that cover the same pixels, up to 16x16 of them. */
+#ifndef LEAT_IMAGE_JPEG_H
+#define LEAT_IMAGE_JPEG_H
+
+#include <stdbool.h>
+
+#include "image/codec.h"
+
+enum {
+	LEAT_JPEG_COMPONENTS = 3,
+	LEAT_JPEG_BLOCKS = 6, /* of an MCU, at most: luma 2x2, chroma 1 + 1 */
+	LEAT_JPEG_PAIR = 128, /* coefficients of two blocks, side by side: row r of block b is at 16 * r + 8 * b */
+};
+
+/* ---- jpeg_header.c ---- */
+
+struct leat_jpeg_component {
+	uint8_t id, h, v; /* blocks in an MCU, in each direction */
+	uint8_t quant, dc, ac;
+};
+
+/* What a baseline file says of itself; the pointers lead into it. */
+struct leat_jpeg_header {
+	uint32_t width, height;
+	uint32_t interval; /* MCUs between restart markers; 0: there are none */
+	int components;    /* 1: gray; 3: YCbCr */
+	struct leat_jpeg_component component[LEAT_JPEG_COMPONENTS];
+	const uint8_t *quant[4];   /* 64 values in zigzag order; NULL: not defined */
+	const uint8_t *code[2][4]; /* of DC and AC coefficients: 16 counts, then the symbols */
+	const uint8_t *scan, *end;
+};
+
+bool leat_jpeg_header_read(struct leat_jpeg_header *header, const uint8_t *bytes, size_t size);
+
+/* ---- jpeg_huffman.c ---- */
+
+enum { LEAT_JPEG_DC_BITS = 9, LEAT_JPEG_AC_BITS = 11 };
+
+/* Codes too long for a look-up. Those of n bits lie below limit[n], when both begin at bit 15. */
+struct leat_jpeg_codes {
+	uint32_t limit[18];
+	int32_t offset[17]; /* symbol[code + offset[n]] */
+	const uint8_t *symbol;
+};
+
+struct leat_jpeg_dc {
+	struct {
+		uint8_t code, size; /* bits; code 0: too long for the table */
+	} entry[1 << LEAT_JPEG_DC_BITS];
+	struct leat_jpeg_codes codes;
+};
+
+/* Up to two coefficients by one look-up: all of the first lies within the looked up bits, of the second at least its
+ * code. Without a second one, it is a zero at the place of the first. */
+struct leat_jpeg_two {
+	uint8_t total;        /* bits of both */
+	uint8_t advance;      /* places of both; ADVANCE_END and more: look closer */
+	uint8_t code1, size1; /* the first one's bits: where they begin, and how many there are */
+	uint8_t code2, size2;
+	uint8_t advance1, ends; /* ends: behind the first, if there is one, the block ends */
+};
+
+struct leat_jpeg_ac {
+	struct leat_jpeg_two entry[1 << LEAT_JPEG_AC_BITS];
+	struct leat_jpeg_codes codes;
+};
+
+/* False: no code that a baseline file may have. */
+bool leat_jpeg_dc_build(struct leat_jpeg_dc *dc, const uint8_t *code);
+bool leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *code);
+
+struct leat_jpeg_bits {
+	uint64_t buffer; /* the next bit is the highest */
+	unsigned count;
+	unsigned padding; /* bits at the end of the buffer that were not there: a marker or the end of the file came */
+	const uint8_t *at, *end;
+};
+
+struct leat_jpeg_block {
+	const struct leat_jpeg_dc *dc;
+	const struct leat_jpeg_ac *ac;
+	uint8_t component;
+	bool wanted;
+};
+
+struct leat_jpeg_mcu {
+	struct leat_jpeg_block block[LEAT_JPEG_BLOCKS];
+	int blocks;
+};
+
+/* One MCU. The coefficients of blocks that are wanted go, two and two, to pairs of LEAT_JPEG_PAIR. Returns a bit for
+ * each block that is more than its DC, or -1. */
+typedef int leat_jpeg_read_mcu(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu *mcu, int *dc,
+                               int16_t *coefficients, bool wanted);
+
+/* ---- jpeg_idct.c ---- */
+
+/* Factors of the transform, with 8 bits behind the point. */
+enum { LEAT_JPEG_1_082 = 277, LEAT_JPEG_1_414 = 362, LEAT_JPEG_1_847 = 473, LEAT_JPEG_1_613 = 413 };
+/* Bits behind the point: of what goes in, and of what comes out. */
+enum { LEAT_JPEG_IN_BITS = 2, LEAT_JPEG_OUT_BITS = 5 };
+
+/* `quant`: dequantization and scaling in one, laid out as a pair of blocks. */
+void leat_jpeg_quant_build(int16_t *quant, const uint8_t *a, const uint8_t *b);
+/* Two blocks to samples, each in rows `stride` bytes apart. */
+typedef void leat_jpeg_idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b,
+                            size_t b_stride);
+
+/* ---- jpeg_rows.c ---- */
+
+/* Chroma at the resolution of the pixels, `count` samples of input. They read one sample before and behind the input
+ * when it is the width that grows, and may read and write up to LEAT_JPEG_SLACK bytes behind their ends. */
+enum { LEAT_JPEG_SLACK = 64 };
+typedef void leat_jpeg_upsample(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool below);
+/* A row of pixels; may read, but not write, LEAT_JPEG_SLACK bytes behind the end. Gray does not look at cb and cr. */
+typedef void leat_jpeg_color(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count);
+
+/* ---- all of them, for one kind of processor ---- */
+
+struct leat_jpeg_kernels {
+	leat_jpeg_read_mcu *read_mcu;
+	leat_jpeg_idct *idct;
+	leat_jpeg_upsample *h2v1, *h2v2, *h1v2;
+	leat_jpeg_color *gray_rgb, *gray_rgba, *rgb, *rgba;
+};
+
+extern const struct leat_jpeg_kernels leat_jpeg_plain;
+/* The fastest that run here: those of jpeg_avx2.c, or the plain ones. All give the same. */
+const struct leat_jpeg_kernels *leat_jpeg_fastest(void);
+
+leat_jpeg_read_mcu leat_jpeg_read_mcu_plain, leat_jpeg_read_mcu_bmi2;
+leat_jpeg_idct leat_jpeg_idct_plain;
+
+/* ---- jpeg_baseline.c ---- */
+
+enum leat_jpeg_result { LEAT_JPEG_DONE, LEAT_JPEG_FULL, LEAT_JPEG_IRREGULAR };
+
+/* `part` of the image, to 1, 3 or 4 channels. FULL: the scratch is. IRREGULAR: parts of `out` may have been written. */
+enum leat_jpeg_result leat_jpeg_baseline(const struct leat_jpeg_header *header, int channels,
+                                         const struct leat_window *part, uint8_t *out, size_t stride,
+                                         const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch);
+
+/* ---- jpeg_turbo.c ---- */
+
+extern const struct leat_codec leat_codec_jpeg_turbo;
+
+#endif

@@ -1,0 +1,418 @@
+/* jpeg_baseline.c - the scan of a baseline JPEG, from MCU to MCU, and the rows of pixels behind it
+ *
+ * A row of MCUs at a time becomes a strip of samples, one plane for each component, and the strip becomes pixels.
+ * Smooth upsampling looks one row of chroma further: the last row of each strip is kept above the next one, and the
+ * last row of pixels is made when the strip below is there.
+ *
+ * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, what lies
+ * below is not looked at.
+ *
+ * Any thread. Memory comes from the scratch: the tables, some 40 KB, and a strip. */
+#include "image/jpeg.h"
+
+#include <string.h>
+
+enum { MARGIN = 64, RST0 = 0xd0, EOI = 0xd9 };
+
+/* The samples of a component in the strip. Row 0 is the last of the strip before. */
+struct plane {
+	uint8_t *rows;
+	size_t stride;
+	uint32_t h, v;
+};
+
+/* Where a block's samples go. */
+struct target {
+	struct plane *plane;
+	size_t offset;  /* in the strip, of the MCU in column 0 */
+	size_t per_mcu; /* bytes from one MCU to the next */
+};
+
+struct baseline {
+	const struct leat_jpeg_header *header;
+	const struct leat_jpeg_kernels *kernels;
+	struct leat_window part;
+	uint8_t *out;
+	size_t out_stride;
+	int channels;
+
+	uint32_t across, down;                     /* MCUs of the image */
+	uint32_t first_x, last_x, first_y, last_y; /* MCUs that are needed */
+	uint32_t chroma_width, chroma_height;      /* without what fills up blocks */
+	uint32_t step_x, step_y;                   /* 1 where chroma has half of the samples */
+
+	struct leat_jpeg_bits bits;
+	int dc[LEAT_JPEG_COMPONENTS];
+	uint32_t until_restart, restarts;
+
+	struct leat_jpeg_mcu mcu;
+	struct target target[LEAT_JPEG_BLOCKS + 1]; /* a last one for half a pair */
+	int16_t *coefficients;
+	int16_t *quant; /* of each pair */
+	struct plane plane[LEAT_JPEG_COMPONENTS];
+	struct plane nowhere;
+	uint8_t *wide[2]; /* a row of chroma, upsampled */
+};
+
+static bool
+is_color(const struct baseline *b)
+{
+	return b->header->components == 3 && b->channels != 1;
+}
+
+/* ---- setting up ---- */
+
+static uint32_t
+shifted_up(uint32_t value, uint32_t shift)
+{
+	return (value + (1u << shift) - 1) >> shift;
+}
+
+/* The MCUs of one direction that hold samples [from, to) of the pixels and, if chroma is coarser, its neighbours. */
+static void
+choose_mcus(uint32_t from, uint32_t to, uint32_t shift, bool color, uint32_t count, uint32_t *first, uint32_t *last)
+{
+	uint32_t low = from >> shift, high = (to - 1) >> shift, more = color ? shift : 0;
+
+	*first = (low > more ? low - more : 0) / 8;
+	*last = (high + more) / 8;
+	if (*last >= count)
+		*last = count - 1;
+}
+
+static void
+measure(struct baseline *b)
+{
+	const struct leat_jpeg_header *header = b->header;
+	const struct leat_window *part = &b->part;
+
+	b->step_x = header->component[0].h - 1u;
+	b->step_y = header->component[0].v - 1u;
+	b->chroma_width = shifted_up(header->width, b->step_x);
+	b->chroma_height = shifted_up(header->height, b->step_y);
+	b->across = shifted_up(b->chroma_width, 3);
+	b->down = shifted_up(b->chroma_height, 3);
+	choose_mcus((uint32_t)part->left, (uint32_t)(part->left + part->width), b->step_x, is_color(b), b->across,
+	            &b->first_x, &b->last_x);
+	choose_mcus((uint32_t)part->top, (uint32_t)(part->top + part->height), b->step_y, is_color(b), b->down,
+	            &b->first_y, &b->last_y);
+}
+
+static bool
+take_plane(struct baseline *b, struct plane *plane, uint32_t h, uint32_t v, struct leat_scratch *scratch)
+{
+	size_t width = (size_t)(b->last_x - b->first_x + 1) * 8 * h;
+	uint8_t *memory;
+
+	plane->stride = MARGIN + width + LEAT_JPEG_SLACK;
+	plane->h = h;
+	plane->v = v;
+	memory = leat_scratch_alloc(scratch, plane->stride * (1 + 8 * v));
+	plane->rows = memory ? memory + MARGIN : NULL;
+	return memory;
+}
+
+static bool
+take_planes(struct baseline *b, struct leat_scratch *scratch)
+{
+	for (int i = 0; i < b->header->components; i++) {
+		const struct leat_jpeg_component *c = &b->header->component[i];
+
+		if (!take_plane(b, &b->plane[i], c->h, c->v, scratch))
+			return false;
+	}
+	for (int i = 0; i < 2; i++) {
+		b->wide[i] = leat_scratch_alloc(scratch, (size_t)b->part.width + 4 + LEAT_JPEG_SLACK);
+		if (!b->wide[i])
+			return false;
+	}
+	return take_plane(b, &b->nowhere, 1, 1, scratch);
+}
+
+static enum leat_jpeg_result
+build_tables(struct baseline *b, struct leat_scratch *scratch)
+{
+	const struct leat_jpeg_dc *dc[4] = {NULL};
+	const struct leat_jpeg_ac *ac[4] = {NULL};
+	struct leat_jpeg_mcu *mcu = &b->mcu;
+
+	for (int i = 0; i < b->header->components; i++) {
+		const struct leat_jpeg_component *c = &b->header->component[i];
+
+		if (!dc[c->dc]) {
+			struct leat_jpeg_dc *table = leat_scratch_alloc(scratch, sizeof(*table));
+
+			if (!table)
+				return LEAT_JPEG_FULL;
+			if (!leat_jpeg_dc_build(table, b->header->code[0][c->dc]))
+				return LEAT_JPEG_IRREGULAR;
+			dc[c->dc] = table;
+		}
+		if (!ac[c->ac]) {
+			struct leat_jpeg_ac *table = leat_scratch_alloc(scratch, sizeof(*table));
+
+			if (!table)
+				return LEAT_JPEG_FULL;
+			if (!leat_jpeg_ac_build(table, b->header->code[1][c->ac]))
+				return LEAT_JPEG_IRREGULAR;
+			ac[c->ac] = table;
+		}
+		for (int k = 0; k < c->h * c->v; k++) {
+			struct plane *plane = &b->plane[i];
+
+			b->target[mcu->blocks] = (struct target){
+				.plane = plane,
+				.offset = plane->stride * (1 + 8 * (size_t)(k / c->h)) + 8 * (size_t)(k % c->h),
+				.per_mcu = 8u * c->h,
+			};
+			mcu->block[mcu->blocks++] = (struct leat_jpeg_block){
+				.dc = dc[c->dc],
+				.ac = ac[c->ac],
+				.component = (uint8_t)i,
+				.wanted = i == 0 || is_color(b),
+			};
+		}
+	}
+	b->target[mcu->blocks] = (struct target){.plane = &b->nowhere, .offset = b->nowhere.stride};
+	return LEAT_JPEG_DONE;
+}
+
+static enum leat_jpeg_result
+build_quants(struct baseline *b, struct leat_scratch *scratch)
+{
+	const struct leat_jpeg_header *header = b->header;
+	size_t pairs = (size_t)(b->mcu.blocks + 1) / 2;
+
+	b->coefficients = leat_scratch_alloc(scratch, pairs * LEAT_JPEG_PAIR * sizeof(*b->coefficients));
+	b->quant = leat_scratch_alloc(scratch, pairs * LEAT_JPEG_PAIR * sizeof(*b->quant));
+	if (!b->coefficients || !b->quant)
+		return LEAT_JPEG_FULL;
+	for (size_t i = 0; i < pairs; i++) {
+		int first = b->mcu.block[2 * i].component, second = b->mcu.block[2 * i + 1].component;
+
+		leat_jpeg_quant_build(b->quant + i * LEAT_JPEG_PAIR, header->quant[header->component[first].quant],
+		                      header->quant[header->component[second].quant]);
+	}
+	return LEAT_JPEG_DONE;
+}
+
+/* ---- MCUs ---- */
+
+/* Nothing was read beyond the data, and nothing but the end of a byte is left of it. */
+static bool
+is_used_up(const struct leat_jpeg_bits *bits)
+{
+	return bits->count >= bits->padding && bits->count - bits->padding < 8;
+}
+
+static bool
+marker_follows(const struct leat_jpeg_bits *bits, uint32_t marker)
+{
+	return is_used_up(bits) && bits->end - bits->at >= 2 && bits->at[0] == 0xff && bits->at[1] == marker;
+}
+
+static bool
+restart(struct baseline *b)
+{
+	struct leat_jpeg_bits *bits = &b->bits;
+
+	if (!marker_follows(bits, RST0 + (b->restarts++ & 7)))
+		return false;
+	*bits = (struct leat_jpeg_bits){.at = bits->at + 2, .end = bits->end};
+	memset(b->dc, 0, sizeof(b->dc));
+	b->until_restart = b->header->interval;
+	return true;
+}
+
+static void
+fill_block(int dc, const int16_t *quant, uint8_t *out, size_t stride)
+{
+	int sample = ((int16_t)(dc * quant[0]) >> LEAT_JPEG_OUT_BITS) + 128;
+
+	sample = sample < 0 ? 0 : sample > 255 ? 255 : sample;
+	for (size_t row = 0; row < 8; row++)
+		memset(out + row * stride, sample, 8);
+}
+
+/* Coefficients to samples, two blocks at a time. */
+static void
+write_mcu(struct baseline *b, uint32_t x, int more)
+{
+	for (int i = 0; i < b->mcu.blocks; i += 2) {
+		const int16_t *pair = b->coefficients + i / 2 * LEAT_JPEG_PAIR,
+			      *quant = b->quant + i / 2 * LEAT_JPEG_PAIR;
+		const struct target *target = &b->target[i];
+		size_t column = x - b->first_x;
+		uint8_t *to[2];
+
+		if (!b->mcu.block[i].wanted)
+			continue;
+		for (int k = 0; k < 2; k++)
+			to[k] = target[k].plane->rows + target[k].offset + column * target[k].per_mcu;
+		if (more >> i & 3) {
+			b->kernels->idct(pair, quant, to[0], target[0].plane->stride, to[1], target[1].plane->stride);
+			continue;
+		}
+		for (int k = 0; k < 2; k++)
+			fill_block(pair[8 * k], quant + 8 * k, to[k], target[k].plane->stride);
+	}
+}
+
+static bool
+read_strip(struct baseline *b, uint32_t y)
+{
+	for (uint32_t x = 0; x < b->across; x++) {
+		const bool wanted = y >= b->first_y && x >= b->first_x && x <= b->last_x;
+		int more;
+
+		if (b->header->interval && b->until_restart-- == 0) {
+			if (!restart(b))
+				return false;
+			b->until_restart--;
+		}
+		more = b->kernels->read_mcu(&b->bits, &b->mcu, b->dc, b->coefficients, wanted);
+		if (more < 0)
+			return false;
+		if (wanted)
+			write_mcu(b, x, more);
+	}
+	return b->bits.count >= b->bits.padding;
+}
+
+/* ---- pixels ---- */
+
+/* At the sides of the image, its last sample stands for what is beyond. */
+static void
+extend_chroma(struct baseline *b)
+{
+	for (int i = 1; i < 3; i++) {
+		struct plane *plane = &b->plane[i];
+		size_t end = b->chroma_width - 8 * (size_t)b->first_x;
+
+		for (size_t row = 1; row <= 8; row++) {
+			uint8_t *samples = plane->rows + row * plane->stride;
+
+			if (!b->first_x)
+				samples[-1] = samples[0];
+			if (b->last_x == b->across - 1)
+				samples[end] = samples[end - 1];
+		}
+	}
+}
+
+/* The row of a plane that holds row `y` of the component, counted in the image. */
+static const uint8_t *
+plane_row(const struct plane *plane, uint32_t y, uint32_t strip)
+{
+	return plane->rows + (size_t)(1 + y - strip * 8 * plane->v) * plane->stride;
+}
+
+static const uint8_t *
+chroma_row(struct baseline *b, int i, uint32_t y, uint32_t strip)
+{
+	const struct leat_jpeg_kernels *k = b->kernels;
+	const struct plane *plane = &b->plane[1 + i];
+	uint32_t first = (uint32_t)b->part.left >> b->step_x, near_y = y >> b->step_y, far_y = near_y;
+	size_t count = ((uint32_t)(b->part.left + b->part.width - 1) >> b->step_x) - first + 1;
+	const uint8_t *near, *far;
+
+	if (b->step_y && y & 1)
+		far_y = near_y + 1 < b->chroma_height ? near_y + 1 : near_y;
+	else if (b->step_y)
+		far_y = near_y ? near_y - 1 : 0;
+	first -= 8 * b->first_x;
+	near = plane_row(plane, near_y, strip) + first;
+	far = plane_row(plane, far_y, strip) + first;
+	if (!b->step_x && !b->step_y)
+		return near;
+	(b->step_x ? b->step_y ? k->h2v2 : k->h2v1 : k->h1v2)(near, far, b->wide[i], count, y & 1);
+	return b->wide[i] + (b->part.left & b->step_x);
+}
+
+static void
+write_row(struct baseline *b, uint32_t y, uint32_t strip)
+{
+	const struct leat_jpeg_kernels *k = b->kernels;
+	const size_t width = (size_t)b->part.width, left = (size_t)b->part.left - (size_t)b->first_x * 8 * b->plane->h;
+	const uint8_t *luma = plane_row(&b->plane[0], y, strip) + left, *cb = NULL, *cr = NULL;
+	uint8_t *out = b->out + (size_t)(y - b->part.top) * b->out_stride;
+
+	if (b->channels == 1) {
+		memcpy(out, luma, width);
+	} else if (!is_color(b)) {
+		(b->channels == 3 ? k->gray_rgb : k->gray_rgba)(luma, cb, cr, out, width);
+	} else {
+		cb = chroma_row(b, 0, y, strip);
+		cr = chroma_row(b, 1, y, strip);
+		(b->channels == 3 ? k->rgb : k->rgba)(luma, cb, cr, out, width);
+	}
+}
+
+/* All pixels whose samples are there: with coarser rows of chroma, one row behind the strip. */
+static void
+write_strip(struct baseline *b, uint32_t strip)
+{
+	const uint32_t height = 8 * b->plane->v, behind = is_color(b) ? b->step_y : 0;
+	uint32_t from = strip * height, to = from + height - behind;
+
+	if (strip > b->first_y)
+		from -= behind;
+	if (strip == b->down - 1)
+		to = b->header->height;
+	if (from < b->part.top)
+		from = (uint32_t)b->part.top;
+	if (to > b->part.top + b->part.height)
+		to = (uint32_t)(b->part.top + b->part.height);
+	if (is_color(b) && b->step_x)
+		extend_chroma(b);
+	for (uint32_t y = from; y < to; y++)
+		write_row(b, y, strip);
+	for (int i = 0; behind && i < 3; i++) {
+		struct plane *plane = &b->plane[i];
+
+		memcpy(plane->rows - MARGIN, plane->rows - MARGIN + 8 * plane->v * plane->stride, plane->stride);
+	}
+}
+
+static enum leat_jpeg_result
+decode(struct baseline *b, struct leat_scratch *scratch)
+{
+	enum leat_jpeg_result result;
+
+	measure(b);
+	if (!take_planes(b, scratch))
+		return LEAT_JPEG_FULL;
+	result = build_tables(b, scratch);
+	if (result == LEAT_JPEG_DONE)
+		result = build_quants(b, scratch);
+	if (result != LEAT_JPEG_DONE)
+		return result;
+	b->bits = (struct leat_jpeg_bits){.at = b->header->scan, .end = b->header->end};
+	b->until_restart = b->header->interval;
+	for (uint32_t y = 0; y <= b->last_y; y++) {
+		if (!read_strip(b, y))
+			return LEAT_JPEG_IRREGULAR;
+		if (y >= b->first_y)
+			write_strip(b, y);
+	}
+	if (b->last_y == b->down - 1 && !marker_follows(&b->bits, EOI))
+		return LEAT_JPEG_IRREGULAR;
+	return LEAT_JPEG_DONE;
+}
+
+enum leat_jpeg_result
+leat_jpeg_baseline(const struct leat_jpeg_header *header, int channels, const struct leat_window *part, uint8_t *out,
+                   size_t stride, const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch)
+{
+	const size_t mark = scratch->used;
+	struct baseline b = {.header = header,
+	                     .kernels = kernels,
+	                     .part = *part,
+	                     .out = out,
+	                     .out_stride = stride,
+	                     .channels = channels};
+	enum leat_jpeg_result result = decode(&b, scratch);
+
+	scratch->used = mark;
+	return result;
+}

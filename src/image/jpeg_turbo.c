@@ -1,0 +1,275 @@
+/* jpeg_turbo.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg
+ *
+ * TensorFlow's default is the fast integer DCT and smooth ("fancy") upsampling; with the same library
+ * that gives the same bytes. Inks (CMYK, YCCK) become RGB by its formula. EXIF is not looked at: an image that a
+ * camera marked as turned comes as it is stored. Alpha, if asked for, is 255.
+ *
+ * libjpeg mends what is damaged and only warns. Here lost pixels are an error: data that ends early,
+ * codes that do not exist, restart markers out of order. What loses none passes, as in TensorFlow:
+ * bytes too many before a marker, odd values in headers.
+ *
+ * Failures come back by longjmp to the setjmp of the function that called into libjpeg; everything
+ * that has to be freed hangs on struct jpeg. Such a struct could be kept for the next image of the
+ * same thread: jpeg_abort_decompress in end, in place of destroy.
+ *
+ * Any thread; a struct jpeg belongs to one. */
+#include "image/jpeg.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include "image/jpeg_mem.h"
+
+#include <jerror.h>
+
+/* Real files have about ten. A scan of a few bytes can cost a pass over all coefficients. */
+enum { MAX_SCANS = 256 };
+
+struct jpeg {
+	struct jpeg_decompress_struct cinfo; /* client_data points back here */
+	struct jpeg_error_mgr errors;
+	struct jpeg_source_mgr source;
+	struct jpeg_progress_mgr progress;
+	struct leat_jpeg_mem mem;
+	jmp_buf failed;
+	size_t size;
+	struct leat_decode *decode;
+	struct leat_err *err; /* of the call in progress */
+	enum leat_status status;
+};
+
+static void
+on_error(j_common_ptr cinfo)
+{
+	struct jpeg *jpeg = cinfo->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY) {
+		jpeg->status = leat_decode_full(jpeg->decode, jpeg->err);
+	} else if (cinfo->err->msg_code == JERR_INPUT_EOF) {
+		jpeg->status =
+			leat_fail(jpeg->err, LEAT_DATA,
+		                  "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
+	} else {
+		cinfo->err->format_message(cinfo, text);
+		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image (%zu bytes) cannot be decoded: %s",
+		                         jpeg->size, text);
+	}
+	longjmp(jpeg->failed, 1);
+}
+
+/* Warnings (negative levels) and traces. */
+static void
+on_message(j_common_ptr cinfo, int level)
+{
+	if (level >= 0)
+		return;
+	switch (cinfo->err->msg_code) {
+	case JWRN_ARITH_BAD_CODE:
+	case JWRN_BOGUS_PROGRESSION:
+	case JWRN_HIT_MARKER:
+	case JWRN_HUFF_BAD_CODE:
+	case JWRN_MUST_RESYNC:
+		on_error(cinfo);
+	}
+}
+
+static void
+print_nothing(j_common_ptr cinfo)
+{
+	(void)cinfo;
+}
+
+static void
+check_scans(j_common_ptr cinfo)
+{
+	struct jpeg *jpeg = cinfo->client_data;
+
+	if (jpeg->cinfo.input_scan_number <= MAX_SCANS)
+		return;
+	jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image has more than %d scans", MAX_SCANS);
+	longjmp(jpeg->failed, 1);
+}
+
+/* The whole file is there from the start: whoever needs more has met its end. */
+static void
+source_nothing(j_decompress_ptr cinfo)
+{
+	(void)cinfo;
+}
+
+static boolean
+source_fill(j_decompress_ptr cinfo)
+{
+	ERREXIT(cinfo, JERR_INPUT_EOF);
+	return FALSE;
+}
+
+static void
+source_skip(j_decompress_ptr cinfo, long count)
+{
+	if (count <= 0)
+		return;
+	if ((size_t)count > cinfo->src->bytes_in_buffer)
+		ERREXIT(cinfo, JERR_INPUT_EOF);
+	cinfo->src->next_input_byte += count;
+	cinfo->src->bytes_in_buffer -= (size_t)count;
+}
+
+static void
+create(struct jpeg *jpeg, const uint8_t *bytes, size_t size)
+{
+	jpeg_create_decompress(&jpeg->cinfo);
+	leat_jpeg_mem_install(&jpeg->mem, (j_common_ptr)&jpeg->cinfo, jpeg->decode->scratch);
+	jpeg->source = (struct jpeg_source_mgr){
+		.next_input_byte = bytes,
+		.bytes_in_buffer = size,
+		.init_source = source_nothing,
+		.fill_input_buffer = source_fill,
+		.skip_input_data = source_skip,
+		.resync_to_restart = jpeg_resync_to_restart,
+		.term_source = source_nothing,
+	};
+	jpeg->cinfo.src = &jpeg->source;
+	jpeg->progress.progress_monitor = check_scans;
+	jpeg->cinfo.progress = &jpeg->progress;
+}
+
+static bool
+has_inks(const struct jpeg_decompress_struct *cinfo)
+{
+	return cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
+}
+
+static enum leat_status
+choose_colors(struct jpeg *jpeg, int channels)
+{
+	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+
+	if (!channels)
+		channels = cinfo->num_components == 1 ? 1 : 3;
+	if (channels >= 3)
+		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
+	else if (has_inks(cinfo))
+		return leat_fail(jpeg->err, LEAT_DATA,
+		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
+	else
+		cinfo->out_color_space = JCS_GRAYSCALE;
+	cinfo->dct_method = JDCT_IFAST;
+	cinfo->do_fancy_upsampling = TRUE;
+	jpeg->decode->channels = channels;
+	return LEAT_OK;
+}
+
+/* As TensorFlow: files with Adobe's marker hold the inks inverted. To 3 or 4 channels. */
+static void
+inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, size_t channels, bool inverted)
+{
+	for (size_t i = 0; i < pixels; i++, rgb += channels) {
+		int k = inverted ? inks[4 * i + 3] : 255 - inks[4 * i + 3];
+
+		for (size_t c = 0; c < 3; c++) {
+			int ink = inverted ? inks[4 * i + c] : 255 - inks[4 * i + c];
+
+			rgb[c] = (uint8_t)(k * ink / 255);
+		}
+		if (channels == 4)
+			rgb[3] = 255;
+	}
+}
+
+/* Rows that are wanted whole go straight to where they belong, others by way of a row of their own. Cutting and leaving
+ * out by libjpeg's own means would change the pixels next to the cut, whose smooth upsampling looks beyond it. */
+static void
+read_rows(struct jpeg *jpeg, const struct leat_window *part, uint8_t *out, size_t stride)
+{
+	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+	const size_t width = cinfo->output_width, channels = (size_t)jpeg->decode->channels;
+	const size_t bytes = (size_t)part->width * channels, left = (size_t)part->left;
+	const JDIMENSION top = (JDIMENSION)part->top, bottom = top + (JDIMENSION)part->height;
+	const bool inks = cinfo->out_color_space == JCS_CMYK, whole = !inks && bytes == width * channels;
+	JSAMPROW aside = NULL;
+
+	if (!whole || top > 0)
+		aside = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * (inks ? 4 : channels));
+	while (cinfo->output_scanline < bottom) {
+		JDIMENSION y = cinfo->output_scanline;
+		uint8_t *row = y < top ? NULL : out + (y - top) * stride;
+
+		jpeg_read_scanlines(cinfo, row && whole ? &row : &aside, 1);
+		if (row && inks)
+			inks_to_rgb(aside + 4 * left, row, (size_t)part->width, channels, cinfo->saw_Adobe_marker);
+		else if (row && !whole)
+			memcpy(row, aside + left * channels, bytes);
+	}
+}
+
+static bool
+jpeg_recognize(const uint8_t *bytes, size_t size)
+{
+	return size >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+}
+
+static void
+jpeg_end(struct leat_decode *decode)
+{
+	struct jpeg *jpeg = decode->state;
+
+	leat_jpeg_mem_remove(&jpeg->mem, (j_common_ptr)&jpeg->cinfo);
+	jpeg_destroy_decompress(&jpeg->cinfo);
+}
+
+static enum leat_status
+jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+{
+	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
+
+	if (!jpeg)
+		return leat_decode_full(decode, err);
+	memset(jpeg, 0, sizeof(*jpeg));
+	decode->state = jpeg;
+	jpeg->decode = decode;
+	jpeg->size = size;
+	jpeg->err = err;
+	jpeg->cinfo.err = jpeg_std_error(&jpeg->errors);
+	jpeg->cinfo.client_data = jpeg;
+	jpeg->errors.error_exit = on_error;
+	jpeg->errors.emit_message = on_message;
+	jpeg->errors.output_message = print_nothing;
+
+	if (!setjmp(jpeg->failed)) {
+		create(jpeg, bytes, size);
+		jpeg_read_header(&jpeg->cinfo, TRUE);
+		jpeg->status = leat_decode_size(decode, jpeg->cinfo.image_width, jpeg->cinfo.image_height, err);
+		if (jpeg->status == LEAT_OK)
+			jpeg->status = choose_colors(jpeg, channels);
+	}
+	if (jpeg->status != LEAT_OK)
+		jpeg_end(decode);
+	return jpeg->status;
+}
+
+static enum leat_status
+jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+            struct leat_err *err)
+{
+	struct jpeg *jpeg = decode->state;
+	const size_t mark = decode->scratch->used;
+
+	jpeg->err = err;
+	if (!setjmp(jpeg->failed)) {
+		jpeg_start_decompress(&jpeg->cinfo);
+		read_rows(jpeg, part, out, stride);
+		if (jpeg->cinfo.output_scanline == jpeg->cinfo.output_height)
+			jpeg_finish_decompress(&jpeg->cinfo);
+	}
+	decode->scratch->used = mark;
+	return jpeg->status;
+}
+
+const struct leat_codec leat_codec_jpeg_turbo = {
+	.recognize = jpeg_recognize,
+	.begin = jpeg_begin,
+	.region = jpeg_region,
+	.end = jpeg_end,
+};
