@@ -9,10 +9,6 @@
 #include "image/cpu.h"
 #include "image/pixel.h"
 
-#ifdef LEAT_HAS_AVX2
-#include <immintrin.h>
-#endif
-
 /* Elements that go through the steps at once: a multiple of 1, 2, 3 and 4 channels and of a vector's 8 floats. */
 enum { RUN = 24, ALIGNED = 64 };
 
@@ -122,7 +118,7 @@ step_row_plain(const void *in, enum leat_dtype dtype, float *out, size_t count, 
 		step_row(in, LEAT_F32, out, count, spread, steps);
 }
 
-#ifdef LEAT_HAS_AVX2
+#if LEAT_X86
 LEAT_AVX2 static void
 step_row_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
 {
@@ -140,8 +136,8 @@ step_row_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, c
 static void
 to_floats(const struct leat_sink *sink, const void *row, float *out, size_t count)
 {
-#ifdef LEAT_HAS_AVX2
-	if (leat_cpu_avx2()) {
+#if LEAT_X86
+	if (leat_cpu_has_avx2()) {
 		step_row_avx2(row, sink->made, out, count, sink->spread, sink->steps);
 		return;
 	}
@@ -151,9 +147,9 @@ to_floats(const struct leat_sink *sink, const void *row, float *out, size_t coun
 
 /* ---- three channels to three planes of floats ---- */
 
-#ifdef LEAT_HAS_AVX2
+#if LEAT_X86
 /* Eight pixels of 3 bytes, of which 24 may be read, as floats by channel. */
-LEAT_AVX2 static inline void
+LEAT_AVX2_INLINE void
 split_bytes(const uint8_t *from, __m256 *plane)
 {
 	const __m128i low = _mm_loadu_si128((const void *)from), high = _mm_loadl_epi64((const void *)(from + 16));
@@ -174,7 +170,7 @@ split_bytes(const uint8_t *from, __m256 *plane)
 	}
 }
 
-LEAT_AVX2 static inline void
+LEAT_AVX2_INLINE void
 split_floats(const float *from, __m256 *plane)
 {
 	const __m256i at = _mm256_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21);
@@ -183,7 +179,7 @@ split_floats(const float *from, __m256 *plane)
 		plane[c] = _mm256_i32gather_ps(from + c, at, 4);
 }
 
-LEAT_AVX2 static inline void
+LEAT_AVX2_INLINE void
 step_planes(__m256 *plane, const struct leat_sink *sink)
 {
 	for (int s = 0; s < sink->steps; s++)
@@ -224,8 +220,8 @@ take_planes(const struct leat_sink *sink, const void *row, float *const *to)
 	const size_t width = (size_t)sink->part.width;
 	size_t x = 0;
 
-#ifdef LEAT_HAS_AVX2
-	if (leat_cpu_avx2())
+#if LEAT_X86
+	if (leat_cpu_has_avx2())
 		x = take_planes_avx2(sink, row, to);
 #endif
 	for (; x < width; x++) {
