@@ -250,6 +250,8 @@ leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t siz
 void
 leat_scratch_close(struct leat_scratch *scratch, struct leat_mem *mem)
 {
+	if (scratch->kept)
+		scratch->end_kept(scratch->kept);
 	leat_unmap(mem, scratch->base, scratch->size);
 	memset(scratch, 0, sizeof(*scratch));
 }

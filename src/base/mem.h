@@ -37,6 +37,9 @@ void leat_unmap(struct leat_mem *mem, void *ptr, size_t size); /* takes NULL */
 struct leat_scratch {
 	unsigned char *base;
 	size_t size, used, peak;
+	/* A library's object that is made with the first sample and serves all of them; closing ends it. NULL: none. */
+	void *kept;
+	void (*end_kept)(void *kept);
 };
 
 int leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t size); /* 0, or -1: no memory */

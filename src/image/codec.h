@@ -19,6 +19,8 @@ struct leat_codec {
 };
 
 extern const struct leat_codec leat_codec_jpeg, leat_codec_png;
+/* By libspng alone: slow, and what the other is held against. */
+extern const struct leat_codec leat_codec_png_plain;
 
 /* Checks what a header says against the limit, and keeps it. */
 enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);

@@ -1,4 +1,6 @@
-/* png.c - PNG by libspng, with the choices of tf.io.decode_png for 8 bits and 1, 3 or 4 channels
+/* png.c - PNG, with the choices of tf.io.decode_png for 8 bits and 1, 3 or 4 channels
+ *
+ * png_fast.c reads most files; libspng reads the others, and says what is wrong with those that nobody can read.
  *
  * Alpha, from a channel of its own or from a transparent color (tRNS), is the fourth channel or is dropped, never
  * blended; what has none is opaque, 255 (TensorFlow writes 1, 3 or 15 there when the file has 1, 2 or 4 bits). 16 bits
@@ -18,14 +20,18 @@
 
 #include <spng.h>
 
+#include "image/png_fast.h"
+#include "image/png_rows.h"
+
 enum { SIGNATURE = 8, CHUNK_EXTRA = 12, ANCILLARY = 0x20 };
 
 static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 struct png {
-	spng_ctx *ctx;
+	spng_ctx *ctx; /* NULL: not asked yet */
 	struct leat_scratch *scratch;
 	bool alpha; /* asked for */
+	bool fast;  /* the header was read by png_fast.c */
 	bool full;  /* the scratch was, at least once: libspng reports that as any error */
 	struct spng_ihdr header;
 	const uint8_t *bytes;
@@ -194,27 +200,14 @@ needs_conversion(const struct spng_ihdr *header, int64_t channels, struct native
 	}
 }
 
-/* libpng's integers for 0.299 and 0.587 of 2^15, cut off, and what is left of the whole for blue. It
- * rounds for 16 bits and cuts for 8. */
-enum { RED = 9797, GREEN = 19234, BLUE = 32768 - RED - GREEN };
-
+/* libspng gives 16 bits in the order of the machine, png_rows.c takes them in that of the file. */
 static void
-gray_from_8(const uint8_t *in, uint8_t *out, size_t pixels, unsigned channels)
+swap_16(uint16_t *numbers, size_t count)
 {
-	for (size_t i = 0; i < pixels; i++, in += channels)
-		out[i] = channels < 3 ? in[0] : (uint8_t)((RED * in[0] + GREEN * in[1] + BLUE * in[2]) >> 15);
-}
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t high_first[2] = {(uint8_t)(numbers[i] >> 8), (uint8_t)numbers[i]};
 
-static void
-gray_from_16(const uint16_t *in, uint8_t *out, size_t pixels, unsigned channels)
-{
-	for (size_t i = 0; i < pixels; i++, in += channels) {
-		uint32_t gray = in[0];
-
-		if (channels >= 3)
-			gray = ((uint32_t)RED * in[0] + (uint32_t)GREEN * in[1] + (uint32_t)BLUE * in[2] + 16384u) >>
-			       15;
-		out[i] = (uint8_t)(gray >> 8);
+		memcpy(&numbers[i], high_first, sizeof(high_first));
 	}
 }
 
@@ -242,9 +235,8 @@ decode_image(struct leat_decode *decode, uint8_t *out)
 	if (error)
 		return error;
 	if (native.sample_bytes == 2)
-		gray_from_16(copy, out, pixels, native.channels);
-	else
-		gray_from_8(copy, out, pixels, native.channels);
+		swap_16(copy, pixels * native.channels);
+	leat_png_row(copy, native.channels, native.sample_bytes, out, 1, pixels);
 	return 0;
 }
 
@@ -265,32 +257,41 @@ png_end(struct leat_decode *decode)
 	png->ctx = NULL;
 }
 
-static enum leat_status
-read_header(struct leat_decode *decode, int channels, struct leat_err *err)
+/* Shows the file to libspng. */
+static int
+ask_spng(struct png *png)
 {
-	struct png *png = decode->state;
 	struct spng_alloc functions = {room_malloc, room_realloc, room_calloc, room_free};
-	enum leat_status status;
 	int error;
 
 	png->ctx = spng_ctx_new2(&functions, 0);
 	if (!png->ctx)
-		return leat_decode_full(decode, err);
+		return SPNG_EMEM;
 	/* By itself it would leave out a damaged tRNS. */
 	error = spng_set_crc_action(png->ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
 	if (!error)
 		error = spng_set_png_stream(png->ctx, read_wanted, png);
 	if (!error)
 		error = spng_get_ihdr(png->ctx, &png->header);
-	if (error)
-		return fail(decode, error, err);
-	status = leat_decode_size(decode, png->header.width, png->header.height, err);
-	decode->channels = channels ? channels : has_color(&png->header) ? 3 : 1;
-	return status;
+	return error;
 }
 
 static enum leat_status
-png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+read_header(struct leat_decode *decode, int channels, bool fast, struct leat_err *err)
+{
+	struct png *png = decode->state;
+	int error;
+
+	png->fast = fast && leat_png_fast_header(png->bytes, png->size, &png->header);
+	error = png->fast ? 0 : ask_spng(png);
+	if (error)
+		return fail(decode, error, err);
+	decode->channels = channels ? channels : has_color(&png->header) ? 3 : 1;
+	return leat_decode_size(decode, png->header.width, png->header.height, err);
+}
+
+static enum leat_status
+begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, bool fast, struct leat_err *err)
 {
 	struct png *png = leat_scratch_alloc(decode->scratch, sizeof(*png));
 	enum leat_status status;
@@ -306,37 +307,73 @@ png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int cha
 	};
 	decode->state = png;
 	served = png;
-	status = read_header(decode, channels, err);
+	status = read_header(decode, channels, fast, err);
 	if (status != LEAT_OK)
 		png_end(decode);
 	served = NULL;
 	return status;
 }
 
+static enum leat_status
+png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+{
+	return begin(decode, bytes, size, channels, true, err);
+}
+
+static enum leat_status
+png_begin_plain(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+{
+	return begin(decode, bytes, size, channels, false, err);
+}
+
 /* Reads on to the end of the file, so that one that is cut off or damaged there is found too. */
+static int
+pixels_by_spng(struct leat_decode *decode, uint8_t *out)
+{
+	struct png *png = decode->state;
+	int error = png->ctx ? 0 : ask_spng(png);
+
+	if (!error)
+		error = decode_image(decode, out);
+	if (!error)
+		error = spng_decode_chunks(png->ctx);
+	return error;
+}
+
 static enum leat_status
 png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 {
 	struct png *png = decode->state;
 	const size_t mark = decode->scratch->used;
 	enum leat_status status = LEAT_OK;
-	int error;
+	bool done = png->fast && leat_png_fast_pixels(png->bytes, png->size, &png->header, (size_t)decode->channels,
+	                                              decode->scratch, out);
 
-	served = png;
-	error = decode_image(decode, out);
-	if (!error)
-		error = spng_decode_chunks(png->ctx);
-	if (error)
-		status = fail(decode, error, err);
-	png_end(decode); /* its memory is about to be taken back */
-	served = NULL;
 	decode->scratch->used = mark;
+	if (!done) {
+		int error;
+
+		served = png;
+		error = pixels_by_spng(decode, out);
+		if (error)
+			status = fail(decode, error, err);
+		png_end(decode); /* its memory is about to be taken back */
+		served = NULL;
+		decode->scratch->used = mark;
+	}
 	return status;
 }
 
 const struct leat_codec leat_codec_png = {
 	.recognize = png_recognize,
 	.begin = png_begin,
+	.pixels = png_pixels,
+	.end = png_end,
+};
+
+const struct leat_codec leat_codec_png_plain = {
+	.recognize = png_recognize,
+	.begin = png_begin_plain,
 	.pixels = png_pixels,
 	.end = png_end,
 };

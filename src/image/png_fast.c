@@ -1,0 +1,378 @@
+/* png_fast.c - see png_fast.h
+ *
+ * libspng inflates by zlib in small steps. Here the image is inflated at once by libdeflate, which is possible
+ * because the header says how long it becomes, and its rows are finished one after the other while they are in the
+ * cache. Everything is looked at first: chunks, their order and checksums, palette; then zlib's checksum. Whatever is
+ * rare (interlaced, a transparent color that is not of a palette) or wrong is left to libspng, with its verdict.
+ *
+ * One kind of file is read here that libspng would refuse: right in all its checksums, but compressed with codes that
+ * deflate does not allow and libdeflate does not mind (lengths 286 and 287, distances 30 and 31). No encoder makes it.
+ *
+ * libdeflate's object takes some 11 KB. It is kept with the scratch: one for each worker, as long as that lives.
+ *
+ * Any thread; a scratch belongs to one. */
+#include "image/png_fast.h"
+
+#include <string.h>
+
+#include <libdeflate.h>
+
+#include "image/png_rows.h"
+#include "image/unfilter.h"
+
+enum {
+	SIGNATURE = 8,
+	LENGTH = 4, /* in front of a chunk's kind; a checksum of as many bytes is at its end */
+	CHUNK_EXTRA = 12,
+	HEADER = 13,
+	ANCILLARY = 0x20,
+	MAX_WIDTH = 1 << 24, /* no number below overflows */
+};
+
+static uint32_t
+number_at(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* ---- chunks ---- */
+
+struct chunk {
+	const uint8_t *kind, *data;
+	size_t length;
+};
+
+/* The chunk at `at`; false: it does not end before the file does. */
+static bool
+chunk_at(const uint8_t *bytes, size_t size, size_t at, struct chunk *chunk)
+{
+	if (size - at < CHUNK_EXTRA)
+		return false;
+	chunk->length = number_at(bytes + at);
+	chunk->kind = bytes + at + LENGTH;
+	chunk->data = chunk->kind + 4;
+	return chunk->length <= size - at - CHUNK_EXTRA && chunk->length < (size_t)1 << 31;
+}
+
+static bool
+is_kind(const struct chunk *chunk, const char *kind)
+{
+	return !memcmp(chunk->kind, kind, 4);
+}
+
+static bool
+is_whole(const struct chunk *chunk)
+{
+	return libdeflate_crc32(0, chunk->kind, chunk->length + 4) == number_at(chunk->data + chunk->length);
+}
+
+static bool
+is_depth_of_color(const struct spng_ihdr *header)
+{
+	const unsigned depth = header->bit_depth;
+
+	switch (header->color_type) {
+	case SPNG_COLOR_TYPE_GRAYSCALE:
+		return depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
+	case SPNG_COLOR_TYPE_INDEXED:
+		return depth == 1 || depth == 2 || depth == 4 || depth == 8;
+	case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
+	case SPNG_COLOR_TYPE_TRUECOLOR:
+	case SPNG_COLOR_TYPE_TRUECOLOR_ALPHA:
+		return depth == 8 || depth == 16;
+	default:
+		return false;
+	}
+}
+
+bool
+leat_png_fast_header(const uint8_t *bytes, size_t size, struct spng_ihdr *header)
+{
+	struct chunk chunk;
+
+	if (!chunk_at(bytes, size, SIGNATURE, &chunk) || chunk.length != HEADER || !is_kind(&chunk, "IHDR") ||
+	    !is_whole(&chunk))
+		return false;
+	*header = (struct spng_ihdr){
+		.width = number_at(chunk.data),
+		.height = number_at(chunk.data + 4),
+		.bit_depth = chunk.data[8],
+		.color_type = chunk.data[9],
+		.compression_method = chunk.data[10],
+		.filter_method = chunk.data[11],
+		.interlace_method = chunk.data[12],
+	};
+	return header->width && header->height && header->width <= MAX_WIDTH && header->height <= INT32_MAX &&
+	       is_depth_of_color(header) && !header->compression_method && !header->filter_method &&
+	       header->interlace_method <= 1;
+}
+
+struct file {
+	const uint8_t *bytes;
+	size_t size;
+	const struct spng_ihdr *header;
+	size_t channels; /* wanted */
+	const uint8_t *palette, *alpha;
+	size_t palette_count, alpha_count;
+	size_t first; /* where the first piece of the image's data is */
+	const uint8_t *data;
+	size_t data_size, pieces; /* of all of them */
+};
+
+static bool
+take_palette(struct file *file, const struct chunk *chunk)
+{
+	if (file->pieces || file->palette || !chunk->length || chunk->length % 3 || chunk->length > 768 ||
+	    file->header->color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
+	    file->header->color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA)
+		return false;
+	file->palette = chunk->data;
+	file->palette_count = chunk->length / 3;
+	return file->header->color_type != SPNG_COLOR_TYPE_INDEXED ||
+	       file->palette_count <= (size_t)1 << file->header->bit_depth;
+}
+
+static bool
+take_alpha(struct file *file, const struct chunk *chunk)
+{
+	if (file->pieces || file->alpha || file->header->color_type != SPNG_COLOR_TYPE_INDEXED || !chunk->length ||
+	    chunk->length > file->palette_count)
+		return false;
+	file->alpha = chunk->data;
+	file->alpha_count = chunk->length;
+	return true;
+}
+
+static void
+take_data(struct file *file, const struct chunk *chunk, size_t at)
+{
+	if (!file->pieces++) {
+		file->first = at;
+		file->data = chunk->data;
+	}
+	file->data_size += chunk->length;
+}
+
+/* All chunks behind the header. Those that image/png.c hides from libspng do not count here either. */
+static bool
+take_chunks(struct file *file)
+{
+	struct chunk chunk;
+
+	for (size_t at = SIGNATURE + CHUNK_EXTRA + HEADER; chunk_at(file->bytes, file->size, at, &chunk);
+	     at += chunk.length + CHUNK_EXTRA) {
+		const bool is_alpha = file->channels == 4 && is_kind(&chunk, "tRNS");
+		bool fits = true;
+
+		if ((chunk.kind[0] & ANCILLARY) && !is_alpha)
+			continue;
+		if (!is_whole(&chunk))
+			return false;
+		if (is_kind(&chunk, "IEND"))
+			return !chunk.length && file->pieces;
+		if (is_kind(&chunk, "IDAT"))
+			take_data(file, &chunk, at);
+		else if (is_kind(&chunk, "PLTE"))
+			fits = take_palette(file, &chunk);
+		else
+			fits = is_alpha && take_alpha(file, &chunk);
+		if (!fits)
+			return false;
+	}
+	return false;
+}
+
+/* The image's data in one piece. */
+static bool
+join_data(struct file *file, struct leat_scratch *scratch)
+{
+	uint8_t *joined;
+	size_t used = 0;
+	struct chunk chunk;
+
+	if (file->pieces == 1)
+		return true;
+	joined = leat_scratch_alloc(scratch, file->data_size);
+	if (!joined)
+		return false;
+	for (size_t at = file->first; used < file->data_size && chunk_at(file->bytes, file->size, at, &chunk);
+	     at += chunk.length + CHUNK_EXTRA) {
+		if (!is_kind(&chunk, "IDAT"))
+			continue;
+		memcpy(joined + used, chunk.data, chunk.length);
+		used += chunk.length;
+	}
+	file->data = joined;
+	return true;
+}
+
+/* ---- inflating ---- */
+
+static void
+end_decompressor(void *decompressor)
+{
+	libdeflate_free_decompressor(decompressor);
+}
+
+static struct libdeflate_decompressor *
+decompressor_of(struct leat_scratch *scratch)
+{
+	if (!scratch->kept) {
+		scratch->kept = libdeflate_alloc_decompressor();
+		scratch->end_kept = end_decompressor;
+	} else if (scratch->end_kept != end_decompressor) {
+		return NULL; /* something else is kept there */
+	}
+	return scratch->kept;
+}
+
+/* zlib may hold distances against the window that the stream says it needs; libdeflate does not. What fits into the
+ * window has none that is too long. */
+static bool
+fits_window(const struct file *file, size_t size)
+{
+	return file->data_size && size <= (size_t)256 << (file->data[0] >> 4);
+}
+
+static bool
+inflate_all(const struct file *file, struct leat_scratch *scratch, uint8_t *out, size_t size)
+{
+	struct libdeflate_decompressor *decompressor = decompressor_of(scratch);
+	size_t taken;
+
+	if (!decompressor || !file->data_size || (file->data[0] >> 4 != 7 && !fits_window(file, size)))
+		return false;
+	return libdeflate_zlib_decompress_ex(decompressor, file->data, file->data_size, out, size, &taken, NULL) ==
+	               LIBDEFLATE_SUCCESS &&
+	       taken == file->data_size;
+}
+
+/* ---- pixels ---- */
+
+/* How rows become pixels. */
+struct form {
+	size_t samples, bits; /* of a pixel, of a sample */
+	size_t step, row;     /* bytes of a pixel, at least 1, and of a row without its filter's number */
+	bool looks_up;
+	struct leat_png_look look;
+};
+
+static void
+look_of_palette(const struct file *file, struct leat_png_look *look)
+{
+	look->count = (unsigned)file->palette_count;
+	memset(look->color, 255, sizeof(look->color));
+	for (size_t i = 0; i < look->count; i++) {
+		uint8_t *color = look->color[i];
+
+		leat_png_row_plain(file->palette + 3 * i, 3, 1, color, file->channels, 1);
+		if (file->channels == 4 && i < file->alpha_count)
+			color[3] = file->alpha[i];
+	}
+}
+
+/* Less than 8 bits of gray: spread evenly over 0 to 255. */
+static void
+look_of_gray(const struct file *file, struct leat_png_look *look)
+{
+	look->count = 1u << file->header->bit_depth;
+	for (unsigned i = 0; i < look->count; i++) {
+		uint8_t gray = (uint8_t)(i * 255 / (look->count - 1));
+
+		leat_png_row_plain(&gray, 1, 1, look->color[i], file->channels, 1);
+	}
+}
+
+static void
+set_form(const struct file *file, struct form *form)
+{
+	static const uint8_t samples[] = {
+		[SPNG_COLOR_TYPE_GRAYSCALE] = 1,       [SPNG_COLOR_TYPE_TRUECOLOR] = 3,
+		[SPNG_COLOR_TYPE_INDEXED] = 1,         [SPNG_COLOR_TYPE_GRAYSCALE_ALPHA] = 2,
+		[SPNG_COLOR_TYPE_TRUECOLOR_ALPHA] = 4,
+	};
+	const struct spng_ihdr *header = file->header;
+
+	form->samples = samples[header->color_type];
+	form->bits = header->bit_depth;
+	form->step = form->bits < 8 ? 1 : form->samples * form->bits / 8;
+	form->row = (header->width * form->samples * form->bits + 7) / 8;
+	form->looks_up = header->color_type == SPNG_COLOR_TYPE_INDEXED || form->bits < 8;
+	if (header->color_type == SPNG_COLOR_TYPE_INDEXED)
+		look_of_palette(file, &form->look);
+	else if (form->looks_up)
+		look_of_gray(file, &form->look);
+}
+
+/* `numbers` has room for a row of them. */
+static bool
+finish_row(const struct file *file, const struct form *form, const uint8_t *row, uint8_t *numbers, uint8_t *out)
+{
+	const size_t width = file->header->width;
+
+	if (!form->looks_up) {
+		leat_png_row(row, form->samples, form->bits / 8, out, file->channels, width);
+		return true;
+	}
+	if (form->bits == 8)
+		return leat_png_look_up(&form->look, row, out, file->channels, width);
+	leat_png_unpack(row, (unsigned)form->bits, numbers, width);
+	return leat_png_look_up(&form->look, numbers, out, file->channels, width);
+}
+
+/* Rows that are the result itself are finished there, others where they are. */
+static bool
+finish_rows(const struct file *file, const struct form *form, uint8_t *row, uint8_t *zeros, uint8_t *numbers,
+            uint8_t *out)
+{
+	const bool direct = !form->looks_up && form->bits == 8 && form->samples == file->channels;
+	const size_t out_row = file->header->width * file->channels;
+	const uint8_t *above = zeros;
+
+	for (size_t y = 0; y < file->header->height; y++, row += form->row + 1, out += out_row) {
+		uint8_t *to = direct ? out : row + 1;
+
+		if (*row >= LEAT_FILTERS)
+			return false;
+		if (direct || *row != LEAT_FILTER_NONE)
+			leat_unfilter(*row, form->step, row + 1, above, to, form->row);
+		above = to;
+		if (!direct && !finish_row(file, form, to, numbers, out))
+			return false;
+	}
+	return true;
+}
+
+static bool
+decode(struct file *file, struct leat_scratch *scratch, uint8_t *out)
+{
+	struct form *form = leat_scratch_alloc(scratch, sizeof(*form));
+	uint8_t *rows, *zeros, *numbers;
+	size_t size;
+
+	if (!form)
+		return false;
+	set_form(file, form);
+	if (form->row + 1 > SIZE_MAX / file->header->height)
+		return false;
+	size = (form->row + 1) * file->header->height;
+	zeros = leat_scratch_alloc(scratch, form->row);
+	numbers = leat_scratch_alloc(scratch, form->bits < 8 ? file->header->width : 0);
+	rows = leat_scratch_alloc(scratch, size);
+	if (!zeros || !numbers || !rows || !join_data(file, scratch) || !inflate_all(file, scratch, rows, size))
+		return false;
+	memset(zeros, 0, form->row);
+	return finish_rows(file, form, rows, zeros, numbers, out);
+}
+
+bool
+leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels,
+                     struct leat_scratch *scratch, uint8_t *out)
+{
+	struct file file = {.bytes = bytes, .size = size, .header = header, .channels = channels};
+
+	if (header->interlace_method || !take_chunks(&file) ||
+	    (header->color_type == SPNG_COLOR_TYPE_INDEXED && !file.palette))
+		return false;
+	return decode(&file, scratch, out);
+}

@@ -1,0 +1,276 @@
+/* unfilter.c - see unfilter.h
+ *
+ * Each byte was made smaller by a guess from its neighbors: left (a), above (b), above left (c). The guess needs the
+ * finished byte to the left, so a row is a chain, and what counts is how long its links are. With AVX2, pixels of 3
+ * to 8 bytes go through the chain at once, cut out of a block of 12 or 16 bytes that is read and written whole; smaller
+ * ones only where a sum of all bytes to the left will do (sub), or nothing to the left matters (up).
+ *
+ * Any thread. */
+#include "image/unfilter.h"
+
+#include <string.h>
+
+#include "image/cpu.h"
+
+/* Of a + b - c, the nearest of the three; of equals, the first of a, b, c. It is c where c lies in the middle third
+ * between a and b, else the one of them that is farther from c. */
+static inline uint8_t
+paeth(int a, int b, int c)
+{
+	int low = a < b ? a : b, high = a < b ? b : a, turn = 3 * c - a - b;
+
+	return (uint8_t)(turn <= low ? high : turn >= high ? low : c);
+}
+
+static inline void
+plain(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	switch (filter) {
+	case LEAT_FILTER_SUB:
+		for (size_t i = 0; i < count; i++)
+			out[i] = (uint8_t)(in[i] + (i < step ? 0 : out[i - step]));
+		break;
+	case LEAT_FILTER_UP:
+		for (size_t i = 0; i < count; i++)
+			out[i] = (uint8_t)(in[i] + above[i]);
+		break;
+	case LEAT_FILTER_AVERAGE:
+		for (size_t i = 0; i < count; i++)
+			out[i] = (uint8_t)(in[i] + (((i < step ? 0 : out[i - step]) + above[i]) >> 1));
+		break;
+	case LEAT_FILTER_PAETH:
+		for (size_t i = 0; i < count; i++)
+			out[i] = (uint8_t)(in[i] +
+			                   (i < step ? above[i] : paeth(out[i - step], above[i], above[i - step])));
+		break;
+	default:
+		memmove(out, in, count);
+	}
+}
+
+void
+leat_unfilter_plain(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	plain(filter, step, in, above, out, count);
+}
+
+#if LEAT_X86
+/* Read from 16 - n on: the order of bytes that moves a vector's by n places up, zeros first. */
+static const uint8_t moves[32] = {
+	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, /**/
+	0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
+};
+
+LEAT_AVX2_INLINE __m128i
+load(const uint8_t *at)
+{
+	return _mm_loadu_si128((const __m128i *)at);
+}
+
+LEAT_AVX2_INLINE __m128i
+move_up(__m128i x, size_t n)
+{
+	return _mm_shuffle_epi8(x, load(moves + 16 - n));
+}
+
+/* The bytes of a block: as many whole pixels as 16 hold, but no more than four of three. */
+#define BLOCK(step) ((step) % 3 ? (size_t)16 : (size_t)12)
+
+LEAT_AVX2_INLINE void
+store_block(uint8_t *at, __m128i x, size_t step)
+{
+	if (step % 3) {
+		_mm_storeu_si128((__m128i *)at, x);
+	} else {
+		int last = _mm_extract_epi32(x, 2);
+
+		_mm_storel_epi64((__m128i *)at, x);
+		memcpy(at + 8, &last, 4);
+	}
+}
+
+/* Orders of bytes for the k-th pixel of a block: to cut it out, bytes as they are or (wide) as 16-bit numbers, and to
+ * put it back. */
+struct places {
+	uint8_t cut[16], put[16];
+};
+
+LEAT_AVX2_INLINE struct places
+places_of(size_t k, size_t step, bool wide)
+{
+	struct places places;
+
+	memset(&places, 0x80, sizeof(places));
+	for (size_t i = 0; i < step; i++) {
+		places.cut[wide ? 2 * i : i] = (uint8_t)(k * step + i);
+		places.put[k * step + i] = (uint8_t)(wide ? 2 * i : i);
+	}
+	return places;
+}
+
+/* Sums of all pixels so far, each byte for itself; `last`: the pixel before the block, repeated. */
+LEAT_AVX2_INLINE __m128i
+sub_block(__m128i x, __m128i last, size_t step)
+{
+	for (size_t n = step; n < BLOCK(step); n *= 2)
+		x = _mm_add_epi8(x, move_up(x, n));
+	return _mm_add_epi8(x, last);
+}
+
+LEAT_AVX2_INLINE void
+sub(size_t step, const uint8_t *in, uint8_t *out, size_t count)
+{
+	__m128i last = _mm_setzero_si128(), repeat;
+	uint8_t order[16], rest[16] = {0};
+	size_t i = 0;
+
+	for (size_t k = 0; k < 16; k++)
+		order[k] = (uint8_t)(BLOCK(step) - step + k % step);
+	repeat = load(order);
+	for (; i + 16 <= count; i += BLOCK(step)) {
+		__m128i x = sub_block(load(in + i), last, step);
+
+		store_block(out + i, x, step);
+		last = _mm_shuffle_epi8(x, repeat);
+	}
+	while (i < count) {
+		size_t n = count - i < BLOCK(step) ? count - i : BLOCK(step);
+		__m128i x;
+
+		memcpy(rest, in + i, n);
+		x = sub_block(load(rest), last, step);
+		last = _mm_shuffle_epi8(x, repeat);
+		_mm_storeu_si128((__m128i *)rest, x);
+		memcpy(out + i, rest, n);
+		i += n;
+	}
+}
+
+LEAT_AVX2_INLINE void
+up(const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	size_t i = 0;
+
+	for (; i + 32 <= count; i += 32)
+		_mm256_storeu_si256((__m256i *)(out + i),
+		                    _mm256_add_epi8(_mm256_loadu_si256((const __m256i *)(in + i)),
+		                                    _mm256_loadu_si256((const __m256i *)(above + i))));
+	for (; i < count; i++)
+		out[i] = (uint8_t)(in[i] + above[i]);
+}
+
+/* The pixels to the left and above left, as they go along a row: bytes for average, 16-bit numbers for paeth. */
+struct left {
+	__m128i a, c;
+};
+
+/* The processor's average rounds up. */
+LEAT_AVX2_INLINE __m128i
+average_pixel(__m128i x, __m128i b, struct left *left)
+{
+	__m128i odd = _mm_and_si128(_mm_xor_si128(left->a, b), _mm_set1_epi8(1));
+
+	left->a = _mm_add_epi8(x, _mm_sub_epi8(_mm_avg_epu8(left->a, b), odd));
+	return left->a;
+}
+
+LEAT_AVX2_INLINE __m128i
+paeth_pixel(__m128i x, __m128i b, struct left *left)
+{
+	const __m128i a = left->a, c = left->c;
+	__m128i low = _mm_min_epi16(a, b), high = _mm_max_epi16(a, b);
+	__m128i turn = _mm_sub_epi16(_mm_sub_epi16(_mm_add_epi16(_mm_add_epi16(c, c), c), b), a);
+	__m128i above_low = _mm_cmpgt_epi16(turn, low), below_high = _mm_cmpgt_epi16(high, turn);
+	/* Where neither is true, low and high are the same. */
+	__m128i guess = _mm_or_si128(_mm_andnot_si128(above_low, high), _mm_andnot_si128(below_high, low));
+
+	guess = _mm_or_si128(guess, _mm_and_si128(_mm_and_si128(above_low, below_high), c));
+	left->c = b;
+	left->a = _mm_add_epi8(x, guess); /* by bytes: the upper halves stay 0 */
+	return left->a;
+}
+
+LEAT_AVX2_INLINE __m128i
+chain_block(bool is_paeth, size_t step, __m128i x, __m128i b, struct left *left)
+{
+	__m128i out = _mm_setzero_si128();
+
+	for (size_t k = 0; k < BLOCK(step) / step; k++) {
+		struct places places = places_of(k, step, is_paeth);
+		__m128i cut = load(places.cut), pixel = _mm_shuffle_epi8(x, cut), over = _mm_shuffle_epi8(b, cut);
+
+		pixel = is_paeth ? paeth_pixel(pixel, over, left) : average_pixel(pixel, over, left);
+		out = _mm_or_si128(out, _mm_shuffle_epi8(pixel, load(places.put)));
+	}
+	return out;
+}
+
+LEAT_AVX2_INLINE void
+chain(bool is_paeth, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	struct left left = {_mm_setzero_si128(), _mm_setzero_si128()};
+	uint8_t rest[2][16] = {{0}};
+	size_t i = 0;
+
+	for (; i + 16 <= count; i += BLOCK(step))
+		store_block(out + i, chain_block(is_paeth, step, load(in + i), load(above + i), &left), step);
+	while (i < count) {
+		size_t n = count - i < BLOCK(step) ? count - i : BLOCK(step);
+
+		memcpy(rest[0], in + i, n);
+		memcpy(rest[1], above + i, n);
+		_mm_storeu_si128((__m128i *)rest[0], chain_block(is_paeth, step, load(rest[0]), load(rest[1]), &left));
+		memcpy(out + i, rest[0], n);
+		i += n;
+	}
+}
+
+LEAT_AVX2_INLINE void
+unfilter_step(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	if (filter == LEAT_FILTER_SUB)
+		sub(step, in, out, count);
+	else if (filter == LEAT_FILTER_UP)
+		up(in, above, out, count);
+	else if (filter > LEAT_FILTER_UP && step > 2)
+		chain(filter == LEAT_FILTER_PAETH, step, in, above, out, count);
+	else
+		plain(filter, step, in, above, out, count);
+}
+
+LEAT_AVX2 static void
+unfilter_avx2(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+	switch (step) { /* an instance for each, its pixel's size known */
+	case 1:
+		unfilter_step(filter, 1, in, above, out, count);
+		break;
+	case 2:
+		unfilter_step(filter, 2, in, above, out, count);
+		break;
+	case 3:
+		unfilter_step(filter, 3, in, above, out, count);
+		break;
+	case 4:
+		unfilter_step(filter, 4, in, above, out, count);
+		break;
+	case 6:
+		unfilter_step(filter, 6, in, above, out, count);
+		break;
+	default:
+		unfilter_step(filter, 8, in, above, out, count);
+	}
+}
+#endif
+
+void
+leat_unfilter(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
+{
+#if LEAT_X86
+	if (leat_cpu_has_avx2()) {
+		unfilter_avx2(filter, step, in, above, out, count);
+		return;
+	}
+#endif
+	plain(filter, step, in, above, out, count);
+}
