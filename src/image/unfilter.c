@@ -89,23 +89,25 @@ store_block(uint8_t *at, __m128i x, size_t step)
 	}
 }
 
-/* Orders of bytes for the k-th pixel of a block: to cut it out, bytes as they are or (wide) as 16-bit numbers, and to
- * put it back. */
-struct places {
-	uint8_t cut[16], put[16];
-};
-
-LEAT_AVX2_INLINE struct places
-places_of(size_t k, size_t step, bool wide)
+/* Pixels of 3 bytes take 4, those of 6 take 8, while they are worked on. */
+LEAT_AVX2_INLINE __m128i
+spread(__m128i x, size_t step)
 {
-	struct places places;
+	if (step == 3)
+		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1));
+	if (step == 6)
+		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, 3, 4, 5, -1, -1, 6, 7, 8, 9, 10, 11, -1, -1));
+	return x;
+}
 
-	memset(&places, 0x80, sizeof(places));
-	for (size_t i = 0; i < step; i++) {
-		places.cut[wide ? 2 * i : i] = (uint8_t)(k * step + i);
-		places.put[k * step + i] = (uint8_t)(wide ? 2 * i : i);
-	}
-	return places;
+LEAT_AVX2_INLINE __m128i
+gather(__m128i x, size_t step)
+{
+	if (step == 3)
+		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+	if (step == 6)
+		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1));
+	return x;
 }
 
 /* Sums of all pixels so far, each byte for itself; `last`: the pixel before the block, repeated. */
@@ -190,19 +192,62 @@ paeth_pixel(__m128i x, __m128i b, struct left *left)
 	return left->a;
 }
 
+/* A block's four pixels of 4 bytes. What stands above the first of them in a vector does not matter. */
+LEAT_AVX2_INLINE __m128i
+average_four(__m128i x, __m128i b, struct left *left)
+{
+	__m128i p0 = average_pixel(x, b, left);
+	__m128i p1 = average_pixel(_mm_srli_si128(x, 4), _mm_srli_si128(b, 4), left);
+	__m128i p2 = average_pixel(_mm_srli_si128(x, 8), _mm_srli_si128(b, 8), left);
+	__m128i p3 = average_pixel(_mm_srli_si128(x, 12), _mm_srli_si128(b, 12), left);
+
+	return _mm_unpacklo_epi64(_mm_unpacklo_epi32(p0, p1), _mm_unpacklo_epi32(p2, p3));
+}
+
+/* Two of 8. */
+LEAT_AVX2_INLINE __m128i
+average_two(__m128i x, __m128i b, struct left *left)
+{
+	__m128i p0 = average_pixel(x, b, left);
+	__m128i p1 = average_pixel(_mm_srli_si128(x, 8), _mm_srli_si128(b, 8), left);
+
+	return _mm_unpacklo_epi64(p0, p1);
+}
+
+LEAT_AVX2_INLINE __m128i
+paeth_four(__m128i x, __m128i b, struct left *left)
+{
+	const __m128i zero = _mm_setzero_si128();
+	__m128i x01 = _mm_unpacklo_epi8(x, zero), x23 = _mm_unpackhi_epi8(x, zero);
+	__m128i b01 = _mm_unpacklo_epi8(b, zero), b23 = _mm_unpackhi_epi8(b, zero);
+	__m128i p0 = paeth_pixel(x01, b01, left);
+	__m128i p1 = paeth_pixel(_mm_srli_si128(x01, 8), _mm_srli_si128(b01, 8), left);
+	__m128i p2 = paeth_pixel(x23, b23, left);
+	__m128i p3 = paeth_pixel(_mm_srli_si128(x23, 8), _mm_srli_si128(b23, 8), left);
+
+	return _mm_packus_epi16(_mm_unpacklo_epi64(p0, p1), _mm_unpacklo_epi64(p2, p3));
+}
+
+LEAT_AVX2_INLINE __m128i
+paeth_two(__m128i x, __m128i b, struct left *left)
+{
+	const __m128i zero = _mm_setzero_si128();
+	__m128i p0 = paeth_pixel(_mm_unpacklo_epi8(x, zero), _mm_unpacklo_epi8(b, zero), left);
+	__m128i p1 = paeth_pixel(_mm_unpackhi_epi8(x, zero), _mm_unpackhi_epi8(b, zero), left);
+
+	return _mm_packus_epi16(p0, p1);
+}
+
 LEAT_AVX2_INLINE __m128i
 chain_block(bool is_paeth, size_t step, __m128i x, __m128i b, struct left *left)
 {
-	__m128i out = _mm_setzero_si128();
-
-	for (size_t k = 0; k < BLOCK(step) / step; k++) {
-		struct places places = places_of(k, step, is_paeth);
-		__m128i cut = load(places.cut), pixel = _mm_shuffle_epi8(x, cut), over = _mm_shuffle_epi8(b, cut);
-
-		pixel = is_paeth ? paeth_pixel(pixel, over, left) : average_pixel(pixel, over, left);
-		out = _mm_or_si128(out, _mm_shuffle_epi8(pixel, load(places.put)));
-	}
-	return out;
+	x = spread(x, step);
+	b = spread(b, step);
+	if (step <= 4)
+		x = is_paeth ? paeth_four(x, b, left) : average_four(x, b, left);
+	else
+		x = is_paeth ? paeth_two(x, b, left) : average_two(x, b, left);
+	return gather(x, step);
 }
 
 LEAT_AVX2_INLINE void
