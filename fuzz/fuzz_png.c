@@ -1,0 +1,99 @@
+/* fuzz_png.c - any bytes as a PNG file, read at once and by libspng alone: the same pixels, the same verdict
+ *
+ * Checksums of chunks are made right first, or no input would get past them. Seeds: fuzz/corpus/png, made by
+ * fuzz/seed_png. Blocks of their own for input and pixels, as in fuzz_image.c. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "image/codec.h"
+
+enum { MAX_PIXELS = 1 << 12, SCRATCH = 1 << 20, MAX_SIZE = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+mend(uint8_t *bytes, size_t size)
+{
+	size_t at = 8, length;
+
+	for (; size >= 12 && at <= size - 12; at += length + 12) {
+		uint32_t sum;
+
+		length = (size_t)bytes[at] << 24 | (size_t)bytes[at + 1] << 16 | (size_t)bytes[at + 2] << 8 |
+		         bytes[at + 3];
+		if (length > size - 12 - at)
+			return;
+		sum = (uint32_t)crc32(0, bytes + at + 4, (uInt)length + 4);
+		for (int i = 0; i < 4; i++)
+			bytes[at + 8 + length + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+	}
+}
+
+struct result {
+	enum leat_status status;
+	struct leat_err err;
+	size_t count;
+	uint8_t *pixels;
+};
+
+static struct result
+decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, int channels, struct leat_scratch *scratch)
+{
+	struct leat_decode image = {.scratch = scratch, .max_pixels = MAX_PIXELS, .codec = codec};
+	struct result result = {0};
+
+	leat_err_clear(&result.err);
+	leat_scratch_reset(scratch);
+	result.status = codec->begin(&image, bytes, size, channels, &result.err);
+	if (result.status != LEAT_OK)
+		return result;
+	result.count = (size_t)(image.height * image.width * image.channels);
+	result.pixels = calloc(1, result.count);
+	if (!result.pixels)
+		abort();
+	result.status = codec->pixels(&image, result.pixels, &result.err);
+	codec->end(&image);
+	return result;
+}
+
+static void
+compare(const uint8_t *bytes, size_t size, int channels, struct leat_scratch *scratch)
+{
+	struct result own = decode(&leat_codec_png, bytes, size, channels, scratch);
+	struct result want = decode(&leat_codec_png_plain, bytes, size, channels, scratch);
+
+	if (own.status != want.status || strcmp(own.err.text, want.err.text) != 0 || own.count != want.count ||
+	    (own.status == LEAT_OK && memcmp(own.pixels, want.pixels, own.count) != 0)) {
+		fprintf(stderr, "channels %d: own %d '%s', libspng %d '%s'\n", channels, own.status, own.err.text,
+		        want.status, want.err.text);
+		abort();
+	}
+	free(own.pixels);
+	free(want.pixels);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct leat_mem mem;
+	struct leat_scratch scratch;
+	uint8_t *bytes;
+
+	if (size > MAX_SIZE || !leat_codec_png.recognize(data, size))
+		return 0;
+	bytes = malloc(size);
+	leat_mem_init(&mem, SIZE_MAX);
+	if (!bytes || leat_scratch_open(&scratch, &mem, SCRATCH) != 0)
+		abort();
+	memcpy(bytes, data, size);
+	mend(bytes, size);
+	for (int channels = 0; channels <= 4; channels++)
+		if (channels != 2)
+			compare(bytes, size, channels, &scratch);
+	leat_scratch_close(&scratch, &mem);
+	free(bytes);
+	return 0;
+}
