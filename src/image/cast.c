@@ -2,10 +2,13 @@
  *
  * All 49 pairs come from one macro: read an element as the type that computes with it (the 16-bit
  * floats compute as f32), convert, store. Conversions to integers saturate; see image.h. The 16-bit
- * floats are bits in a uint16_t here, because not every compiler has a type for them. */
-#include "image/image.h"
+ * floats are bits in a uint16_t here, because not every compiler has a type for them. cast_avx2.c has the usual pairs
+ * once more. */
+#include "image/plain.h"
 
 #include <string.h>
+
+#include "image/cpu.h"
 
 static uint32_t
 float_bits(float x)
@@ -166,7 +169,7 @@ CAST_FROM(cast_f32, float, SAME, u8_from_f32, i32_from_f64, i64_from_f64)
 CAST_FROM(cast_f64, double, SAME, u8_from_f64, i32_from_f64, i64_from_f64)
 
 void
-leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
+leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
 {
 	if (from == to) { /* bits and all: NaNs keep their payload */
 		memcpy(out, in, count * leat_dtype_size(from));
@@ -195,4 +198,15 @@ leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, s
 		cast_f64(in, out, to, count);
 		break;
 	}
+}
+
+void
+leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
+{
+	size_t done = 0;
+
+	if (from != to && leat_cpu_has_avx2())
+		done = leat_cast_avx2(in, from, out, to, count);
+	leat_cast_plain((const uint8_t *)in + done * leat_dtype_size(from), from,
+	                (uint8_t *)out + done * leat_dtype_size(to), to, count - done);
 }

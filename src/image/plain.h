@@ -1,0 +1,17 @@
+/* plain.h - kernels of image.h as they are where there is no AVX2; the same bytes. Private to src/image and its tests
+ *
+ * See cpu.h. */
+#ifndef LEAT_IMAGE_PLAIN_H
+#define LEAT_IMAGE_PLAIN_H
+
+#include "image/affine.h"
+#include "image/image.h"
+
+void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+
+/* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
+
+/* How many elements it has cast, from the first one on. */
+size_t leat_cast_avx2(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+
+#endif

@@ -1,0 +1,100 @@
+/* test_kernels.c - kernels give the same bytes with AVX2 and without, whatever the size */
+#include "bench.h"
+
+#include "base/rng.h"
+#include "image/plain.h"
+
+static struct leat_rng rng;
+
+static int
+set_up(void **state)
+{
+	(void)state;
+	leat_rng_init(&rng, 7, 0, 0, 0);
+	return 0;
+}
+
+/* Any bits: bytes, and floats of every kind, many of them of the size of bytes. */
+static void *
+random_elements(enum leat_dtype dtype, size_t count)
+{
+	size_t size = leat_dtype_size(dtype);
+	uint8_t *bytes = malloc(count * size + 1);
+
+	for (size_t i = 0; i < count * size; i++)
+		bytes[i] = (uint8_t)leat_rng_below(&rng, 256);
+	if (dtype == LEAT_F32) {
+		float *x = (float *)bytes;
+
+		for (size_t i = 0; i < count; i++)
+			if (leat_rng_below(&rng, 4))
+				x[i] = leat_rng_uniform(&rng, -40, 300);
+	}
+	return bytes;
+}
+
+/* ---- casts ---- */
+
+static const enum leat_dtype dtypes[] = {LEAT_U8, LEAT_I32, LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32, LEAT_F64};
+enum { DTYPES = sizeof(dtypes) / sizeof(*dtypes) };
+
+static void
+check_cast(const void *in, enum leat_dtype from, enum leat_dtype to, size_t count)
+{
+	size_t bytes = count * leat_dtype_size(to);
+	uint8_t *got = malloc(bytes + 1), *want = malloc(bytes + 1);
+
+	leat_cast(in, from, got, to, count);
+	leat_cast_plain(in, from, want, to, count);
+	if (memcmp(got, want, bytes) != 0)
+		fail_msg("%zu elements, type %d to %d", count, from, to);
+	free(got);
+	free(want);
+}
+
+static void
+casts_are_those_of_the_plain_loop(void **state)
+{
+	(void)state;
+	for (int from = 0; from < DTYPES; from++) {
+		for (int to = 0; to < DTYPES; to++) {
+			for (size_t count = 0; count < 70; count++) {
+				void *in = random_elements(dtypes[from], count);
+
+				check_cast(in, dtypes[from], dtypes[to], count);
+				free(in);
+			}
+		}
+	}
+}
+
+/* The upper 18 bits of an f32 and the place behind them: what is rounded away is 0, less than half, half, more. */
+static void
+casts_of_floats_round_as_the_plain_loop_does(void **state)
+{
+	static const uint32_t ends[] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x1fff, 0x7fff, 0x8000, 0x8001, 0xffff};
+	enum { ENDS = sizeof(ends) / sizeof(*ends), STEP = 1 << 13 };
+	uint32_t *bits = malloc((size_t)STEP * ENDS * sizeof(*bits));
+
+	(void)state;
+	for (uint32_t high = 0; high < 1u << 19; high += STEP) {
+		for (uint32_t i = 0; i < STEP; i++)
+			for (uint32_t e = 0; e < ENDS; e++)
+				bits[i * ENDS + e] = (high + i) << 13 ^ ends[e];
+		check_cast(bits, LEAT_F32, LEAT_F16, (size_t)STEP * ENDS);
+		check_cast(bits, LEAT_F32, LEAT_BF16, (size_t)STEP * ENDS);
+		check_cast(bits, LEAT_F32, LEAT_U8, (size_t)STEP * ENDS);
+	}
+	free(bits);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
