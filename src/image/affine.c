@@ -5,9 +5,11 @@
  * length is a multiple of every number of channels, and each step's numbers are spread over a run
  * beforehand, so that the inner loops are plain vector code. No contraction to fused multiply-add:
  * the sum of a step is rounded after the product was, on every machine. */
-#include "image/affine.h"
+#include "image/plain.h"
 
 #include <string.h>
+
+#include "image/cpu.h"
 
 /* A multiple of 1, 2, 3 and 4 channels, and of the width of a vector. */
 enum { RUN = 96, MAX_STEPS = 8 };
@@ -58,27 +60,83 @@ apply(const struct leat_datum *in, float *out, size_t first, size_t count, const
 	}
 }
 
+#if LEAT_X86
+LEAT_AVX2_INLINE __m256
+load_eight(const void *in, bool is_u8, size_t at)
+{
+	if (!is_u8)
+		return _mm256_loadu_ps((const float *)in + at);
+	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)((const uint8_t *)in + at))));
+}
+
+/* The part of a run that stays in registers through all steps; a multiple of 1, 2, 3 and 4 channels, too. */
+enum { PART = 24 };
+
+LEAT_AVX2_INLINE size_t
+apply_parts(const void *in, bool is_u8, float *out, size_t first, size_t count, const struct spread *spread, int steps)
+{
+	size_t i = first;
+
+	for (; i + PART <= first + count; i += PART) {
+		__m256 x = load_eight(in, is_u8, i), y = load_eight(in, is_u8, i + 8),
+		       z = load_eight(in, is_u8, i + 16);
+
+		for (int s = 0; s < steps; s++) {
+			const float *mul = spread[s].mul, *add = spread[s].add;
+
+			x = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul), x), _mm256_loadu_ps(add));
+			y = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul + 8), y), _mm256_loadu_ps(add + 8));
+			z = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul + 16), z), _mm256_loadu_ps(add + 16));
+		}
+		_mm256_storeu_ps(out + i, x);
+		_mm256_storeu_ps(out + i + 8, y);
+		_mm256_storeu_ps(out + i + 16, z);
+	}
+	return i - first;
+}
+
+/* How many elements it has done. */
+LEAT_AVX2 static size_t
+apply_avx2(const struct leat_datum *in, float *out, size_t first, size_t count, const struct spread *spread, int steps)
+{
+	const bool is_u8 = in->dtype == LEAT_U8;
+
+	if (steps == 1) /* its numbers stay in registers, too */
+		return is_u8 ? apply_parts(in->data, true, out, first, count, spread, 1)
+		             : apply_parts(in->data, false, out, first, count, spread, 1);
+	return is_u8 ? apply_parts(in->data, true, out, first, count, spread, steps)
+	             : apply_parts(in->data, false, out, first, count, spread, steps);
+}
+#endif
+
 /* Up to MAX_STEPS steps. `channels` are interleaved in each of `planes`, which differ in channel too. */
 static void
 apply_some(const struct leat_datum *in, float *out, size_t planes, size_t plane, size_t channels,
-           const struct leat_affine *step, int steps)
+           const struct leat_affine *step, int steps, bool avx2)
 {
 	struct spread spread[MAX_STEPS];
 
+	(void)avx2; /* elsewhere than on x86 */
 	for (size_t p = 0; p < planes; p++) {
+		size_t done = 0;
+
 		for (int s = 0; s < steps; s++) {
 			for (size_t i = 0; i < RUN; i++) {
 				spread[s].mul[i] = step[s].mul[p + i % channels];
 				spread[s].add[i] = step[s].add[p + i % channels];
 			}
 		}
-		apply(in, out, p * plane, plane, spread, steps);
+#if LEAT_X86
+		if (avx2)
+			done = apply_avx2(in, out, p * plane, plane, spread, steps);
+#endif
+		apply(in, out, p * plane + done, plane - done, spread, steps);
 	}
 }
 
-void
-leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
-                  const struct leat_affine *step, int steps)
+static void
+apply_all(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
+          const struct leat_affine *step, int steps, bool avx2)
 {
 	size_t count = (size_t)leat_datum_elements(in), planes = 1, channels = 1;
 	const struct leat_datum *from = in;
@@ -92,9 +150,23 @@ leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enu
 	do {
 		int some = steps < MAX_STEPS ? steps : MAX_STEPS;
 
-		apply_some(from, out->data, planes, count / planes, channels, step, some);
+		apply_some(from, out->data, planes, count / planes, channels, step, some, avx2);
 		from = out;
 		step += some;
 		steps -= some;
 	} while (steps > 0);
+}
+
+void
+leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
+                  const struct leat_affine *step, int steps)
+{
+	apply_all(in, out, layout, step, steps, leat_cpu_has_avx2());
+}
+
+void
+leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
+                        const struct leat_affine *step, int steps)
+{
+	apply_all(in, out, layout, step, steps, false);
 }

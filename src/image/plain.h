@@ -8,6 +8,8 @@
 #include "image/image.h"
 
 void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
+                             const struct leat_affine *step, int steps);
 
 /* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
 

@@ -88,12 +88,78 @@ casts_of_floats_round_as_the_plain_loop_does(void **state)
 	free(bits);
 }
 
+/* ---- pointwise steps ---- */
+
+static struct leat_datum
+datum_of(void *data, enum leat_dtype dtype, size_t a, size_t b, size_t c)
+{
+	return (struct leat_datum){
+		.data = data, .dtype = dtype, .ndim = 3, .shape = {(int64_t)a, (int64_t)b, (int64_t)c}};
+}
+
+static struct leat_datum
+image_of(void *data, enum leat_dtype dtype, size_t height, size_t width, size_t channels, enum leat_layout layout)
+{
+	return layout == LEAT_CHW ? datum_of(data, dtype, channels, height, width)
+	                          : datum_of(data, dtype, height, width, channels);
+}
+
+static void
+check_affine(enum leat_dtype dtype, size_t width, size_t channels, enum leat_layout layout, int steps)
+{
+	enum { HEIGHT = 3 };
+	const size_t count = HEIGHT * width * channels;
+	struct leat_affine step[10];
+	float *got = malloc(count * sizeof(*got)), *want = malloc(count * sizeof(*want));
+	struct leat_datum in = image_of(random_elements(dtype, count), dtype, HEIGHT, width, channels, layout);
+	struct leat_datum out = image_of(got, LEAT_F32, HEIGHT, width, channels, layout), other = out;
+
+	other.data = want;
+	for (int s = 0; s < steps; s++) {
+		for (int c = 0; c < LEAT_MAX_CHANNELS; c++) {
+			step[s].mul[c] = leat_rng_uniform(&rng, -2, 2);
+			step[s].add[c] = leat_rng_uniform(&rng, -2, 2);
+		}
+	}
+	leat_affine_apply(&in, &out, layout, step, steps);
+	leat_affine_apply_plain(&in, &other, layout, step, steps);
+	if (memcmp(got, want, count * sizeof(*got)) != 0)
+		fail_msg("type %d, %zu channels, layout %d, width %zu, %d steps", dtype, channels, layout, width,
+		         steps);
+	if (dtype == LEAT_F32) {
+		leat_affine_apply(&in, &in, layout, step, steps);
+		assert_memory_equal(in.data, want, count * sizeof(*got));
+	}
+	free(in.data);
+	free(got);
+	free(want);
+}
+
+static void
+pointwise_steps_are_those_of_the_plain_loop(void **state)
+{
+	static const int steps[] = {0, 1, 2, 5, 10};
+
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (size_t width = 1; width <= 40; width++) {
+			for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++) {
+				check_affine(LEAT_U8, width, channels, LEAT_HWC, steps[s]);
+				check_affine(LEAT_U8, width, channels, LEAT_CHW, steps[s]);
+				check_affine(LEAT_F32, width, channels, LEAT_HWC, steps[s]);
+				check_affine(LEAT_F32, width, channels, LEAT_CHW, steps[s]);
+			}
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
+		cmocka_unit_test_setup(pointwise_steps_are_those_of_the_plain_loop, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
