@@ -10,6 +10,8 @@
 void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
 void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
                              const struct leat_affine *step, int steps);
+void leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
+void leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
 
 /* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
 

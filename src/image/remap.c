@@ -1,4 +1,4 @@
-/* remap.c - pixels that move without changing: flips, rotation to the nearest pixel, HWC <-> CHW
+/* remap.c - pixels that move without changing: flips, rotation to the nearest pixel
  *
  * The element type matters by its size alone. */
 #include "image/cpu.h"
@@ -139,41 +139,4 @@ leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float rad
 	const struct leat_sink sink = leat_sink_for(out);
 
 	leat_rotate_to(&view, radians, fill, &sink);
-}
-
-/* Elements by the type of their size: the one loop, in instances the compiler can vectorize. */
-#define TRANSPOSE(type)                                                                                                \
-	do {                                                                                                           \
-		const type *from = in;                                                                                 \
-		type *to = out;                                                                                        \
-                                                                                                                       \
-		for (size_t r = 0; r < rows; r++)                                                                      \
-			for (size_t c = 0; c < columns; c++)                                                           \
-				to[c * rows + r] = from[r * columns + c];                                              \
-	} while (0)
-
-/* {rows, columns} to {columns, rows}. */
-static void
-transpose(const void *restrict in, void *restrict out, size_t rows, size_t columns, size_t size)
-{
-	if (size == 1)
-		TRANSPOSE(uint8_t);
-	else if (size == 2)
-		TRANSPOSE(uint16_t);
-	else if (size == 4)
-		TRANSPOSE(uint32_t);
-	else
-		TRANSPOSE(uint64_t);
-}
-
-void
-leat_to_planar(const void *in, void *out, size_t pixels, size_t channels, size_t size)
-{
-	transpose(in, out, pixels, channels, size);
-}
-
-void
-leat_to_interleaved(const void *in, void *out, size_t pixels, size_t channels, size_t size)
-{
-	transpose(in, out, channels, pixels, size);
 }

@@ -153,12 +153,42 @@ pointwise_steps_are_those_of_the_plain_loop(void **state)
 	}
 }
 
+/* ---- moving ---- */
+
+static void
+layouts_are_changed_as_by_the_plain_loop(void **state)
+{
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (size_t size = 1; size <= 8; size *= 2) {
+			for (size_t pixels = 1; pixels <= 100; pixels++) {
+				size_t bytes = pixels * channels * size;
+				uint8_t *in = random_elements(LEAT_U8, bytes), *got = malloc(bytes),
+					*want = malloc(bytes);
+
+				leat_to_planar(in, got, pixels, channels, size);
+				leat_to_planar_plain(in, want, pixels, channels, size);
+				assert_memory_equal(got, want, bytes);
+				leat_to_interleaved(in, got, pixels, channels, size);
+				leat_to_interleaved_plain(in, want, pixels, channels, size);
+				assert_memory_equal(got, want, bytes);
+				leat_to_planar(want, got, pixels, channels, size);
+				assert_memory_equal(got, in, bytes);
+				free(in);
+				free(got);
+				free(want);
+			}
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
+		cmocka_unit_test_setup(layouts_are_changed_as_by_the_plain_loop, set_up),
 		cmocka_unit_test_setup(pointwise_steps_are_those_of_the_plain_loop, set_up),
 	};
 
