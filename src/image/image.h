@@ -132,7 +132,8 @@ void leat_erase_noise(const struct leat_datum *image, const struct leat_window *
 
 /* ---- numbers ---- */
 
-/* The mean of each channel of a u8 or f32 image, summed in double in an order that depends on the shape alone. */
+/* The mean of each channel of a u8 or f32 image, summed exactly (u8), or in double in an order that depends on the
+ * shape alone. */
 void leat_channel_means(const struct leat_datum *image, float *mean);
 
 /* Any type to any other; in and out do not overlap. To a floating type: rounded to nearest, ties to even; to f16

@@ -12,6 +12,7 @@ void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datu
                              const struct leat_affine *step, int steps);
 void leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
 void leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
+void leat_channel_means_plain(const struct leat_datum *image, float *mean);
 
 /* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
 

@@ -153,6 +153,62 @@ pointwise_steps_are_those_of_the_plain_loop(void **state)
 	}
 }
 
+/* ---- measuring ---- */
+
+/* Bytes, or finite floats that differ much in size, so that another order of their sum would show. */
+static void *
+random_image(enum leat_dtype dtype, size_t count)
+{
+	float *x;
+
+	if (dtype == LEAT_U8)
+		return random_elements(LEAT_U8, count);
+	x = malloc(count * sizeof(*x));
+	for (size_t i = 0; i < count; i++)
+		x[i] = leat_rng_uniform(&rng, -1, 1) * (leat_rng_coin(&rng) ? 1e12f : 1e-3f);
+	return x;
+}
+
+static void
+means_are_those_of_the_plain_loop(void **state)
+{
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (size_t width = 1; width <= 120; width++) {
+			for (int is_u8 = 0; is_u8 < 2; is_u8++) {
+				enum leat_dtype dtype = is_u8 ? LEAT_U8 : LEAT_F32;
+				struct leat_datum image =
+					datum_of(random_image(dtype, 3 * width * channels), dtype, 3, width, channels);
+				float got[LEAT_MAX_CHANNELS], want[LEAT_MAX_CHANNELS];
+
+				leat_channel_means(&image, got);
+				leat_channel_means_plain(&image, want);
+				assert_memory_equal(got, want, channels * sizeof(*got));
+				free(image.data);
+			}
+		}
+	}
+}
+
+static void
+the_mean_of_bytes_is_exact(void **state)
+{
+	enum { SIDE = 1000 };
+	uint8_t *bytes = malloc((size_t)SIDE * SIDE * 3);
+	struct leat_datum image = datum_of(bytes, LEAT_U8, SIDE, SIDE, 3);
+	float mean[3];
+
+	(void)state;
+	for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) {
+		bytes[3 * i] = 255;
+		bytes[3 * i + 1] = (uint8_t)(i % 2);
+		bytes[3 * i + 2] = (uint8_t)(i % 4 ? 0 : 100);
+	}
+	leat_channel_means(&image, mean);
+	assert_true(mean[0] == 255.0f && mean[1] == 0.5f && mean[2] == 25.0f);
+	free(bytes);
+}
+
 /* ---- moving ---- */
 
 static void
@@ -188,6 +244,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
+		cmocka_unit_test_setup(means_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test(the_mean_of_bytes_is_exact),
 		cmocka_unit_test_setup(layouts_are_changed_as_by_the_plain_loop, set_up),
 		cmocka_unit_test_setup(pointwise_steps_are_those_of_the_plain_loop, set_up),
 	};
