@@ -160,16 +160,59 @@ ragged_shapes(const struct leat_batch *batch, int column)
 	return (int64_t *)(void *)(batch->base + batch->form->column[column].shapes_at);
 }
 
+static size_t
+round_up(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+void
+leat_batch_lay_no_more(struct leat_batch *batch)
+{
+	batch->laying = false;
+	for (int i = 0; i < batch->form->columns; i++) {
+		size_t laid = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
+
+		atomic_store_explicit(&batch->arena_used[i], round_up(laid), memory_order_relaxed);
+	}
+}
+
+void
+leat_batch_lay(struct leat_batch *batch, int64_t row, const struct leat_sample *sample)
+{
+	for (int i = 0; i < batch->form->columns; i++) {
+		const struct leat_column_form *form = &batch->form->column[i];
+		size_t bytes = leat_datum_bytes(&sample->field[i]), at;
+
+		if (is_dense(form))
+			continue;
+		at = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
+		if (bytes > form->capacity - at) /* this row has no place, whichever way */
+			return leat_batch_lay_no_more(batch);
+		ragged_rows(batch, i)[row] = (struct leat_ragged_row){values(batch, i) + at, bytes};
+		atomic_store_explicit(&batch->arena_used[i], at + bytes, memory_order_relaxed);
+	}
+}
+
+static bool
+is_laid(const struct leat_batch *batch, int column, const void *at)
+{
+	const unsigned char *begin = values(batch, column), *place = at;
+
+	return place >= begin && place < begin + batch->form->column[column].capacity;
+}
+
 static void *
 arena_take(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 	struct leat_ragged_row *place = &ragged_rows(batch, column)[row];
-	size_t room = (bytes + 63) & ~(size_t)63, at;
+	size_t room = round_up(bytes), at;
 
 	if (place->at && bytes <= place->room)
 		return place->at;
-	if (room < bytes || room > form->capacity)
+	/* What is laid keeps those behind it in their places. */
+	if (room < bytes || room > form->capacity || is_laid(batch, column, place->at))
 		return NULL;
 	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
 	if (at > form->capacity - room)
@@ -200,6 +243,21 @@ shape_fits(const struct leat_field *field, const struct leat_datum *datum)
 }
 
 static enum leat_status
+fail_place(const struct leat_batch *batch, int column, int64_t row, struct leat_err *err)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+
+	if (is_laid(batch, column, ragged_rows(batch, column)[row].at))
+		return leat_fail(err, LEAT_IO,
+		                 "field '%s' came out longer than the cache had it: its file was changed meanwhile",
+		                 form->field.name);
+	return leat_fail(err, LEAT_LIMIT,
+	                 "field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: raise memory, "
+	                 "or make the batch smaller",
+	                 form->field.name, form->capacity >> 20);
+}
+
+static enum leat_status
 store_ragged(struct leat_batch *batch, int column, int64_t row, const struct leat_datum *datum, struct leat_err *err)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
@@ -209,12 +267,8 @@ store_ragged(struct leat_batch *batch, int column, int64_t row, const struct lea
 		void *to = arena_take(batch, column, row, bytes);
 
 		if (!to)
-			return leat_fail(
-				err, LEAT_LIMIT,
-				"field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: "
-				"raise memory, or make the batch smaller",
-				form->field.name, form->capacity >> 20);
-		memcpy(to, datum->data, bytes);
+			return fail_place(batch, column, row, err);
+		leat_copy(to, datum->data, bytes, batch->form->large && is_laid(batch, column, to));
 	}
 	leat_batch_offsets(batch, column)[row + 1] = leat_datum_elements(datum);
 	if (form->field.ndim > 1)
@@ -277,11 +331,11 @@ complete_dense(struct leat_batch *batch, int column, bool keep_bad)
 	}
 }
 
-/* From the arena, or, when rows were read straight to their places, over those of rows that are gone. */
+/* From the arena, or, when the row has its place beforehand, over those of rows that are gone. */
 static void
-move_values(const struct leat_batch *batch, unsigned char *to, const unsigned char *from, size_t bytes)
+move_values(const struct leat_batch *batch, int column, unsigned char *to, const unsigned char *from, size_t bytes)
 {
-	if (!batch->form->direct)
+	if (!is_laid(batch, column, from))
 		leat_copy(to, from, bytes, batch->form->large);
 	else if (to != from)
 		memmove(to, from, bytes);
@@ -315,7 +369,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 		if (state[row] != LEAT_ROW_GOOD)
 			length = 0;
 		if (length > 0)
-			move_values(batch, values(batch, column) + (size_t)sum * element, data,
+			move_values(batch, column, values(batch, column) + (size_t)sum * element, data,
 			            (size_t)length * element);
 		if (dims > 1 && state[row] != LEAT_ROW_GOOD)
 			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);

@@ -26,7 +26,8 @@ struct leat_column_form {
 	size_t arena_at, rows_at;     /* ragged and not direct: rows as they come, and a leat_ragged_row for each */
 };
 
-/* Where a row of a ragged column lies in the arena. It keeps its place when it is tried again. */
+/* Where a row of a ragged column lies: in the arena, or, laid beforehand, in `values`. It keeps its place when it is
+ * tried again. */
 struct leat_ragged_row {
 	void *at; /* NULL: it has none yet */
 	size_t room;
@@ -74,14 +75,15 @@ struct leat_batch {
 	struct leat_bad_row *bad;
 	uint64_t bad_unlisted; /* there was no memory for */
 	int64_t planned, done; /* of good_rows */
+	bool laying;           /* every row so far was laid */
 	bool complete;
 	const struct leat_worker *begun_by; /* the last time it was filled */
 	struct leat_batch *next;            /* in the list of free ones */
 
-	atomic_int refs; /* consumer and DLPack tensors */
-	int64_t count;   /* rows delivered, after skipped ones went out */
-	int64_t samples; /* of those: not padding */
-	atomic_size_t arena_used[LEAT_MAX_FIELDS];
+	atomic_int refs;                           /* consumer and DLPack tensors */
+	int64_t count;                             /* rows delivered, after skipped ones went out */
+	int64_t samples;                           /* of those: not padding */
+	atomic_size_t arena_used[LEAT_MAX_FIELDS]; /* and, of the values, what was laid */
 };
 
 struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);
@@ -107,6 +109,13 @@ leat_batch_offsets(const struct leat_batch *batch, int column)
 {
 	return (int64_t *)(void *)(batch->base + batch->form->column[column].offsets_at);
 }
+
+/* Ragged values are in row order, so where a row begins is known when the lengths of all before it are. While they
+ * are, from row 0 on, a row can be laid, and then what is stored is written where it stays; as much of the arena is
+ * not used. From the first that is not laid, all rows take of the arena as they come. The planner's, in row order,
+ * before a worker has the row. `sample` is what will be stored. */
+void leat_batch_lay(struct leat_batch *batch, int64_t row, const struct leat_sample *sample);
+void leat_batch_lay_no_more(struct leat_batch *batch);
 
 /* Where `bytes` of column's row go: the slot, or room in the arena. NULL: they do not fit. */
 void *leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes);

@@ -235,23 +235,41 @@ leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 	return place != 0;
 }
 
-/* Whatever a file says, what is read lies in the room there is. */
+/* Whatever a file says, what is read lies in the room there is. Its length is read once: others may write there. */
+static const struct entry *
+entry_of(const struct leat_cache *cache, uint64_t sample, uint64_t place, uint64_t *bytes)
+{
+	uint64_t room = 0;
+	const struct entry *entry = place ? entry_at(cache, place, &room) : NULL;
+
+	if (!entry)
+		return NULL;
+	*bytes = *(const volatile uint64_t *)&entry->bytes;
+	return *bytes >= sizeof(*entry) && *bytes <= room && entry->sample == sample ? entry : NULL;
+}
+
+bool
+leat_cache_peek(const struct leat_cache *cache, uint64_t sample, struct leat_sample *out)
+{
+	uint64_t bytes = 0;
+	const struct entry *entry = entry_of(cache, sample, leat_cache_store_find(&cache->store, sample), &bytes);
+
+	return entry && was_seen(cache, sample) && describe(cache, entry, bytes, out);
+}
+
 bool
 leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out)
 {
-	uint64_t place = leat_cache_store_find(&cache->store, sample), room = 0, bytes;
-	const struct entry *entry;
+	uint64_t place = leat_cache_store_find(&cache->store, sample), bytes = 0;
+	const struct entry *entry = entry_of(cache, sample, place, &bytes);
 
 	if (!place)
 		return false;
-	entry = entry_at(cache, place, &room);
-	bytes = entry ? entry->bytes : 0;
-	if (bytes >= sizeof(*entry) && bytes <= room && entry->sample == sample) {
-		if (!was_seen(cache, sample) && leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc)
-			mark_seen(cache, sample);
-		if (was_seen(cache, sample) && describe(cache, entry, bytes, out))
-			return true;
-	}
+	if (entry && !was_seen(cache, sample) &&
+	    leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc)
+		mark_seen(cache, sample);
+	if (entry && was_seen(cache, sample) && describe(cache, entry, bytes, out))
+		return true;
 	leat_cache_store_forget(&cache->store, sample, place);
 	return false;
 }

@@ -40,6 +40,8 @@ bool leat_cache_has(const struct leat_cache *cache, uint64_t sample);
 /* Fills `out` with fields that lie in the cache: to be read, never written, until it is closed.
  * False: it is not there (any more). */
 bool leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
+/* The same at once or not at all: false also where a checksum would have to be compared first. */
+bool leat_cache_peek(const struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
 /* Keeps a copy, if there is room. Tells the log once when there is none. */
 void leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in);
 

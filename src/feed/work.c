@@ -94,6 +94,7 @@ begin_batch(struct leat_worker *w)
 	*from = batch->next;
 	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
+	batch->laying = feed->cache && feed->pipeline.cached == feed->pipeline.stages;
 	begin_rows(feed, batch);
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
 	feed->filling = batch;
@@ -178,6 +179,21 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 	return true;
 }
 
+/* Samples that the cache has as they will be stored have lengths that are known. After all of the run were planned:
+ * what is read here is on its way since then. */
+static void
+lay(struct leat_worker *w, const struct leat_run *run)
+{
+	for (int i = 0; i < run->items && run->batch->laying; i++) {
+		const struct leat_run_item *item = &run->item[i];
+
+		if (item->cached && leat_cache_peek(w->feed->cache, item->sample, &w->sample))
+			leat_batch_lay(run->batch, run->first_row + i, &w->sample);
+		else
+			leat_batch_lay_no_more(run->batch);
+	}
+}
+
 /* The next few samples of the batch that is being filled, or NULL when there is nothing to plan. */
 static struct leat_run *
 plan_run(struct leat_worker *w)
@@ -197,6 +213,7 @@ plan_run(struct leat_worker *w)
 	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))
 			break;
+	lay(w, run);
 	if (batch->planned == batch->good_rows)
 		feed->filling = NULL;
 	return run;
