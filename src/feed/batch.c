@@ -66,6 +66,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 			column->capacity = dense_bytes(&column->field, rows, &column->row_bytes);
 			column->values_at = reserve(&end, column->capacity);
 		} else {
+			form->ragged = true;
 			column->capacity = capacity[i];
 			form_ragged(form, column, &end);
 		}
@@ -131,7 +132,7 @@ void
 leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 {
 	free_bad_rows(batch, mem);
-	batch->planned = batch->done = batch->count = batch->samples = 0;
+	batch->drawn = batch->planned = batch->done = batch->count = batch->samples = 0;
 	batch->bad_unlisted = 0;
 	batch->complete = false;
 	batch->err_row = -1;

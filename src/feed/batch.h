@@ -36,6 +36,7 @@ struct leat_ragged_row {
 struct leat_batch_form {
 	int64_t rows;
 	int columns;
+	bool ragged; /* any field is */
 	bool direct; /* the one field goes straight into `values`: its lengths are known beforehand */
 	bool large;  /* does not stay in a core's cache until it is used: values are written past it */
 	size_t valid_at, position_at, state_at;
@@ -73,9 +74,9 @@ struct leat_batch {
 	struct leat_err err;
 	int64_t err_row; /* of the failure that comes first in the plan; -1: none */
 	struct leat_bad_row *bad;
-	uint64_t bad_unlisted; /* there was no memory for */
-	int64_t planned, done; /* of good_rows */
-	bool laying;           /* every row so far was laid */
+	uint64_t bad_unlisted;        /* there was no memory for */
+	int64_t drawn, planned, done; /* of good_rows */
+	bool laying;                  /* every row so far was laid */
 	bool complete;
 	const struct leat_worker *begun_by; /* the last time it was filled */
 	struct leat_batch *next;            /* in the list of free ones */

@@ -14,7 +14,11 @@ struct entry {
 	uint64_t reserved2[5];
 };
 
-enum { ALIGN = LEAT_CACHE_ALIGN, LEAST_ROOM = 64 * 1024 };
+enum {
+	ALIGN = LEAT_CACHE_ALIGN,
+	LEAST_ROOM = 64 * 1024,
+	TOUCH = 10 * ALIGN, /* what follows the CPU guesses */
+};
 
 _Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
 
@@ -25,6 +29,11 @@ struct leat_cache {
 	const struct leat_log *log;
 	const char *dir; /* NULL: in memory */
 	uint64_t samples;
+	struct leat_sample form;        /* what `get` gives, as far as it is always the same */
+	bool varies[LEAT_MAX_FIELDS];   /* fields that are not the same size in all samples */
+	uint64_t room[LEAT_MAX_FIELDS]; /* of each other one in an entry */
+	uint64_t head;                  /* of an entry, before its first field */
+	uint64_t alike;                 /* bytes of every entry, 0: they differ */
 	_Atomic uint8_t *seen; /* in a file: a bit for each sample that is our own, or whose checksum was compared */
 	_Atomic uint64_t kept;
 	atomic_bool told; /* that it is full */
@@ -44,60 +53,78 @@ leat_cache_least(uint64_t samples)
 
 /* ---- what an entry looks like ---- */
 
-static bool
-varies(const struct leat_cache *cache, int field)
-{
-	return !leat_field_is_static(&cache->schema.field[field]);
-}
-
 static uint64_t
-shapes_bytes(const struct leat_cache *cache)
+shapes_bytes(const struct leat_schema *schema)
 {
 	uint64_t bytes = 0;
 
-	for (int i = 0; i < cache->schema.count; i++)
-		if (varies(cache, i))
-			bytes += (uint64_t)cache->schema.field[i].ndim * sizeof(int64_t);
+	for (int i = 0; i < schema->count; i++)
+		if (!leat_field_is_static(&schema->field[i]))
+			bytes += (uint64_t)schema->field[i].ndim * sizeof(int64_t);
 	return up(bytes);
+}
+
+/* UINT64_MAX: more than any cache has. */
+static uint64_t
+room_of(const struct leat_datum *datum)
+{
+	uint64_t bytes = leat_datum_bytes(datum);
+
+	return bytes > UINT64_MAX / 2 ? UINT64_MAX : up(bytes);
+}
+
+/* 0: they are not all of a size, or too large for any cache. */
+static uint64_t
+bytes_of_all(const struct leat_cache *cache)
+{
+	uint64_t bytes = cache->head;
+
+	for (int i = 0; i < cache->schema.count; i++)
+		if (cache->varies[i] || __builtin_add_overflow(bytes, cache->room[i], &bytes))
+			return 0;
+	return bytes;
+}
+
+/* What is known of all entries beforehand. */
+static void
+form_make(struct leat_cache *cache)
+{
+	const struct leat_schema *schema = &cache->schema;
+
+	cache->head = sizeof(struct entry) + shapes_bytes(schema);
+	cache->form.count = schema->count;
+	for (int i = 0; i < schema->count; i++) {
+		const struct leat_field *field = &schema->field[i];
+		struct leat_datum *datum = &cache->form.field[i];
+
+		*datum = (struct leat_datum){.dtype = field->dtype, .ndim = field->ndim, .borrowed = true};
+		memcpy(datum->shape, field->shape, sizeof(datum->shape));
+		cache->varies[i] = !leat_field_is_static(field);
+		cache->room[i] = cache->varies[i] ? 0 : room_of(datum);
+	}
+	cache->alike = bytes_of_all(cache);
 }
 
 /* 0: too large for any cache. */
 static uint64_t
 entry_bytes(const struct leat_cache *cache, const struct leat_sample *sample)
 {
-	uint64_t bytes = sizeof(struct entry) + shapes_bytes(cache);
+	uint64_t bytes = cache->head;
 
-	for (int i = 0; i < cache->schema.count; i++) {
-		uint64_t field = leat_datum_bytes(&sample->field[i]);
-
-		if (field > UINT64_MAX / 2 || __builtin_add_overflow(bytes, up(field), &bytes))
-			return 0;
-	}
-	return bytes;
-}
-
-static bool
-any_varies(const struct leat_cache *cache)
-{
 	for (int i = 0; i < cache->schema.count; i++)
-		if (varies(cache, i))
-			return true;
-	return false;
+		if (__builtin_add_overflow(bytes, room_of(&sample->field[i]), &bytes))
+			return 0;
+	return bytes;
 }
 
 /* What all samples take, where their size is known beforehand; at most `size`. */
 static uint64_t
 wanted_bytes(const struct leat_cache *cache, uint64_t size)
 {
-	uint64_t each = sizeof(struct entry), all;
+	uint64_t all;
 
-	if (any_varies(cache))
-		return size;
-	for (int i = 0; i < cache->schema.count; i++)
-		each += up((uint64_t)leat_field_elements(&cache->schema.field[i]) *
-		           leat_dtype_size(cache->schema.field[i].dtype));
 	/* Two workers can take room for one sample: a little more than all. */
-	if (__builtin_mul_overflow(cache->samples + 64, each, &all) ||
+	if (!cache->alike || __builtin_mul_overflow(cache->samples + 64, cache->alike, &all) ||
 	    __builtin_add_overflow(all, leat_cache_least(cache->samples) + 4095, &all))
 		return size;
 	all &= ~(uint64_t)4095;
@@ -141,6 +168,7 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 		return leat_fail_mem(err, mem, sizeof(*cache), "a cache");
 	cache->mem = mem;
 	cache->schema = *o->schema;
+	form_make(cache);
 	cache->samples = o->samples;
 	cache->log = log;
 	cache->dir = o->dir;
@@ -151,7 +179,7 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	else if (!cache->seen)
 		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
 	else
-		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), !any_varies(cache), mem,
+		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), cache->alike > 0, mem,
 		                               log, err);
 	if (status == LEAT_OK && o->dir)
 		mend(cache);
@@ -174,35 +202,42 @@ leat_cache_close(struct leat_cache *cache)
 
 /* ---- has and get ---- */
 
+/* The shape of a field that varies, which *shape is moved behind; false: it cannot be one. */
+static bool
+read_shape(const struct leat_field *field, const int64_t **shape, struct leat_datum *datum)
+{
+	for (int d = 0; d < field->ndim; d++) {
+		datum->shape[d] = *(*shape)++;
+		if (datum->shape[d] < 0 || (field->shape[d] >= 0 && datum->shape[d] != field->shape[d]))
+			return false;
+	}
+	return leat_datum_elements(datum) >= 0;
+}
+
 /* Points `out` at the fields of an entry of `bytes`; false: its shapes do not fit what it has. */
 static bool
 describe(const struct leat_cache *cache, const struct entry *entry, uint64_t bytes, struct leat_sample *out)
 {
-	unsigned char *at = (unsigned char *)entry;
 	const int64_t *shape = (const int64_t *)(const void *)(entry + 1);
-	uint64_t used = sizeof(struct entry) + shapes_bytes(cache);
+	uint64_t used = cache->head;
 
 	if (bytes < used)
 		return false;
-	out->count = cache->schema.count;
-	for (int i = 0; i < cache->schema.count; i++) {
-		const struct leat_field *field = &cache->schema.field[i];
+	out->count = cache->form.count;
+	for (int i = 0; i < out->count; i++) {
 		struct leat_datum *datum = &out->field[i];
-		uint64_t size;
+		uint64_t room = cache->room[i];
 
-		*datum = (struct leat_datum){
-			.data = at + used, .dtype = field->dtype, .ndim = field->ndim, .borrowed = true};
-		for (int d = 0; d < field->ndim; d++) {
-			datum->shape[d] = varies(cache, i) ? *shape++ : field->shape[d];
-			if (datum->shape[d] < 0 || (field->shape[d] >= 0 && datum->shape[d] != field->shape[d]))
+		*datum = cache->form.field[i];
+		datum->data = (unsigned char *)entry + used;
+		if (cache->varies[i]) {
+			if (!read_shape(&cache->schema.field[i], &shape, datum))
 				return false;
+			room = room_of(datum);
 		}
-		if (leat_datum_elements(datum) < 0)
+		if (room > bytes - used)
 			return false;
-		size = leat_datum_bytes(datum);
-		if (size > bytes - used || up(size) > bytes - used)
-			return false;
-		used += up(size);
+		used += room;
 	}
 	return used == bytes;
 }
@@ -220,19 +255,40 @@ mark_seen(struct leat_cache *cache, uint64_t sample)
 		atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
 }
 
+/* In memory, where nobody else writes, entries that are all alike need not be looked at. */
+static bool
+is_uniform(const struct leat_cache *cache)
+{
+	return !cache->dir && cache->alike;
+}
+
+void
+leat_cache_expect(const struct leat_cache *cache, uint64_t sample)
+{
+	if (cache->store.mem && sample < cache->store.samples)
+		__builtin_prefetch((const void *)&cache->store.table[sample]);
+}
+
 bool
 leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 {
 	uint64_t place = leat_cache_store_find(&cache->store, sample), room;
 	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
 
-	/* It will be asked for soon: an entry's beginning is a miss, what follows the CPU guesses. */
-	if (at) {
-		__builtin_prefetch(at);
-		__builtin_prefetch(at + ALIGN);
-		__builtin_prefetch(at + 2 * ALIGN);
-	}
+	if (at && !is_uniform(cache))
+		__builtin_prefetch(at); /* it will be asked for soon */
 	return place != 0;
+}
+
+void
+leat_cache_touch(const struct leat_cache *cache, uint64_t sample)
+{
+	uint64_t place = leat_cache_store_find(&cache->store, sample), room = 0;
+	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
+	uint64_t bytes = room < TOUCH ? room : TOUCH;
+
+	for (uint64_t i = is_uniform(cache) ? ALIGN : 0; i < bytes; i += ALIGN)
+		__builtin_prefetch(at + i);
 }
 
 /* Whatever a file says, what is read lies in the room there is. Its length is read once: others may write there. */
@@ -244,6 +300,10 @@ entry_of(const struct leat_cache *cache, uint64_t sample, uint64_t place, uint64
 
 	if (!entry)
 		return NULL;
+	if (is_uniform(cache)) {
+		*bytes = cache->alike;
+		return entry;
+	}
 	*bytes = *(const volatile uint64_t *)&entry->bytes;
 	return *bytes >= sizeof(*entry) && *bytes <= room && entry->sample == sample ? entry : NULL;
 }
@@ -282,7 +342,7 @@ write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, u
 	for (int i = 0; i < cache->schema.count; i++) {
 		size_t bytes = (size_t)cache->schema.field[i].ndim * sizeof(int64_t);
 
-		if (!varies(cache, i))
+		if (!cache->varies[i])
 			continue;
 		memcpy(to, sample->field[i].shape, bytes);
 		to += bytes;
@@ -327,7 +387,8 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	uint64_t place;
 	int count = 1;
 
-	if (!cache->store.mem || sample >= cache->samples || leat_cache_has(cache, sample) || !entry.bytes)
+	if (!cache->store.mem || sample >= cache->samples || leat_cache_has(cache, sample) || !entry.bytes ||
+	    (cache->alike && entry.bytes != cache->alike))
 		return;
 	place = leat_cache_store_take(&cache->store, entry.bytes);
 	if (!place) {
@@ -336,7 +397,7 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	}
 	write_shapes(cache, in, (unsigned char *)shapes);
 	piece[0] = (struct iovec){&entry, sizeof(entry)};
-	add_piece(piece, &count, shapes, (size_t)shapes_bytes(cache));
+	add_piece(piece, &count, shapes, (size_t)cache->head - sizeof(entry));
 	for (int i = 0; i < cache->schema.count; i++)
 		add_piece(piece, &count, in->field[i].data, leat_datum_bytes(&in->field[i]));
 	for (int i = 1; cache->seen && i < count; i++)

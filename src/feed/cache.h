@@ -36,12 +36,16 @@ enum leat_status leat_cache_open(struct leat_cache **cache, const struct leat_ca
                                  struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_cache_close(struct leat_cache *cache); /* takes NULL */
 
+/* Before `has`, by some samples: its answer is then not waited for. */
+void leat_cache_expect(const struct leat_cache *cache, uint64_t sample);
 bool leat_cache_has(const struct leat_cache *cache, uint64_t sample);
 /* Fills `out` with fields that lie in the cache: to be read, never written, until it is closed.
  * False: it is not there (any more). */
 bool leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
 /* The same at once or not at all: false also where a checksum would have to be compared first. */
 bool leat_cache_peek(const struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
+/* Before `get`, by a sample or two: what it gives is then in the CPU's cache, its beginning at least. */
+void leat_cache_touch(const struct leat_cache *cache, uint64_t sample);
 /* Keeps a copy, if there is room. Tells the log once when there is none. */
 void leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in);
 

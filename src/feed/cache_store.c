@@ -50,24 +50,6 @@ leat_cache_store_close(struct leat_cache_store *store)
 }
 
 uint64_t
-leat_cache_store_find(const struct leat_cache_store *store, uint64_t sample)
-{
-	if (!store->mem || sample >= store->samples)
-		return 0;
-	return atomic_load_explicit(&store->table[sample], memory_order_acquire);
-}
-
-unsigned char *
-leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room)
-{
-	/* Of a file anything may be wrong. */
-	if (place - 1 >= store->capacity || (place - 1) % LEAT_CACHE_ALIGN != 0)
-		return NULL;
-	*room = store->capacity - (place - 1);
-	return store->room + (place - 1);
-}
-
-uint64_t
 leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes)
 {
 	uint64_t at;

@@ -38,9 +38,6 @@ void leat_cache_store_close_file(struct leat_cache_store *store);
 void leat_cache_store_close(struct leat_cache_store *store); /* takes a zeroed one */
 
 uint64_t leat_cache_store_overhead(uint64_t samples);
-uint64_t leat_cache_store_find(const struct leat_cache_store *store, uint64_t sample);
-/* NULL: no such place. *room is what lies behind it. */
-unsigned char *leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room);
 uint64_t leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes); /* 0: full */
 /* The largest place in the table, 0: none. Walks over all of it. */
 uint64_t leat_cache_store_last(const struct leat_cache_store *store);
@@ -53,5 +50,27 @@ bool leat_cache_store_publish(struct leat_cache_store *store, uint64_t sample, u
 /* Takes a place that holds no whole sample out of the table, unless it was replaced meanwhile. */
 void leat_cache_store_forget(struct leat_cache_store *store, uint64_t sample, uint64_t place);
 void leat_cache_store_fill(const struct leat_cache_store *store, uint64_t *bytes, uint64_t *capacity);
+
+/* ---- for every sample, so inline ---- */
+
+/* The sample's place, 0: none. */
+static inline uint64_t
+leat_cache_store_find(const struct leat_cache_store *store, uint64_t sample)
+{
+	if (!store->mem || sample >= store->samples)
+		return 0;
+	return atomic_load_explicit(&store->table[sample], memory_order_acquire);
+}
+
+/* NULL: no such place. *room is what lies behind it. */
+static inline unsigned char *
+leat_cache_store_at(const struct leat_cache_store *store, uint64_t place, uint64_t *room)
+{
+	/* Of a file anything may be wrong. */
+	if (place - 1 >= store->capacity || (place - 1) % LEAT_CACHE_ALIGN != 0)
+		return NULL;
+	*room = store->capacity - (place - 1);
+	return store->room + (place - 1);
+}
 
 #endif

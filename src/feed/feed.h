@@ -64,7 +64,7 @@ struct leat_run_item {
 	struct leat_extent extent;
 	unsigned char *head, *payload, *tail;
 	unsigned char *to; /* direct: where the payload goes as it is unpacked; NULL: it stays where it is */
-	bool cached;       /* no bytes are needed: the cache has it */
+	bool cached;       /* no bytes are needed: the cache has it; of all above only `sample` is set then */
 	bool joins;        /* follows the item before it in the file: one call reads both */
 	bool unread;       /* its bytes did not come: to be read alone, so that the error is its own */
 };
@@ -73,7 +73,7 @@ struct leat_run_item {
 static inline size_t
 leat_item_bytes(const struct leat_run_item *item)
 {
-	return item->extent.damaged || item->cached ? 0 : (size_t)item->extent.length;
+	return item->cached || item->extent.damaged ? 0 : (size_t)item->extent.length;
 }
 
 struct leat_worker {

@@ -43,7 +43,7 @@ bring(struct leat_feed *feed, const struct leat_run_item *item, int items, int f
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	if (item->extent.damaged || item->cached)
+	if (item->cached || item->extent.damaged)
 		return LEAT_OK;
 	if (item->extent.length > 0)
 		return read_items(feed, item, items, flags, err);

@@ -14,6 +14,9 @@
  * come a few at a time, or waking it would take as long as making one. */
 enum { PATIENCE = 200 * 1000 };
 
+/* With a cache: rows whose samples are drawn at once, and how far ahead of its turn a sample is touched. */
+enum { DRAW_AHEAD = 32, TOUCH_AHEAD = 2 };
+
 void
 leat_feed_wake(struct leat_feed *feed)
 {
@@ -79,6 +82,13 @@ free_batch(const struct leat_worker *w)
 	return first;
 }
 
+/* Are the samples that the cache has ready to be stored? */
+static bool
+keeps_finished(const struct leat_feed *feed)
+{
+	return feed->cache && feed->pipeline.cached == feed->pipeline.stages;
+}
+
 static bool
 begin_batch(struct leat_worker *w)
 {
@@ -94,7 +104,7 @@ begin_batch(struct leat_worker *w)
 	*from = batch->next;
 	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
-	batch->laying = feed->cache && feed->pipeline.cached == feed->pipeline.stages;
+	batch->laying = batch->form->ragged && keeps_finished(feed);
 	begin_rows(feed, batch);
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
 	feed->filling = batch;
@@ -128,7 +138,6 @@ aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *it
 	const struct leat_extent *e = &item->extent;
 	size_t bytes = leat_item_bytes(item), payload = bytes ? bytes - e->head - e->tail : 0;
 
-	item->to = NULL;
 	item->head = run->buffer + run->bytes;
 	item->payload = item->head + e->head;
 	item->tail = item->payload + payload;
@@ -153,28 +162,59 @@ follows(const struct leat_run_item *b, const struct leat_run_item *a)
 	       a->extent.offset + a->extent.length == b->extent.offset;
 }
 
+/* Which samples come next, some rows ahead when there is a cache: by the time it is asked for one, the CPU has what it
+ * says. Until a row is planned its number stands in the place of its position. */
+static uint64_t
+draw(struct leat_feed *feed, struct leat_batch *batch)
+{
+	int64_t left = batch->good_rows - batch->drawn, rows = left < DRAW_AHEAD ? left : DRAW_AHEAD;
+	uint64_t *drawn = leat_batch_positions(batch);
+
+	if (!feed->cache)
+		return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
+	if (batch->drawn == batch->planned)
+		for (; rows > 0; rows--, batch->drawn++) {
+			uint64_t position = batch->first + (uint64_t)batch->drawn;
+
+			drawn[batch->drawn] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+			leat_cache_expect(feed->cache, drawn[batch->drawn]);
+		}
+	return drawn[batch->planned];
+}
+
+/* Plans how an item's bytes come; false: the run is long enough without it. */
+static bool
+plan_read(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+	int64_t row = run->batch->planned;
+
+	source->kind->locate(source, item->sample, &item->extent);
+	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
+		return false;
+	check_room(feed, run, &item->extent, row);
+	item->joins = run->items > 0 && follows(item, item - 1);
+	if (leat_item_bytes(item) && !item->joins && run->reads++ == LEAT_RUN_READS)
+		return false;
+	aim(feed, run, item, row);
+	return true;
+}
+
 /* Adds the sample of the batch's next row to the run; false: the run is long enough without it. */
 static bool
 plan_item(struct leat_feed *feed, struct leat_run *run)
 {
-	const struct leat_source *source = &feed->pipeline.source;
 	struct leat_batch *batch = run->batch;
 	struct leat_run_item *item = &run->item[run->items];
-	uint64_t position = batch->first + (uint64_t)batch->planned;
 
-	item->sample = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
-	source->kind->locate(source, item->sample, &item->extent);
+	item->sample = draw(feed, batch);
 	item->cached = feed->cache && leat_cache_has(feed->cache, item->sample);
-	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
+	item->joins = item->unread = false;
+	item->to = NULL;
+	if (!item->cached && !plan_read(feed, run, item))
 		return false;
-	if (!item->cached)
-		check_room(feed, run, &item->extent, batch->planned);
-	item->joins = run->items > 0 && follows(item, item - 1);
-	if (leat_item_bytes(item) && !item->joins && run->reads++ == LEAT_RUN_READS)
-		return false;
-	item->unread = false;
-	aim(feed, run, item, batch->planned);
-	leat_batch_positions(batch)[batch->planned++] = position;
+	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
+	batch->planned++;
 	run->items++;
 	return true;
 }
@@ -260,6 +300,8 @@ run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *
 	uint64_t stage_ns[LEAT_TRACE_STAGES];
 	enum leat_status status;
 
+	if (from == to)
+		return LEAT_OK;
 	if (!timed)
 		return leat_chain_run(p, from, to, &w->work, id, NULL, err);
 	memset(stage_ns, 0, sizeof stage_ns);
@@ -350,6 +392,27 @@ read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 	return status;
 }
 
+/* Where a sample lies that the cache had. */
+static void
+locate(struct leat_feed *feed, struct leat_run_item *item)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+
+	pthread_mutex_lock(&feed->lock); /* it is called by one thread at a time */
+	source->kind->locate(source, item->sample, &item->extent);
+	pthread_mutex_unlock(&feed->lock);
+}
+
+/* From the cache straight to its row. LEAT_AGAIN: the cache has lost it. */
+static enum leat_status
+store_cached(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
+{
+	w->in_chain = true;
+	if (!leat_cache_get(w->feed->cache, item->sample, &w->sample))
+		return LEAT_AGAIN;
+	return leat_batch_store(w->batch, w->row, &w->sample, err);
+}
+
 static enum leat_status
 try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
 {
@@ -362,12 +425,17 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 	if (item->to)
 		return source->kind->unpack_to(source, item->sample, &item->extent, item->head, item->payload,
 		                               item->tail, item->to, w->batch->form->large, err);
-	leat_err_clear(err);
-	leat_scratch_reset(&w->scratch);
-	status = make_sample(w, item, &w->scratch, err);
+	if (item->cached && keeps_finished(w->feed)) {
+		status = store_cached(w, item, err);
+	} else {
+		leat_err_clear(err);
+		leat_scratch_reset(&w->scratch);
+		status = make_sample(w, item, &w->scratch, err);
+	}
 	if (status == LEAT_LIMIT)
 		status = make_jumbo_sample(w, item, err);
 	if (status == LEAT_AGAIN) {
+		locate(w->feed, item);
 		item->cached = false;
 		status = read_and_make(w, item, err);
 	}
@@ -492,9 +560,13 @@ do_items(struct leat_worker *w, struct leat_run *run)
 		enum leat_status status;
 
 		w->row = run->first_row + i;
+		if (i + TOUCH_AHEAD < run->items && run->item[i + TOUCH_AHEAD].cached)
+			leat_cache_touch(w->feed->cache, run->item[i + TOUCH_AHEAD].sample);
 		status = try_item(w, &run->item[i], &err);
 		states[i] = LEAT_ROW_GOOD;
 		if (status != LEAT_OK) {
+			if (run->item[i].cached)
+				locate(w->feed, &run->item[i]);
 			states[i] = (uint8_t)settle_bad(w, &run->item[i], status, &err);
 			leat_err_clear(&err);
 		}
