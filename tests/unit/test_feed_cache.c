@@ -141,6 +141,96 @@ a_full_cache_changes_no_byte(void **state)
 	same_with(BEFORE, on_disk(", size=90KB"), AFTER);
 }
 
+#define FINISHED " | shuffle | example(image=bytes, label=int64, tokens=int64[], box=float[])"
+
+/* ---- finished samples: ragged rows have their places before they are copied ---- */
+
+static void
+finished_samples_are_the_same_from_any_cache(void **state)
+{
+	(void)state;
+	same_with(FINISHED, " | cache", " | batch(8)");
+	same_with(FINISHED, " | cache(size=100KB)", " | batch(8)"); /* some are not kept */
+	same_with(FINISHED, on_disk(""), " | batch(8)");
+	for_each_file(remove_file);
+	same_with(FINISHED, on_disk(", size=100KB"), " | batch(8)");
+	same_with(FINISHED " | decode", " | cache", " | batch(8, tail=pad)"); /* shapes of three dims */
+	same_with(FINISHED " | decode", " | cache(size=300KB)", " | batch(8)");
+	same_with(FINISHED " | repeat(2)", " | cache", " | batch(8, tail=pad)");
+}
+
+static void
+bad_samples_are_the_same_with_a_cache(void **state)
+{
+	static const char *const caches[] = {"", " | cache", " | cache(size=100KB)"};
+	static const enum leat_on_error ways[] = {LEAT_ON_ERROR_SKIP, LEAT_ON_ERROR_REPLACE};
+	struct leat_options options;
+	struct data bad;
+
+	(void)state;
+	data_copy(&bad, &data);
+	for (size_t i = 3; i < bad.records; i += 9)
+		data_flip_payload(&bad, i);
+	for (size_t way = 0; way < 2; way++) {
+		struct trace trace[3];
+
+		for (size_t i = 0; i < 3; i++) {
+			char spec[1000];
+
+			options_for(&options);
+			options.on_error = ways[way];
+			options.max_bad = 1000;
+			options.threads = 1 + (unsigned)i;
+			snprintf(spec, sizeof spec, "%s" FINISHED "%s | batch(8)", data_source(&bad), caches[i]);
+			trace_run(&trace[i], spec, &options);
+			assert_int_equal(trace[i].status, LEAT_DONE);
+			trace_compare(&trace[0], &trace[i], spec);
+		}
+		for (size_t i = 0; i < 3; i++)
+			trace_free(&trace[i]);
+	}
+	data_remove(&bad);
+}
+
+/* Whether each row of a ragged column was written where it stays. */
+static bool
+is_laid(const struct leat_batch *batch, int column)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+	const struct leat_ragged_row *row = (const void *)(batch->base + form->rows_at);
+	const unsigned char *values = batch->base + form->values_at;
+
+	for (int64_t i = 0; i < batch->count; i++)
+		if ((const unsigned char *)row[i].at !=
+		    values + (size_t)leat_batch_offsets(batch, column)[i] * leat_dtype_size(form->field.dtype))
+			return false;
+	return true;
+}
+
+static void
+ragged_rows_of_a_warm_cache_are_copied_once(void **state)
+{
+	struct leat_options options;
+	struct leat_batch *batch;
+	struct leat_feed *feed;
+	int laid = 0, all = 0;
+
+	(void)state;
+	options_for(&options);
+	feed = trace_open(spec_with(FINISHED, " | cache", " | batch(8)"), &options);
+	for (enum leat_status status = LEAT_OK; status != LEAT_DONE;) {
+		status = leat_next(feed, &batch, NULL);
+		if (status == LEAT_OK && leat_epoch(feed) == 2 && !batch->last) {
+			all++;
+			laid += is_laid(batch, 0) && is_laid(batch, 2);
+		}
+		leat_release(batch);
+	}
+	assert_true(all > 0);
+	assert_int_equal(laid, all);
+	leat_close(feed);
+}
+
 /* What is drawn before a cache is drawn once; whether it comes from the cache or not does not matter. */
 static void
 random_ops_before_a_cache_give_the_same_warm_and_cold(void **state)
@@ -274,6 +364,35 @@ damaged_files_change_no_byte(void **state)
 		assert_int_equal(for_each_file(damage[i]), 1);
 		same_with(BEFORE, on_disk(", size=1MB"), AFTER);
 		for_each_file(remove_file);
+		same_with(FINISHED, on_disk(", size=1MB"), " | batch(8)");
+		assert_int_equal(for_each_file(damage[i]), 1);
+		same_with(FINISHED, on_disk(", size=1MB"), " | batch(8)");
+		for_each_file(remove_file);
+	}
+}
+
+/* Nobody may do that, and what comes is not promised then: but it lies in the memory there is. */
+static void
+files_that_change_while_they_are_used_do_no_harm(void **state)
+{
+	void (*const damage[])(const char *) = {flip_bits, fill_with_nonsense};
+	struct leat_options options;
+
+	(void)state;
+	options_for(&options);
+	options.epochs = 4;
+	for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+		struct leat_feed *feed =
+			trace_open(spec_with(FINISHED, on_disk(", size=1MB"), " | batch(8)"), &options);
+		struct trace trace = {0};
+
+		trace_take(&trace, feed, 15);
+		assert_int_equal(for_each_file(damage[i]), 1);
+		trace_take(&trace, feed, 0);
+		assert_true(trace.status == LEAT_DONE || trace.status == LEAT_IO);
+		leat_close(feed);
+		trace_free(&trace);
+		for_each_file(remove_file);
 	}
 }
 
@@ -406,9 +525,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_cache_changes_no_byte, empty_folder),
 		cmocka_unit_test_teardown(a_full_cache_changes_no_byte, empty_folder),
+		cmocka_unit_test_teardown(finished_samples_are_the_same_from_any_cache, empty_folder),
+		cmocka_unit_test(bad_samples_are_the_same_with_a_cache),
+		cmocka_unit_test(ragged_rows_of_a_warm_cache_are_copied_once),
 		cmocka_unit_test_teardown(random_ops_before_a_cache_give_the_same_warm_and_cold, empty_folder),
 		cmocka_unit_test_teardown(a_checkpoint_is_good_with_another_cache_or_none, empty_folder),
 		cmocka_unit_test_teardown(damaged_files_change_no_byte, empty_folder),
+		cmocka_unit_test_teardown(files_that_change_while_they_are_used_do_no_harm, empty_folder),
 		cmocka_unit_test_teardown(data_that_was_written_again_is_not_taken_from_the_cache, empty_folder),
 		cmocka_unit_test_teardown(processes_share_a_file, empty_folder),
 		cmocka_unit_test_teardown(a_cache_stays_within_memory, empty_folder),
