@@ -28,24 +28,25 @@ static bool
 sum_up(const uint64_t *offset, const uint64_t *ends, bool gaps, uint64_t count, uint64_t size, uint64_t min_length,
        uint64_t *max_length, uint64_t *damaged)
 {
-	uint64_t next = offset[0] & ~LEAT_INDEX_DAMAGED;
+	uint64_t next = offset[0] & ~LEAT_INDEX_DAMAGED, longest = 0, bad = 0;
+	bool wrong = false;
 
-	*max_length = *damaged = 0;
 	if ((!gaps && next != 0) || offset[count] != size)
 		return false;
-	for (uint64_t i = 0; i < count; i++) {
-		bool bad = offset[i] & LEAT_INDEX_DAMAGED;
-		uint64_t begin = next, end;
+	for (uint64_t i = 0; i < count; i++) { /* without branches: there may be millions */
+		uint64_t damage = offset[i] >> 63, begin = next, end, length;
 
 		next = offset[i + 1] & ~LEAT_INDEX_DAMAGED;
 		end = ends ? ends[i] : next;
-		if (end <= begin || end > next || (!bad && end - begin < min_length))
-			return false;
-		*damaged += bad;
-		if (!bad && end - begin > *max_length)
-			*max_length = end - begin;
+		length = end - begin;
+		wrong |= (end <= begin) | (end > next) | (!damage & (length < min_length));
+		bad += damage;
+		length = damage ? 0 : length;
+		longest = length > longest ? length : longest;
 	}
-	return true;
+	*max_length = longest;
+	*damaged = bad;
+	return !wrong;
 }
 
 static uint32_t
@@ -240,26 +241,17 @@ leat_index_init(struct leat_index *index, struct leat_mem *mem)
 	leat_points_init(&index->points, mem);
 }
 
-static enum leat_status
-append(struct leat_index *index, uint64_t value, struct leat_err *err)
-{
-	if (index->count == index->cap) {
-		size_t cap = index->cap ? 2 * index->cap : 64;
-		uint64_t *grown = leat_realloc(index->mem, index->block, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, index->mem, cap * sizeof(*grown), "the index of a file");
-		index->offset = index->block = grown;
-		index->cap = cap;
-	}
-	index->block[index->count++] = value;
-	return LEAT_OK;
-}
-
 enum leat_status
-leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err)
+leat_index_grow(struct leat_index *index, struct leat_err *err)
 {
-	return append(index, offset | (damaged ? LEAT_INDEX_DAMAGED : 0), err);
+	size_t cap = index->cap ? 2 * index->cap : 64;
+	uint64_t *grown = leat_realloc(index->mem, index->block, cap * sizeof(*grown));
+
+	if (!grown)
+		return leat_fail_mem(err, index->mem, cap * sizeof(*grown), "the index of a file");
+	index->offset = index->block = grown;
+	index->cap = cap;
+	return LEAT_OK;
 }
 
 enum leat_status
@@ -289,7 +281,7 @@ leat_index_drop(struct leat_index *index)
 enum leat_status
 leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 {
-	enum leat_status status = append(index, size, err);
+	enum leat_status status = leat_index_add(index, size, false, err);
 
 	if (status != LEAT_OK)
 		return status;

@@ -97,7 +97,21 @@ enum leat_status leat_index_load(struct leat_index *index, const struct leat_ind
 /* Making one: init, add each sample in order, end with the size of the data. Of a compressed file, `packed` is set
  * and points are added in between. */
 void leat_index_init(struct leat_index *index, struct leat_mem *mem);
-enum leat_status leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err);
+enum leat_status leat_index_grow(struct leat_index *index, struct leat_err *err); /* makes room for one more */
+
+static inline enum leat_status
+leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct leat_err *err)
+{
+	if (index->count == index->cap) {
+		enum leat_status status = leat_index_grow(index, err);
+
+		if (status != LEAT_OK)
+			return status;
+	}
+	index->block[index->count++] = offset | (damaged ? LEAT_INDEX_DAMAGED : 0);
+	return LEAT_OK;
+}
+
 /* The same for a kind with gaps, which uses this one only. */
 enum leat_status leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, bool damaged,
                                      struct leat_err *err);

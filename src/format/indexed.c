@@ -35,12 +35,8 @@ load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_
 	status = kind->make(files, i, mem, log, index, err);
 	if (status != LEAT_OK || !file->size)
 		return status;
-	if (leat_index_save(index, kind, file, mem, unsaved) == LEAT_OK) {
-		*state = LEAT_INDEX_BUILT;
-		swap_for_saved(index, kind, file, mem);
-	} else {
-		*state = LEAT_INDEX_UNSAVED;
-	}
+	status = leat_index_save(index, kind, file, mem, unsaved);
+	*state = status == LEAT_OK ? LEAT_INDEX_BUILT : LEAT_INDEX_UNSAVED;
 	return LEAT_OK;
 }
 
@@ -66,8 +62,10 @@ prepare(void *arg, size_t i, struct leat_err *err)
 	                      &unsaved, err);
 	if (status != LEAT_OK)
 		return status;
-	if (outcome == LEAT_INDEX_BUILT)
+	if (outcome == LEAT_INDEX_BUILT) {
 		atomic_fetch_add(&job->built, 1);
+		swap_for_saved(&indexed->index[i], job->kind, leat_files_at(indexed->files, i), indexed->mem);
+	}
 	/* The first one tells enough: a folder that cannot be written refuses all. */
 	if (outcome == LEAT_INDEX_UNSAVED && atomic_fetch_add(&job->unsaved, 1) == 0)
 		leat_log(job->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",

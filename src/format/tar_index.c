@@ -156,7 +156,7 @@ take_file(struct walk *walk, uint64_t begin, uint64_t end, struct leat_err *err)
 static enum leat_status
 find_header(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err *err)
 {
-	walk->window.block = LEAT_WINDOW;
+	walk->window.search = true;
 	while (walk->window.size - offset >= LEAT_TAR_BLOCK) {
 		const unsigned char *block;
 		enum leat_status status;
@@ -238,7 +238,7 @@ warn_of_more(struct walk *walk, uint64_t offset, const struct leat_log *log, str
 
 	if (offset >= walk->window.size)
 		return LEAT_OK;
-	walk->window.block = LEAT_WINDOW;
+	walk->window.search = true;
 	status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
 	for (size_t i = 0; status == LEAT_OK && i < have; i++) {
 		if (bytes[i]) {

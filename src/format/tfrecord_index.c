@@ -58,7 +58,7 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 		return LEAT_OK;
 	}
 	walk->to_sum -= length;
-	walk->window.block = LEAT_WINDOW;
+	walk->window.search = true;
 	offset += LEAT_TFRECORD_HEAD;
 	while (length) {
 		status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
@@ -105,7 +105,7 @@ find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 		size_t have;
 		bool right;
 
-		walk->window.block = LEAT_WINDOW;
+		walk->window.search = true;
 		status = leat_window_look(&walk->window, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
 		if (status != LEAT_OK)
 			return status;

@@ -1,6 +1,15 @@
 /* window.c - see window.h */
 #include "format/window.h"
 
+/* Measured with a warm page cache: a call costs as much as copying 6 KiB, and more than 64 KiB at once no longer fit
+ * into a CPU's nearest caches. */
+enum {
+	BLOCK = 64 * 1024,
+	NEAR = 6 * 1024,  /* a stride up to which everything is read */
+	FAR = 512 * 1024, /* and from which on headers alone are, wherever they come from */
+	COLD_BLOCKS = 64, /* to read when the page cache did not have something */
+};
+
 enum leat_status
 leat_window_open(struct leat_window *window, struct leat_files *files, size_t file, struct leat_mem *mem,
                  struct leat_err *err)
@@ -12,7 +21,6 @@ leat_window_open(struct leat_window *window, struct leat_files *files, size_t fi
 		.size = leat_files_at(files, file)->size,
 		.mem = mem,
 		.buffer = leat_alloc(mem, LEAT_WINDOW),
-		.block = LEAT_WINDOW,
 	};
 	return window->buffer ? LEAT_OK : leat_fail_mem(err, mem, LEAT_WINDOW, "reading a file's headers");
 }
@@ -25,20 +33,39 @@ leat_window_close(struct leat_window *window)
 	*window = (struct leat_window){0};
 }
 
-enum leat_status
-leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err)
+static enum leat_status
+read_some(struct leat_window *window, uint64_t offset, size_t len, size_t need, int flags, struct leat_err *err)
 {
-	struct iovec iov = {.iov_base = window->buffer, .iov_len = window->block < need ? need : window->block};
+	struct iovec iov = {.iov_base = window->buffer, .iov_len = len < need ? need : len};
 	enum leat_status status;
 	size_t got;
 
 	if (iov.iov_len > window->size - offset)
 		iov.iov_len = (size_t)(window->size - offset);
 	window->len = 0; /* should the read fail half way */
-	status = leat_files_read(window->files, window->file, offset, &iov, 1, 0, &got, err);
+	status = leat_files_read(window->files, window->file, offset, &iov, 1, flags, &got, err);
 	if (status != LEAT_OK)
 		return status;
 	window->at = offset;
 	window->len = iov.iov_len;
 	return LEAT_OK;
+}
+
+enum leat_status
+leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err)
+{
+	enum leat_status status;
+
+	if (window->search || window->stride < NEAR)
+		return read_some(window, offset, BLOCK, need, 0, err);
+	if (window->stride >= FAR)
+		return read_some(window, offset, 0, need, 0, err);
+	if (!window->cold) {
+		status = read_some(window, offset, 0, need, LEAT_READ_NOWAIT, err);
+		if (status != LEAT_AGAIN)
+			return status;
+		window->cold = COLD_BLOCKS;
+	}
+	window->cold--;
+	return read_some(window, offset, LEAT_WINDOW, need, 0, err);
 }

@@ -1,16 +1,16 @@
 /* window.h - a look at any place of a file through a buffer, for walks that mostly go forward
  *
- * How much is read at once is the walker's choice: whole blocks where things are small,
- * because many small reads cost more, little where large things are stepped over. One thread. */
+ * Where things are small, whole blocks are read, because many small reads cost more; where
+ * larger things are stepped over, little more than their headers, as long as these come from
+ * the page cache. From a device whole blocks in a row come faster than headers one by one,
+ * until things are so large that most of it would be read in vain. One thread. */
 #ifndef LEAT_FORMAT_WINDOW_H
 #define LEAT_FORMAT_WINDOW_H
 
 #include "store/store.h"
 
 enum {
-	LEAT_WINDOW = 256 * 1024, /* the buffer, and what is read at once where things are small */
-	LEAT_WINDOW_PEEK = 4096,  /* and where they are large */
-	LEAT_WINDOW_LARGE = 32768 /* from here on, they are */
+	LEAT_WINDOW = 256 * 1024, /* the buffer */
 };
 
 struct leat_window {
@@ -22,7 +22,9 @@ struct leat_window {
 	unsigned char *buffer;
 	uint64_t at;
 	size_t len;
-	size_t block; /* to read next, LEAT_WINDOW at most */
+	bool search;     /* every byte is looked at: whole blocks */
+	uint64_t stride; /* from thing to thing, about */
+	unsigned cold;   /* blocks to read until a look at what the page cache has is worth it again */
 };
 
 enum leat_status leat_window_open(struct leat_window *window, struct leat_files *files, size_t file,
@@ -49,11 +51,12 @@ leat_window_look(struct leat_window *window, uint64_t offset, size_t need, const
 	return LEAT_OK;
 }
 
-/* Something of this length was met: what comes next is probably alike. */
+/* Something of this length (below 2^62) was met: what comes next is probably alike. */
 static inline void
 leat_window_expect(struct leat_window *window, uint64_t length)
 {
-	window->block = length < LEAT_WINDOW_LARGE ? LEAT_WINDOW : LEAT_WINDOW_PEEK;
+	window->search = false;
+	window->stride = (3 * window->stride + length) / 4;
 }
 
 #endif
