@@ -15,11 +15,11 @@
 #include "trace.h"
 
 void
-specs_init(struct specs *specs, const char *source, uint64_t seed, uint64_t max_size)
+specs_init(struct specs *specs, struct sources *sources, uint64_t seed, uint64_t max_size)
 {
 	memset(specs, 0, sizeof *specs);
 	leat_rng_init(&specs->rng, seed, 0, 0, leat_stream("specs", 0));
-	specs->source = source;
+	specs->sources = sources;
 	specs->max_size = max_size;
 }
 
@@ -37,6 +37,26 @@ number(struct specs *specs, const struct leat_opt *opt, double low, double high)
 	low = fmax(low, opt->min);
 	high = fmin(high, opt->max);
 	return low + (high - low) * (double)leat_rng_uniform(&specs->rng, 0, 1);
+}
+
+/* One for all, one for each channel, or from one to another. */
+static void
+print_floats(struct specs *specs, const struct leat_opt *opt, char *out, size_t cap)
+{
+	double value[3];
+
+	for (int i = 0; i < 3; i++)
+		value[i] = (double)(float)number(specs, opt, -2, 2);
+	switch (specs_below(specs, 3)) {
+	case 0:
+		snprintf(out, cap, "[%.9g]", value[0]);
+		break;
+	case 1:
+		snprintf(out, cap, "[%.9g, %.9g]", fmin(value[0], value[1]), fmax(value[0], value[1]));
+		break;
+	default:
+		snprintf(out, cap, "[%.9g, %.9g, %.9g]", value[0], value[1], value[2]);
+	}
 }
 
 /* One option as text; false: nothing sensible can be drawn. */
@@ -59,10 +79,7 @@ print_value(struct specs *specs, const struct leat_opt *opt, char *out, size_t c
 		snprintf(out, cap, "%.9grad", (double)(float)number(specs, opt, -4, 4));
 		return true;
 	case LEAT_OPT_FLOATS:
-		snprintf(out, cap, "[%.9g]", (double)(float)number(specs, opt, -2, 2));
-		if (specs_below(specs, 2))
-			snprintf(out, cap, "[%.9g, %.9g, %.9g]", (double)(float)number(specs, opt, -2, 2),
-			         (double)(float)number(specs, opt, -2, 2), (double)(float)number(specs, opt, -2, 2));
+		print_floats(specs, opt, out, cap);
 		return true;
 	case LEAT_OPT_BOOL:
 		snprintf(out, cap, "%s", specs_below(specs, 2) ? "true" : "false");
@@ -268,7 +285,9 @@ specs_draw(struct specs *specs)
 	while (leat_ops[ops])
 		ops++;
 	assert_true(ops < SPECS_MAX_OPS);
-	snprintf(specs->text, sizeof specs->text, "%s", specs->source);
+	specs->source = specs_below(specs, (unsigned)specs->sources->count);
+	specs->sources->one[specs->source].used++;
+	snprintf(specs->text, sizeof specs->text, "%s", specs->sources->one[specs->source].spec);
 	assert_true(look_at(specs->text, &schema, &specs->size));
 	if (specs_below(specs, 4) == 0) /* some plan ops work directly on a source only */
 		append_op(specs, draw_op(specs, ops), &schema);
@@ -296,4 +315,23 @@ specs_batch(struct specs *specs, unsigned size)
 		for (int tries = 0; leat_ops[op]->kind == LEAT_OP_MIX && tries < 6; tries++)
 			if (append_op(specs, op, &schema))
 				break;
+}
+
+void
+specs_check_drawn(const struct specs *specs)
+{
+	const struct sources *sources = specs->sources;
+
+	for (size_t i = 0; i < sources->count; i++) {
+		print_message("%4u from %s\n", sources->one[i].used, sources->one[i].name);
+		if (!sources->one[i].used)
+			fail_msg("nothing was drawn from %s", sources->one[i].name);
+	}
+	for (size_t i = 0; leat_ops[i]; i++) {
+		if (leat_ops[i]->kind == LEAT_OP_BATCH || leat_ops[i]->kind == LEAT_OP_HINT)
+			continue;
+		print_message("%4u with %s\n", specs->used[i], leat_ops[i]->name);
+		if (!specs->used[i])
+			fail_msg("%s was never drawn", leat_ops[i]->name);
+	}
 }

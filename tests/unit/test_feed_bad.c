@@ -16,6 +16,7 @@
 
 #include "format/example.h"
 #include "support/data.h"
+#include "support/specs.h"
 #include "support/trace.h"
 
 #define DIRECT " | batch(16)"
@@ -24,7 +25,7 @@
 #define RAGGED " | example(image=bytes, label=int64, tokens=int64[]) | decode | batch(16)"
 #define SHUFFLED " | shuffle" DECODED
 
-enum { RECORDS = 400 };
+enum { RECORDS = 400, SPECS = TEST_SLOW ? 40 : 300 };
 
 static const size_t counts[] = {150, 100, 0, 150};
 static const size_t flipped[] = {17, 57, 58, 301}, headless[] = {90, 149, 330}, cut[] = {31, 120, 121, 255};
@@ -582,6 +583,76 @@ an_image_that_claims_too_many_pixels_is_a_bad_sample(void **state)
 	data_remove(&data);
 }
 
+/* ---- any source, any damage ---- */
+
+enum outcome { REFUSED, ENDED, DONE, OUTCOMES };
+
+/* With one thread and with many: the same samples, or the same sentence. */
+static enum outcome
+check_spoilt(const char *spec, const struct leat_options *options)
+{
+	enum outcome outcome = DONE;
+	struct leat_options o = *options;
+	struct leat_feed *feed;
+	struct leat_err err, again;
+	struct trace one, many;
+
+	if (leat_open(spec, &o, &feed, &err) != LEAT_OK) {
+		assert_true(err.text[0]);
+		o.threads = 1;
+		assert_int_equal(leat_open(spec, &o, &feed, &again), err.status);
+		assert_string_equal(err.text, again.text);
+		return REFUSED;
+	}
+	leat_close(feed);
+	o.threads = 1;
+	trace_run(&one, spec, &o);
+	o.threads = 5;
+	trace_run(&many, spec, &o);
+	trace_compare(&one, &many, spec);
+	if (one.status != LEAT_DONE) {
+		assert_true(one.err.text[0]);
+		assert_string_equal(one.err.text, many.err.text);
+		outcome = ENDED;
+	}
+	trace_free(&one);
+	trace_free(&many);
+	return outcome;
+}
+
+static void
+damage_anywhere_is_the_same_in_every_way(void **state)
+{
+	static const enum leat_on_error choices[] = {LEAT_ON_ERROR_FAIL, LEAT_ON_ERROR_SKIP, LEAT_ON_ERROR_REPLACE};
+	static struct sources whole, spoilt;
+	static struct specs specs;
+	unsigned seen[OUTCOMES] = {0};
+	struct leat_options options;
+
+	(void)state;
+	sources_make(&whole);
+	sources_make(&spoilt);
+	trace_options(&options);
+	specs_init(&specs, &whole, 77, 150);
+	for (int i = 0; i < SPECS; i++) {
+		char spec[sizeof specs.text + 400];
+
+		specs_draw(&specs);
+		specs_batch(&specs, 1 + specs_below(&specs, 13));
+		sources_elsewhere(&whole, &spoilt, specs.text, spec, sizeof spec);
+		options.seed = leat_rng_u64(&specs.rng);
+		options.on_error = choices[specs_below(&specs, 3)];
+		sources_make_one(&spoilt, specs.source);
+		for (unsigned times = 1 + specs_below(&specs, 3); times > 0; times--)
+			sources_spoil_one(&spoilt, specs.source, &specs.rng);
+		seen[check_spoilt(spec, &options)]++;
+	}
+	print_message("%u were refused, %u ended early, %u went on\n", seen[REFUSED], seen[ENDED], seen[DONE]);
+	assert_true(seen[REFUSED] && seen[ENDED] && seen[DONE]);
+	sources_remove(&whole);
+	sources_remove(&spoilt);
+}
+
 int
 main(void)
 {
@@ -598,6 +669,7 @@ main(void)
 		cmocka_unit_test(a_file_that_became_shorter_has_bad_samples),
 		cmocka_unit_test(rows_tried_again_take_no_more_room),
 		cmocka_unit_test(an_image_that_claims_too_many_pixels_is_a_bad_sample),
+		cmocka_unit_test(damage_anywhere_is_the_same_in_every_way),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -25,6 +25,7 @@ enum { SPECS = TEST_SLOW ? 12 : 80, EPOCHS = 3, MAX_SPEC = 9000 };
 
 static const size_t counts[] = {13, 0, 8, 19};
 static struct data data;
+static struct sources sources;
 static struct temp temp;
 
 static int
@@ -32,6 +33,7 @@ setup(void **state)
 {
 	(void)state;
 	data_make(&data, sizeof counts / sizeof *counts, counts, NULL);
+	sources_make(&sources);
 	temp_make(&temp);
 	return 0;
 }
@@ -41,6 +43,7 @@ teardown(void **state)
 {
 	(void)state;
 	data_remove(&data);
+	sources_remove(&sources);
 	temp_remove(&temp);
 	return 0;
 }
@@ -217,7 +220,7 @@ a_cache_anywhere_changes_nothing(void **state)
 	(void)state;
 	trace_options(&options);
 	options.epochs = EPOCHS;
-	specs_init(&specs, data_source(&data), 31, 150);
+	specs_init(&specs, &sources, 31, 150);
 	while (checked < SPECS) {
 		specs_draw(&specs);
 		specs_batch(&specs, 4 * (1 + specs_below(&specs, 4)));

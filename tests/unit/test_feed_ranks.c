@@ -16,12 +16,14 @@ enum { SPECS = TEST_SLOW ? 8 : 40 };
 
 static const size_t counts[] = {20, 7, 0, 26};
 static struct data data;
+static struct sources sources;
 
 static int
 setup(void **state)
 {
 	(void)state;
 	data_make(&data, sizeof counts / sizeof *counts, counts, NULL);
+	sources_make(&sources);
 	return 0;
 }
 
@@ -30,6 +32,7 @@ teardown(void **state)
 {
 	(void)state;
 	data_remove(&data);
+	sources_remove(&sources);
 	return 0;
 }
 
@@ -97,7 +100,7 @@ ranks_joined_are_one_rank(void **state)
 	(void)state;
 	trace_options(&options);
 	options.epochs = 2;
-	specs_init(&specs, data_source(&data), 7, 200);
+	specs_init(&specs, &sources, 7, 200);
 	for (int i = 0; i < SPECS; i++) {
 		char spec[sizeof specs.text + 64];
 		unsigned size = 12 * (1 + specs_below(&specs, 2));

@@ -17,12 +17,15 @@ enum { SPECS = TEST_SLOW ? 10 : 60 };
 
 static const size_t counts[] = {11, 0, 19, 16};
 static struct data data, copy; /* the same in another place */
+static struct sources sources, sources_copy;
 
 static int
 setup(void **state)
 {
 	(void)state;
 	data_make(&data, sizeof counts / sizeof *counts, counts, NULL);
+	sources_make(&sources);
+	sources_make(&sources_copy);
 	data_copy(&copy, &data);
 	return 0;
 }
@@ -32,6 +35,8 @@ teardown(void **state)
 {
 	(void)state;
 	data_remove(&data);
+	sources_remove(&sources);
+	sources_remove(&sources_copy);
 	data_remove(&copy);
 	return 0;
 }
@@ -56,11 +61,14 @@ restore(struct leat_feed *feed, const char *json)
 		fail_msg("%s\n%s", json, err.text);
 }
 
-/* The spec's text behind the source, on the data's copy. */
+/* The spec, on the data's copy. */
 static void
 elsewhere(const char *spec, char *out, size_t cap)
 {
-	snprintf(out, cap, "%s%s", data_source(&copy), strchr(spec, ')') + 1);
+	if (strstr(spec, data.folder))
+		snprintf(out, cap, "%s%s", data_source(&copy), strchr(spec, ')') + 1);
+	else
+		sources_elsewhere(&sources, &sources_copy, spec, out, cap);
 }
 
 /* Takes `batches` and gives the checkpoint then. */
@@ -119,7 +127,7 @@ drawn_pipelines_go_on_where_they_stopped(void **state)
 	(void)state;
 	trace_options(&options);
 	options.epochs = 2;
-	specs_init(&specs, data_source(&data), 5, 150);
+	specs_init(&specs, &sources, 5, 150);
 	for (int i = 0; i < SPECS; i++) {
 		char spec[sizeof specs.text + 64];
 		struct trace whole;
@@ -130,7 +138,7 @@ drawn_pipelines_go_on_where_they_stopped(void **state)
 		options.seed = leat_rng_u64(&specs.rng);
 		trace_run(&whole, spec, &options);
 		if (i % 4 == 0)
-			data_forget_indexes(&copy);
+			sources_forget_indexes(&sources_copy);
 		stop_and_go_on(spec, &options, &whole, specs_below(&specs, (unsigned)whole.batches + 1));
 		trace_free(&whole);
 	}
