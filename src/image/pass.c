@@ -26,7 +26,7 @@ void
 leat_pass_image(struct leat_pass *pass, const struct leat_datum *image, struct leat_scratch *scratch)
 {
 	pass->scratch = scratch;
-	pass->decoding = pass->undecodable = false;
+	pass->decoding = pass->undecodable = pass->dry = false;
 	pass->passes = 0;
 	pass->in = leat_view_of(image, NULL);
 	start_source(pass);
@@ -37,7 +37,7 @@ leat_pass_encoded(struct leat_pass *pass, struct leat_scratch *scratch)
 {
 	pass->scratch = scratch;
 	pass->decoding = true;
-	pass->undecodable = false;
+	pass->undecodable = pass->dry = false;
 	pass->passes = 0;
 	pass->in = (struct leat_view){
 		.height = pass->decode.height,
@@ -176,27 +176,35 @@ leat_pass_drop(struct leat_pass *pass)
 	pass->decoding = false;
 }
 
-/* Makes the image as it is now, interleaved, the source of another pass. */
+/* The image as it is now, in memory of its own. */
+static enum leat_status
+make_image(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
+{
+	*image = (struct leat_datum){.data = pass, .dtype = leat_pass_dtype(pass), .ndim = 3};
+	leat_pass_shape(pass, image->shape);
+	if (pass->dry)
+		return LEAT_OK;
+	image->data = leat_scratch_alloc(pass->scratch, leat_datum_bytes(image));
+	if (!image->data)
+		return fail_full(pass, leat_datum_bytes(image), err);
+	return leat_pass_end(pass, image->data, err);
+}
+
+/* Makes it, interleaved, the source of another pass. */
 static enum leat_status
 settle(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
 {
-	const bool planar = pass->sink.planar;
+	const bool planar = pass->sink.planar, dry = pass->dry;
 	const unsigned passes = pass->passes;
 	enum leat_status status;
-	size_t bytes;
 
 	pass->sink.planar = false;
-	*image = (struct leat_datum){.dtype = leat_pass_dtype(pass), .ndim = 3};
-	leat_pass_shape(pass, image->shape);
-	bytes = leat_datum_bytes(image);
-	image->data = leat_scratch_alloc(pass->scratch, bytes);
-	if (!image->data)
-		return fail_full(pass, bytes, err);
-	status = leat_pass_end(pass, image->data, err);
+	status = make_image(pass, image, err);
 	if (status != LEAT_OK)
 		return status;
 	leat_pass_image(pass, image, pass->scratch);
 	pass->sink.planar = planar;
+	pass->dry = dry;
 	pass->passes = passes + 1;
 	return LEAT_OK;
 }
@@ -329,7 +337,8 @@ leat_pass_means(struct leat_pass *pass, float *mean, struct leat_err *err)
 	struct leat_datum image;
 	enum leat_status status = settle(pass, &image, err);
 
-	if (status == LEAT_OK)
+	memset(mean, 0, pass->sink.channels * sizeof(*mean));
+	if (status == LEAT_OK && !pass->dry)
 		leat_channel_means(&image, mean);
 	return status;
 }

@@ -22,6 +22,7 @@ struct leat_pass {
 	struct leat_move move;   /* what makes rows of it: NONE, CROP, RESIZE or ROTATE, */
 	struct leat_sink sink;   /* and what becomes of the rows */
 	unsigned passes;         /* over memory, so far */
+	bool dry;                /* there are no pixels: told is all that it is; set after it began */
 };
 
 /* Begins with pixels, interleaved, which stay as they are. */
