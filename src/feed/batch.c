@@ -52,7 +52,7 @@ void
 leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
                      const size_t *capacity)
 {
-	size_t end = 0;
+	size_t end = 0, delivered = 0;
 
 	*form = (struct leat_batch_form){.rows = rows, .columns = schema->count, .direct = direct};
 	form->valid_at = reserve(&end, (size_t)rows);
@@ -70,9 +70,10 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 			column->capacity = capacity[i];
 			form_ragged(form, column, &end);
 		}
+		delivered += column->capacity;
 	}
 	form->bytes = end;
-	form->large = end > LARGE_BATCH;
+	form->large = delivered > LARGE_BATCH;
 }
 
 /* ---- buffers ---- */

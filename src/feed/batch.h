@@ -38,7 +38,7 @@ struct leat_batch_form {
 	int columns;
 	bool ragged; /* any field is */
 	bool direct; /* the one field goes straight into `values`: its lengths are known beforehand */
-	bool large;  /* does not stay in a core's cache until it is used: values are written past it */
+	bool large;  /* its values do not stay in a core's cache until they are used: they are written past it */
 	size_t valid_at, position_at, state_at;
 	size_t bytes; /* of the whole mapping */
 	struct leat_column_form column[LEAT_MAX_FIELDS];

@@ -215,6 +215,8 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 		return false;
 	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
 	batch->planned++;
+	if (item->cached && run->read == run->items)
+		run->read++; /* before the first that has to be read */
 	run->items++;
 	return true;
 }
