@@ -60,13 +60,14 @@ struct leat_jpeg_dc {
 };
 
 /* Up to two coefficients by one look-up: all of the first lies within the looked up bits, of the second at least its
- * code. Without a second one, it is a zero at the place of the first. */
+ * code. */
 struct leat_jpeg_two {
-	uint8_t total;        /* bits of both */
-	uint8_t advance;      /* places of both; ADVANCE_END and more: look closer */
-	uint8_t code1, size1; /* the first one's bits: where they begin, and how many there are */
-	uint8_t code2, size2;
-	uint8_t advance1, ends; /* ends: behind the first, if there is one, the block ends */
+	uint8_t total;         /* bits of both; 0: look closer */
+	uint8_t advance;       /* places of both; 64 and more: the block ends behind the first, or look closer */
+	uint8_t first;         /* bits of the first */
+	uint8_t advance1;      /* its places; 0: there is none, the block ends */
+	uint8_t code2, shift2; /* where the second's magnitude begins, and 64 less its bits */
+	int16_t value1;
 };
 
 struct leat_jpeg_ac {
@@ -81,8 +82,8 @@ bool leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *code);
 struct leat_jpeg_bits {
 	uint64_t buffer; /* the next bit is the highest */
 	unsigned count;
+	const uint8_t *at;
 	unsigned padding; /* bits at the end of the buffer that were not there: a marker or the end of the file came */
-	const uint8_t *at, *end;
 };
 
 struct leat_jpeg_block {
@@ -95,6 +96,7 @@ struct leat_jpeg_block {
 struct leat_jpeg_mcu {
 	struct leat_jpeg_block block[LEAT_JPEG_BLOCKS];
 	int blocks;
+	const uint8_t *end; /* of the bytes */
 };
 
 /* One MCU. The coefficients of blocks that are wanted go, two and two, to pairs of LEAT_JPEG_PAIR. Returns a bit for

@@ -206,19 +206,19 @@ is_used_up(const struct leat_jpeg_bits *bits)
 }
 
 static bool
-marker_follows(const struct leat_jpeg_bits *bits, uint32_t marker)
+marker_follows(const struct baseline *b, uint32_t marker)
 {
-	return is_used_up(bits) && bits->end - bits->at >= 2 && bits->at[0] == 0xff && bits->at[1] == marker;
+	const uint8_t *at = b->bits.at;
+
+	return is_used_up(&b->bits) && b->mcu.end - at >= 2 && at[0] == 0xff && at[1] == marker;
 }
 
 static bool
 restart(struct baseline *b)
 {
-	struct leat_jpeg_bits *bits = &b->bits;
-
-	if (!marker_follows(bits, RST0 + (b->restarts++ & 7)))
+	if (!marker_follows(b, RST0 + (b->restarts++ & 7)))
 		return false;
-	*bits = (struct leat_jpeg_bits){.at = bits->at + 2, .end = bits->end};
+	b->bits = (struct leat_jpeg_bits){.at = b->bits.at + 2};
 	memset(b->dc, 0, sizeof(b->dc));
 	b->until_restart = b->header->interval;
 	return true;
@@ -387,7 +387,8 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 		result = build_quants(b, scratch);
 	if (result != LEAT_JPEG_DONE)
 		return result;
-	b->bits = (struct leat_jpeg_bits){.at = b->header->scan, .end = b->header->end};
+	b->bits = (struct leat_jpeg_bits){.at = b->header->scan};
+	b->mcu.end = b->header->end;
 	b->until_restart = b->header->interval;
 	for (uint32_t y = 0; y <= b->last_y; y++) {
 		if (!read_strip(b, y))
@@ -395,7 +396,7 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 		if (y >= b->first_y)
 			write_strip(b, y);
 	}
-	if (b->last_y == b->down - 1 && !marker_follows(&b->bits, EOI))
+	if (b->last_y == b->down - 1 && !marker_follows(b, EOI))
 		return LEAT_JPEG_IRREGULAR;
 	return LEAT_JPEG_DONE;
 }

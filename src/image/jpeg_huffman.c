@@ -2,8 +2,9 @@
  *
  * Decoding is a chain: only the length of one code tells where the next begins. It is kept short: the highest bits of
  * the buffer are looked up, the entry has the length of up to two coefficients, codes and magnitudes, and the buffer
- * moves on by it. What the magnitudes are is worked out beside the chain, without a branch. The end of a block, codes
- * longer than the table is wide, and places beyond the last coefficient are found by one comparison.
+ * moves on by it. What the second's magnitude is is worked out beside the chain, without a branch; the first's is in
+ * the table. The end of a block, codes longer than the table is wide, and places beyond the last coefficient are all
+ * found by one comparison.
  *
  * A block that is not wanted goes the same way without its magnitudes.
  *
@@ -15,13 +16,17 @@
 enum {
 	DC_BITS = LEAT_JPEG_DC_BITS,
 	AC_BITS = LEAT_JPEG_AC_BITS,
-	/* What baseline files may have: with codes of 16 bits a coefficient takes 27 at most, and two look-ups of AC
-	 * coefficients, even if one is too long for the table, 21 + 26. */
+	/* What baseline files may have: with codes of 16 bits, no coefficient takes more than 27. */
 	MAX_DC_SIZE = 11,
 	MAX_AC_SIZE = 10,
-	LAST = 63,
-	ADVANCE_END = 64, /* beyond the last, from anywhere */
+	MAX_SECOND_SIZE = 7, /* so that three look-ups fit into 56 bits */
 	RUN_OF_16 = 0xf0,
+
+	/* Places of coefficients, and what comes behind them. */
+	LAST = 63,
+	END,    /* of a block */
+	END_DC, /* of one that is its DC alone */
+	BAD,
 };
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -94,76 +99,126 @@ leat_jpeg_dc_build(struct leat_jpeg_dc *dc, const uint8_t *counts)
 	return true;
 }
 
-/* One symbol of an AC code: bits of the code, bits behind it, places it moves on by. */
-struct step {
-	uint8_t code, size, advance;
-	bool ends;
-};
-
-static struct step
-step_of(unsigned bits, uint8_t symbol)
+static int
+to_number(uint32_t bits, unsigned size)
 {
-	struct step step = {.code = (uint8_t)bits, .size = symbol & 15, .advance = (uint8_t)((symbol >> 4) + 1)};
-
-	step.ends = !step.size && symbol != RUN_OF_16;
-	return step;
+	return size && !(bits >> (size - 1)) ? (int)bits - (1 << size) + 1 : (int)bits;
 }
 
-static struct leat_jpeg_two
-join(const struct step *first, const struct step *second)
+/* Entries are put together as numbers: no field of a sum overflows into the next. */
+static uint64_t
+packed(struct leat_jpeg_two two)
 {
-	struct leat_jpeg_two two = {.total = (uint8_t)(first->code + first->size),
-	                            .advance = first->advance,
-	                            .code1 = first->code,
-	                            .size1 = first->size,
-	                            .advance1 = first->advance,
-	                            .ends = first->ends};
+	uint64_t number;
 
-	two.code2 = two.total;
-	if (first->ends) {
-		two.advance = ADVANCE_END;
-		two.advance1 = 0;
-	} else if (second) {
-		two.code2 = (uint8_t)(two.total + second->code);
-		two.size2 = second->size;
-		two.total = (uint8_t)(two.code2 + second->size);
-		two.ends = second->ends;
-		two.advance = second->ends ? ADVANCE_END : (uint8_t)(first->advance + second->advance);
+	memcpy(&number, &two, sizeof(number));
+	return number;
+}
+
+static bool
+ends_block(uint8_t symbol)
+{
+	return !(symbol & 15) && symbol != RUN_OF_16;
+}
+
+/* What a symbol adds as the second of two; the first one's bits are added to code2 later. */
+static uint64_t
+as_second(uint32_t bits, uint8_t symbol)
+{
+	unsigned size = symbol & 15;
+
+	if (ends_block(symbol))
+		return packed((struct leat_jpeg_two){.total = (uint8_t)bits, .advance = END});
+	if (!size || size > MAX_SECOND_SIZE)
+		return 0;
+	return packed((struct leat_jpeg_two){.total = (uint8_t)(bits + size),
+	                                     .advance = (uint8_t)((symbol >> 4) + 1),
+	                                     .code2 = (uint8_t)bits,
+	                                     .shift2 = (uint8_t)(64 - size)});
+}
+
+/* What can follow a first one, for each number of bits that it leaves: those of `left` begin at 1 << left. */
+struct seconds {
+	uint64_t adds[1 << AC_BITS];
+};
+
+static void
+fill_seconds(struct seconds *seconds, const struct leat_jpeg_codes *codes, const uint8_t *counts)
+{
+	memset(seconds, 0, sizeof(*seconds));
+	for (uint32_t bits = 1, i = 0; bits < AC_BITS; bits++)
+		for (int k = 0; k < counts[bits - 1]; k++, i++) {
+			uint64_t adds = as_second(bits, codes->symbol[i]);
+			uint32_t code = (uint32_t)((int32_t)i - codes->offset[bits]);
+
+			for (uint32_t left = bits; adds && left < AC_BITS; left++)
+				for (uint32_t fill = 0; fill < 1u << (left - bits); fill++)
+					seconds->adds[(1u << left) + (code << (left - bits)) + fill] = adds;
+		}
+}
+
+/* All entries that begin with one symbol: with each of its magnitudes, and whatever follows. */
+static void
+fill_first(struct leat_jpeg_two *entry, uint32_t bits, uint8_t symbol, const struct seconds *seconds)
+{
+	const uint32_t size = symbol & 15, used = bits + size, left = AC_BITS - used;
+	struct leat_jpeg_two first = {
+		.total = (uint8_t)used,
+		.advance = (uint8_t)((symbol >> 4) + 1),
+		.first = (uint8_t)used,
+		.advance1 = (uint8_t)((symbol >> 4) + 1),
+		.code2 = (uint8_t)used,
+	};
+
+	for (uint32_t value = 0; value < 1u << size; value++) {
+		uint64_t number;
+
+		first.value1 = (int16_t)to_number(value, size);
+		number = packed(first);
+		for (uint32_t next = 0; next < 1u << left; next++, entry++) {
+			uint64_t both = number + seconds->adds[(1u << left) + next];
+
+			memcpy(entry, &both, sizeof(both));
+		}
 	}
-	return two;
+}
+
+static void
+fill_same(struct leat_jpeg_two *entry, size_t count, struct leat_jpeg_two with)
+{
+	for (size_t i = 0; i < count; i++)
+		entry[i] = with;
 }
 
 bool
 leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 {
+	const struct leat_jpeg_two look_closer = {.advance = END};
 	struct leat_jpeg_codes *codes = &ac->codes;
-	struct step steps[1 << AC_BITS] = {{0}};
+	struct leat_jpeg_two *entry = ac->entry;
+	struct seconds seconds;
 
 	if (!list_codes(codes, counts))
 		return false;
+	fill_seconds(&seconds, codes, counts);
 	for (uint32_t bits = 1, i = 0; bits <= 16; bits++)
 		for (int k = 0; k < counts[bits - 1]; k++) {
-			struct step step = step_of(bits, codes->symbol[i]);
-			uint32_t code = (uint32_t)((int32_t)i++ - codes->offset[bits]);
+			const uint8_t symbol = codes->symbol[i++], size = symbol & 15;
+			const size_t count = bits <= AC_BITS ? (size_t)1 << (AC_BITS - bits) : 0;
 
-			if (step.size > MAX_AC_SIZE)
+			if (size > MAX_AC_SIZE)
 				return false;
-			if (bits > AC_BITS)
-				continue;
-			for (uint32_t fill = 0; fill < 1u << (AC_BITS - bits); fill++)
-				steps[(code << (AC_BITS - bits)) + fill] = step;
+			if (bits + size > AC_BITS)
+				fill_same(entry, count, look_closer);
+			else if (ends_block(symbol))
+				fill_same(entry, count,
+				          (struct leat_jpeg_two){
+						  .total = (uint8_t)bits, .advance = END, .first = (uint8_t)bits});
+			else
+				fill_first(entry, bits, symbol, &seconds);
+			entry += count;
 		}
-	for (uint32_t i = 0; i < 1 << AC_BITS; i++) {
-		const struct step *first = &steps[i], *second;
-		unsigned bits = first->code + first->size;
-
-		if (!first->code || bits > AC_BITS) {
-			ac->entry[i] = (struct leat_jpeg_two){.advance = ADVANCE_END};
-			continue;
-		}
-		second = &steps[i << bits & ((1 << AC_BITS) - 1)];
-		ac->entry[i] = join(first, second->code && bits + second->code <= AC_BITS ? second : NULL);
-	}
+	fill_same(entry, (size_t)(ac->entry + (1 << AC_BITS) - entry), look_closer);
 	return true;
 }
 
@@ -177,14 +232,14 @@ has_ff(uint64_t word)
 
 /* Byte by byte: over stuffed zeros, and up to a marker or the end, behind which zeros are made up. */
 static __attribute__((noinline)) struct leat_jpeg_bits
-refill_slowly(struct leat_jpeg_bits bits)
+refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 {
-	while (bits.count <= 56) {
+	while (bits.count < 56) {
 		uint64_t next = 0;
 
-		if (bits.at < bits.end && *bits.at != 0xff)
+		if (bits.at < end && *bits.at != 0xff)
 			next = *bits.at++;
-		else if (bits.end - bits.at >= 2 && !bits.at[1])
+		else if (end - bits.at >= 2 && !bits.at[1])
 			next = 0xff, bits.at += 2;
 		else
 			bits.padding += 8;
@@ -196,15 +251,15 @@ refill_slowly(struct leat_jpeg_bits bits)
 
 /* At least 56 bits. Bits behind `count` may be there already: the same will come again. */
 INLINE struct leat_jpeg_bits
-refill(struct leat_jpeg_bits bits)
+refill(struct leat_jpeg_bits bits, const uint8_t *end)
 {
 	uint64_t word;
 
-	if (unlikely(bits.end - bits.at < 8))
-		return refill_slowly(bits);
+	if (unlikely(end - bits.at < 8))
+		return refill_slowly(bits, end);
 	memcpy(&word, bits.at, 8);
 	if (unlikely(has_ff(word)))
-		return refill_slowly(bits);
+		return refill_slowly(bits, end);
 	bits.buffer |= __builtin_bswap64(word) >> bits.count;
 	bits.at += (63 - bits.count) >> 3;
 	bits.count |= 56;
@@ -219,13 +274,14 @@ consume(struct leat_jpeg_bits bits, unsigned count)
 	return bits;
 }
 
-/* The `size` bits from bit `from` on as JPEG writes numbers: those that begin with 0 are negative. 0 bits: 0. */
-INLINE int
-magnitude(uint64_t buffer, unsigned from, unsigned size)
+/* The bits from `from` on as JPEG writes numbers, those that begin with 0 are negative; `shift` is 64 less their count.
+ */
+INLINE int16_t
+magnitude(uint64_t buffer, unsigned from, unsigned shift)
 {
 	uint64_t bits = buffer << (from & 63), negative = ~(uint64_t)((int64_t)bits >> 63);
 
-	return (int)((((bits ^ negative) >> 1 >> ((63 - size) & 63)) ^ negative) - negative);
+	return (int16_t)((bits >> (shift & 63)) - (negative >> (shift & 63)));
 }
 
 /* ---- blocks ---- */
@@ -255,83 +311,107 @@ read_dc(struct leat_jpeg_bits *bits, const struct leat_jpeg_dc *dc, int *value)
 			return false;
 		size = code_symbol(&dc->codes, next, code);
 	}
-	*value += magnitude(bits->buffer, code, size);
+	if (size)
+		*value += magnitude(bits->buffer, code, 64 - size);
 	*bits = consume(*bits, code + size);
 	return *value == (int16_t)*value;
 }
 
-/* One symbol by its code, for what two cannot do. The new place, ADVANCE_END for the end of the block; -1. */
-INLINE int
-read_one(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, int place, int16_t *out, bool wanted)
+/* A coefficient whose bits are too many for a look-up. Returns the new place. */
+INLINE unsigned
+read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned place, int16_t *out, bool wanted,
+          const uint8_t *end)
 {
-	uint32_t next = (uint32_t)(bits->buffer >> 48);
-	unsigned code = code_length(&ac->codes, next, 1);
-	struct step step;
+	unsigned code, size;
+	uint32_t next;
+	uint8_t symbol;
 
+	*bits = refill(*bits, end);
+	next = (uint32_t)(bits->buffer >> 48);
+	code = code_length(&ac->codes, next, 1);
 	if (code > 16)
-		return -1;
-	step = step_of(code, code_symbol(&ac->codes, next, code));
-	if (step.ends) {
+		return BAD;
+	symbol = code_symbol(&ac->codes, next, code);
+	size = symbol & 15;
+	if (ends_block(symbol)) {
 		*bits = consume(*bits, code);
-		return ADVANCE_END;
+		return END;
 	}
-	place += step.advance;
+	place += (symbol >> 4) + 1u;
 	if (place > LAST)
-		return -1;
-	if (wanted)
-		out[places[place]] = (int16_t)magnitude(bits->buffer, code, step.size);
-	*bits = consume(*bits, (unsigned)(step.code + step.size));
+		return BAD;
+	if (wanted && size)
+		out[places[place]] = magnitude(bits->buffer, code, 64 - size);
+	*bits = consume(*bits, code + size);
 	return place;
 }
 
-/* Up to two, or what is left of the block. As read_one. */
-INLINE int
-read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, int place, int16_t *out, bool wanted)
+/* When the second of two does not count, or is the end of the block. */
+INLINE unsigned
+read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, unsigned place, int16_t *out, bool wanted)
 {
-	const struct leat_jpeg_two *two = &ac->entry[bits->buffer >> (64 - AC_BITS)];
+	unsigned next = place + two->advance1;
 
-	if (unlikely(place + two->advance >= LAST)) {
-		if (!two->ends || place + two->advance1 >= LAST)
-			return read_one(bits, ac, place, out, wanted);
-		if (wanted && two->size1)
-			out[places[place + two->advance1]] = (int16_t)magnitude(bits->buffer, two->code1, two->size1);
-		*bits = consume(*bits, two->total);
-		return ADVANCE_END;
-	}
-	if (wanted) {
-		/* In this order: if there is no second one, its zero lands where the first belongs. */
-		out[places[place + two->advance]] = (int16_t)magnitude(bits->buffer, two->code2, two->size2);
-		out[places[place + two->advance1]] = (int16_t)magnitude(bits->buffer, two->code1, two->size1);
+	if (next > LAST)
+		return BAD;
+	if (wanted && two->advance1)
+		out[places[next]] = two->value1;
+	if (two->advance < END || (next == LAST && two->advance1)) {
+		*bits = consume(*bits, two->first);
+		return next;
 	}
 	*bits = consume(*bits, two->total);
-	return place + two->advance;
+	return next ? END : END_DC;
 }
 
-/* 0: the block is its DC alone; 1; -1. */
-INLINE int
-read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int *dc, int16_t *out, bool wanted)
+/* Up to two coefficients. Returns the new place. */
+INLINE unsigned
+read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned place, int16_t *out, bool wanted,
+         const uint8_t *end)
 {
-	const struct leat_jpeg_two *first;
-	int place = 0;
+	const struct leat_jpeg_two *two = &ac->entry[bits->buffer >> (64 - AC_BITS)];
+	const uint64_t buffer = bits->buffer;
+	const unsigned second = place + two->advance, first = place + two->advance1;
 
-	*bits = refill(*bits);
+	if (unlikely(place + two->advance > LAST)) {
+		if (two->total)
+			return read_first(bits, two, place, out, wanted);
+		return read_long(bits, ac, place, out, wanted, end);
+	}
+	*bits = consume(*bits, two->total);
+	if (wanted) {
+		int16_t value1 = two->value1;
+
+		/* In this order: when there is no second one, what is written for it lands where the first belongs. */
+		out[places[second]] = magnitude(buffer, two->code2, two->shift2);
+		out[places[first]] = value1;
+	}
+	return second;
+}
+
+/* LAST, or one of the names behind it. */
+INLINE unsigned
+read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int *dc, int16_t *out, bool wanted,
+           const uint8_t *end)
+{
+	unsigned place = 0;
+
+	*bits = refill(*bits, end);
 	if (unlikely(!read_dc(bits, block->dc, dc)))
-		return -1;
+		return BAD;
 	if (wanted)
 		out[0] = (int16_t)*dc;
-	first = &block->ac->entry[bits->buffer >> (64 - AC_BITS)];
-	if (first->ends && !first->advance1) {
-		*bits = consume(*bits, first->total);
-		return 0;
-	}
 	do {
-		*bits = refill(*bits);
-		place = read_two(bits, block->ac, place, out, wanted);
-		if ((unsigned)place >= LAST)
+		*bits = refill(*bits, end);
+		place = read_two(bits, block->ac, place, out, wanted, end);
+		if (place >= LAST)
 			break;
-		place = read_two(bits, block->ac, place, out, wanted);
-	} while ((unsigned)place < LAST);
-	return place < 0 ? -1 : 1;
+		place = read_two(bits, block->ac, place, out, wanted, end);
+		if (place >= LAST)
+			break;
+		place = read_two(bits, block->ac, place, out, wanted, end);
+	} while (place < LAST);
+	return place;
 }
 
 INLINE int
@@ -345,15 +425,15 @@ read_mcu(struct leat_jpeg_bits *shared, const struct leat_jpeg_mcu *mcu, int *dc
 	for (int i = 0; i < mcu->blocks; i++) {
 		const struct leat_jpeg_block *block = &mcu->block[i];
 		int16_t *out = coefficients + i / 2 * LEAT_JPEG_PAIR + i % 2 * 8;
-		int result;
+		unsigned last;
 
 		if (wanted && block->wanted)
-			result = read_block(&bits, block, &dc[block->component], out, true);
+			last = read_block(&bits, block, &dc[block->component], out, true, mcu->end);
 		else
-			result = read_block(&bits, block, &dc[block->component], out, false);
-		if (unlikely(result < 0))
+			last = read_block(&bits, block, &dc[block->component], out, false, mcu->end);
+		if (unlikely(last == BAD))
 			return -1;
-		more |= result << i;
+		more |= (last != END_DC) << i;
 	}
 	*shared = bits;
 	return more;
@@ -368,7 +448,7 @@ leat_jpeg_read_mcu_plain(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu
 
 #if defined(__x86_64__)
 /* The same with shifts that need no fixed register. */
-__attribute__((target("avx2,bmi,bmi2"))) int
+__attribute__((target("bmi,bmi2"))) int
 leat_jpeg_read_mcu_bmi2(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu *mcu, int *dc, int16_t *coefficients,
                         bool wanted)
 {
