@@ -1,0 +1,401 @@
+/* test_jpeg.c - the JPEG decoder of image/jpeg.h gives what libjpeg-turbo gives, for any region and any damage */
+#include "bench.h"
+
+#include <jpeglib.h>
+
+#include "image/jpeg.h"
+
+enum { SCRATCH = 4 << 20, MAX_SIDE = 70, MAX_PIXELS = 1 << 16 };
+
+static struct leat_mem mem;
+static struct leat_scratch scratch;
+static struct leat_err err;
+static uint32_t seed;
+
+static int
+set_up(void **state)
+{
+	(void)state;
+	seed = 1;
+	leat_mem_init(&mem, SIZE_MAX);
+	return leat_scratch_open(&scratch, &mem, SCRATCH);
+}
+
+static int
+tear_down(void **state)
+{
+	(void)state;
+	leat_scratch_close(&scratch, &mem);
+	return 0;
+}
+
+static int
+draw(int below)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (int)((seed >> 8) % (uint32_t)below);
+}
+
+/* ---- files ---- */
+
+struct file {
+	unsigned char *bytes;
+	unsigned long size;
+	int width, height;
+	bool gray;
+};
+
+/* How much two neighbours differ, from nothing to all there is. */
+static void
+draw_row(JSAMPLE *row, int count, int y, int noise)
+{
+	for (int x = 0; x < count; x++) {
+		int value = 128 + (x * 3 + y * 5) % 100 - 50 + (noise ? draw(2 * noise) - noise : 0);
+
+		row[x] = (JSAMPLE)(value < 0 ? 0 : value > 255 ? 255 : value);
+	}
+}
+
+static void
+set_options(struct jpeg_compress_struct *cinfo, const struct file *file, int h, int v)
+{
+	cinfo->image_width = (JDIMENSION)file->width;
+	cinfo->image_height = (JDIMENSION)file->height;
+	cinfo->input_components = file->gray ? 1 : 3;
+	cinfo->in_color_space = file->gray ? JCS_GRAYSCALE : JCS_RGB;
+	jpeg_set_defaults(cinfo);
+	jpeg_set_quality(cinfo, 1 + draw(100), TRUE);
+	cinfo->comp_info[0].h_samp_factor = h;
+	cinfo->comp_info[0].v_samp_factor = v;
+	cinfo->optimize_coding = draw(2);
+	cinfo->restart_interval = draw(3) ? 0 : (unsigned)(1 + draw(12));
+	cinfo->write_JFIF_header = draw(2);
+	cinfo->write_Adobe_marker = draw(2);
+}
+
+static struct file
+encode(int width, int height, bool gray, int h, int v)
+{
+	struct file file = {.width = width, .height = height, .gray = gray};
+	struct jpeg_compress_struct cinfo;
+	struct jpeg_error_mgr errors;
+	JSAMPLE pixels[3 * 200];
+	JSAMPROW row = pixels;
+	int noise = draw(3) ? draw(200) : draw(3);
+
+	assert_in_range(width, 1, sizeof(pixels) / 3);
+	cinfo.err = jpeg_std_error(&errors);
+	jpeg_create_compress(&cinfo);
+	jpeg_mem_dest(&cinfo, &file.bytes, &file.size);
+	set_options(&cinfo, &file, h, v);
+	jpeg_start_compress(&cinfo, TRUE);
+	for (int y = 0; y < height; y++) {
+		draw_row(row, width * (gray ? 1 : 3), y, noise);
+		jpeg_write_scanlines(&cinfo, &row, 1);
+	}
+	jpeg_finish_compress(&cinfo);
+	jpeg_destroy_compress(&cinfo);
+	return file;
+}
+
+/* Gray, and all ratios of chroma that jpeg.h takes, by turns. */
+static struct file
+encode_any(int i)
+{
+	static const int sampling[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {2, 2}};
+	int side = draw(4) ? MAX_SIDE : 12;
+
+	return encode(1 + draw(side), 1 + draw(side), i % 6 == 5, sampling[i % 5][0], sampling[i % 5][1]);
+}
+
+/* ---- the two ways ---- */
+
+/* All pixels by libjpeg-turbo, to be freed; NULL: it fails. */
+static uint8_t *
+by_library(const struct file *file, int channels, struct leat_decode *image)
+{
+	uint8_t *out = NULL;
+	struct leat_window all;
+
+	leat_scratch_reset(&scratch);
+	*image = (struct leat_decode){.scratch = &scratch, .max_pixels = MAX_PIXELS};
+	if (leat_codec_jpeg_turbo.begin(image, file->bytes, file->size, channels, &err) != LEAT_OK)
+		return NULL;
+	all = (struct leat_window){.height = image->height, .width = image->width};
+	out = malloc((size_t)(image->height * image->width * image->channels));
+	if (leat_codec_jpeg_turbo.region(image, &all, out, (size_t)(image->width * image->channels), &err) != LEAT_OK) {
+		free(out);
+		out = NULL;
+	}
+	leat_codec_jpeg_turbo.end(image);
+	return out;
+}
+
+static struct leat_window
+draw_part(int height, int width)
+{
+	struct leat_window part = {.top = draw(height), .left = draw(width)};
+
+	part.height = draw(4) ? 1 + draw(height - (int)part.top) : 1;
+	part.width = draw(4) ? 1 + draw(width - (int)part.left) : 1;
+	return part;
+}
+
+/* In memory of its very size, so that a sanitizer sees each byte too many. */
+static void
+assert_part(const struct file *file, int channels, const uint8_t *want, struct leat_window part,
+            const struct leat_jpeg_kernels *kernels)
+{
+	const size_t bytes = (size_t)(part.width * channels), stride = bytes + (size_t)draw(3);
+	const size_t size = stride * (size_t)(part.height - 1) + bytes;
+	uint8_t *got = malloc(size), *copy = malloc(file->size);
+	struct leat_jpeg_header header;
+
+	memcpy(copy, file->bytes, file->size);
+	memset(got, 0, size);
+	leat_scratch_reset(&scratch);
+	assert_true(leat_jpeg_header_read(&header, copy, file->size));
+	assert_int_equal(leat_jpeg_baseline(&header, channels, &part, got, stride, kernels, &scratch), LEAT_JPEG_DONE);
+	assert_int_equal(scratch.used, 0);
+	for (int64_t y = 0; y < part.height; y++)
+		if (memcmp(got + (size_t)y * stride, want + ((part.top + y) * file->width + part.left) * channels,
+		           bytes) != 0)
+			fail_msg("row %d of %dx%d at (%d, %d) of %dx%d differs, %d channels", (int)y, (int)part.height,
+			         (int)part.width, (int)part.top, (int)part.left, file->height, file->width, channels);
+	free(copy);
+	free(got);
+}
+
+static void
+assert_same(const struct file *file, int parts)
+{
+	const struct leat_window all = {.height = file->height, .width = file->width};
+
+	for (int channels = 1; channels <= 4; channels++) {
+		struct leat_decode image;
+		uint8_t *want;
+
+		if (channels == 2)
+			continue;
+		want = by_library(file, channels, &image);
+		assert_non_null(want);
+		assert_part(file, channels, want, all, leat_jpeg_fastest());
+		assert_part(file, channels, want, all, &leat_jpeg_plain);
+		for (int i = 0; i < parts; i++)
+			assert_part(file, channels, want, draw_part(file->height, file->width),
+			            i % 2 ? &leat_jpeg_plain : leat_jpeg_fastest());
+		free(want);
+	}
+}
+
+/* ---- tests ---- */
+
+/* Images of 1 to 4 pixels' width whose chroma is coarser across are left to the library. */
+static bool
+is_too_narrow(const struct file *file)
+{
+	struct leat_jpeg_header header;
+
+	return file->width <= 4 && !file->gray && !leat_jpeg_header_read(&header, file->bytes, file->size);
+}
+
+static void
+pixels_are_those_of_the_library(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		struct file file = encode_any(i);
+
+		if (!is_too_narrow(&file))
+			assert_same(&file, 6);
+		free(file.bytes);
+	}
+}
+
+static void
+wide_and_high_images_too(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		struct file file = encode(100 + draw(101), 60 + draw(200), i % 6 == 5, 1 + i % 2, 1 + i / 2 % 2);
+
+		assert_same(&file, 10);
+		free(file.bytes);
+	}
+}
+
+/* Coefficients that no image has: sums wrap around, samples are far out of bounds. */
+static struct file
+encode_coefficients(int width, int height, int h, int v)
+{
+	struct file file = encode(width, height, false, h, v), wild = {.width = width, .height = height};
+	struct jpeg_decompress_struct in;
+	struct jpeg_compress_struct out;
+	struct jpeg_error_mgr errors;
+	jvirt_barray_ptr *arrays;
+	int most = 1 << (1 + draw(10)), some = 1 + draw(8);
+
+	in.err = out.err = jpeg_std_error(&errors);
+	jpeg_create_decompress(&in);
+	jpeg_create_compress(&out);
+	jpeg_mem_src(&in, file.bytes, file.size);
+	jpeg_read_header(&in, TRUE);
+	arrays = jpeg_read_coefficients(&in);
+	for (int c = 0; c < 3; c++)
+		for (JDIMENSION y = 0; y < in.comp_info[c].height_in_blocks; y++) {
+			JBLOCKARRAY rows = in.mem->access_virt_barray((j_common_ptr)&in, arrays[c], y, 1, TRUE);
+
+			for (JDIMENSION x = 0; x < in.comp_info[c].width_in_blocks; x++)
+				for (int k = 0; k < 64; k++)
+					rows[0][x][k] = (JCOEF)(draw(some) ? 0 : draw(2 * most - 1) - most + 1);
+		}
+	jpeg_mem_dest(&out, &wild.bytes, &wild.size);
+	jpeg_copy_critical_parameters(&in, &out);
+	for (int k = 0; k < 128; k++)
+		out.quant_tbl_ptrs[k / 64]->quantval[k % 64] = (UINT16)(1 + draw(255));
+	out.optimize_coding = TRUE;
+	jpeg_write_coefficients(&out, arrays);
+	jpeg_finish_compress(&out);
+	jpeg_destroy_compress(&out);
+	jpeg_destroy_decompress(&in);
+	free(file.bytes);
+	return wild;
+}
+
+static void
+wild_coefficients_wrap_around_as_in_the_library(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		struct file file = encode_coefficients(5 + draw(60), 1 + draw(60), 1 + i % 2, 1 + i / 2 % 2);
+
+		assert_same(&file, 1);
+		free(file.bytes);
+	}
+}
+
+/* By the codec, which may ask the library: same verdict, same pixels. */
+static void
+assert_same_verdict(const struct file *file, int channels)
+{
+	struct leat_decode image, own;
+	uint8_t *want = by_library(file, channels, &image), *got = NULL;
+	struct leat_err want_err = err;
+	enum leat_status status;
+
+	leat_scratch_reset(&scratch);
+	leat_err_clear(&err);
+	status = leat_decode_begin(&own, file->bytes, file->size, channels, MAX_PIXELS, &scratch, &err);
+	if (status == LEAT_OK) {
+		got = malloc((size_t)(own.height * own.width * own.channels));
+		status = leat_decode_pixels(&own, got, &err);
+		leat_decode_end(&own);
+	}
+	assert_int_equal(status == LEAT_OK, want != NULL);
+	if (want) {
+		assert_int_equal(own.height, image.height);
+		assert_int_equal(own.width, image.width);
+		assert_int_equal(own.channels, image.channels);
+		assert_memory_equal(got, want, (size_t)(own.height * own.width * own.channels));
+	} else {
+		assert_string_equal(err.text, want_err.text);
+	}
+	leat_err_clear(&err);
+	free(got);
+	free(want);
+}
+
+static void
+damage_is_judged_as_by_the_library(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3000; i++) {
+		struct file file = encode_any(i);
+
+		switch (draw(4)) {
+		case 0:
+			file.size = 4 + (unsigned long)draw((int)file.size - 4);
+			break;
+		case 1:
+			memcpy(file.bytes + draw((int)file.size - 2),
+			       (const uint8_t[]){0xff, (uint8_t)(0xd0 + draw(10))}, 2);
+			break;
+		default:
+			for (int k = draw(4); k >= 0; k--)
+				file.bytes[draw((int)file.size)] ^= (unsigned char)(1 << draw(8));
+		}
+		if (file.bytes[0] == 0xff && file.bytes[1] == 0xd8 && file.bytes[2] == 0xff)
+			assert_same_verdict(&file, (const int[]){0, 1, 3, 4}[i % 4]);
+		free(file.bytes);
+	}
+}
+
+/* 4:1:1, and luma coarser than chroma. */
+static void
+rare_samplings_are_left_to_the_library(void **state)
+{
+	static const int sampling[][2] = {{4, 1}, {1, 4}, {4, 2}, {3, 1}};
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct file file =
+			encode(1 + draw(MAX_SIDE), 1 + draw(MAX_SIDE), false, sampling[i % 4][0], sampling[i % 4][1]);
+		struct leat_jpeg_header header;
+
+		assert_false(leat_jpeg_header_read(&header, file.bytes, file.size));
+		assert_same_verdict(&file, 3);
+		free(file.bytes);
+	}
+}
+
+static void
+a_header_of_any_size_is_read_within_its_bounds(void **state)
+{
+	struct file file = encode(40, 30, false, 2, 2);
+
+	(void)state;
+	for (unsigned long cut = 0; cut < file.size; cut++) {
+		unsigned char *copy = malloc(cut + 1);
+		struct leat_jpeg_header header;
+
+		memcpy(copy, file.bytes, cut);
+		leat_jpeg_header_read(&header, copy, cut);
+		free(copy);
+	}
+	free(file.bytes);
+}
+
+/* Rows of MCUs below the region are not looked at. */
+static void
+a_region_does_not_read_what_is_below(void **state)
+{
+	struct file file = encode(64, 160, false, 2, 2);
+	const struct leat_window top = {.height = 32, .width = 64};
+	struct leat_decode image;
+	uint8_t *want = by_library(&file, 3, &image);
+
+	(void)state;
+	assert_non_null(want);
+	file.size -= file.size / 4;
+	assert_part(&file, 3, want, top, leat_jpeg_fastest());
+	free(want);
+	free(file.bytes);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(pixels_are_those_of_the_library),
+		TEST(wide_and_high_images_too),
+		TEST(wild_coefficients_wrap_around_as_in_the_library),
+		TEST(damage_is_judged_as_by_the_library),
+		TEST(rare_samplings_are_left_to_the_library),
+		TEST(a_header_of_any_size_is_read_within_its_bounds),
+		TEST(a_region_does_not_read_what_is_below),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
