@@ -1,0 +1,102 @@
+/* fuzz_jpeg.c - any bytes as a JPEG image, by our decoder and by libjpeg-turbo: the same verdict and the same pixels
+ *
+ * The last bytes choose a region, which has to be a piece of the whole. Seeds: fuzz/corpus/jpeg, made by
+ * fuzz/seed_jpeg. Input and pixels have blocks of their own, so that a sanitizer sees every step outside of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "image/jpeg.h"
+
+enum { MAX_PIXELS = 1 << 13, SCRATCH = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* All pixels, to be freed; NULL: the library fails. */
+static uint8_t *
+by_library(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch, struct leat_decode *image)
+{
+	struct leat_window all;
+	uint8_t *out = NULL;
+
+	*image = (struct leat_decode){.scratch = scratch, .max_pixels = MAX_PIXELS};
+	leat_scratch_reset(scratch);
+	if (leat_codec_jpeg_turbo.begin(image, data, size, channels, NULL) != LEAT_OK)
+		return NULL;
+	all = (struct leat_window){.height = image->height, .width = image->width};
+	out = malloc((size_t)(image->height * image->width * image->channels));
+	if (leat_codec_jpeg_turbo.region(image, &all, out, (size_t)(image->width * image->channels), NULL) != LEAT_OK) {
+		free(out);
+		out = NULL;
+	}
+	leat_codec_jpeg_turbo.end(image);
+	return out;
+}
+
+/* Pixels of a part by the codec; NULL: it fails. */
+static uint8_t *
+by_codec(const uint8_t *data, size_t size, int channels, const struct leat_window *part, struct leat_scratch *scratch)
+{
+	struct leat_decode image;
+	enum leat_status status;
+	uint8_t *out = NULL;
+
+	leat_scratch_reset(scratch);
+	if (leat_decode_begin(&image, data, size, channels, MAX_PIXELS, scratch, NULL) != LEAT_OK)
+		return NULL;
+	if (part) {
+		out = malloc((size_t)(part->height * part->width * image.channels));
+		status = leat_decode_region(&image, part, out, (size_t)(part->width * image.channels), NULL);
+	} else {
+		out = malloc((size_t)(image.height * image.width * image.channels));
+		status = leat_decode_pixels(&image, out, NULL);
+	}
+	leat_decode_end(&image);
+	if (status == LEAT_OK)
+		return out;
+	free(out);
+	return NULL;
+}
+
+static void
+compare(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch)
+{
+	struct leat_decode image;
+	uint8_t *want = by_library(data, size, channels, scratch, &image);
+	uint8_t *got = by_codec(data, size, channels, NULL, scratch);
+	struct leat_window part;
+
+	if (!want != !got)
+		abort();
+	if (!want)
+		return;
+	if (memcmp(want, got, (size_t)(image.height * image.width * image.channels)) != 0)
+		abort();
+	free(got);
+	part.top = data[size - 1] % image.height;
+	part.left = data[size - 2] % image.width;
+	part.height = 1 + data[size - 3] % (image.height - part.top);
+	part.width = 1 + data[size - 4] % (image.width - part.left);
+	got = by_codec(data, size, channels, &part, scratch);
+	for (int64_t y = 0; y < part.height; y++)
+		if (!got || memcmp(want + ((part.top + y) * image.width + part.left) * image.channels,
+		                   got + y * part.width * image.channels, (size_t)(part.width * image.channels)) != 0)
+			abort();
+	free(got);
+	free(want);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct leat_mem mem;
+	struct leat_scratch scratch;
+
+	if (size < 4 || !leat_codec_jpeg_turbo.recognize(data, size))
+		return 0;
+	leat_mem_init(&mem, SIZE_MAX);
+	if (leat_scratch_open(&scratch, &mem, SCRATCH) != 0)
+		return 0;
+	compare(data, size, data[size - 1] % 2 ? 3 : data[size - 1] % 4 ? 1 : 4, &scratch);
+	leat_scratch_close(&scratch, &mem);
+	return 0;
+}
