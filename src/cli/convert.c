@@ -1,358 +1,31 @@
-/* convert.c - `leat convert`: what comes out of a spec is stored
- *
- * Takes epoch 0 in the order of the plan and writes sample after sample, on one thread,
- * while the feed's workers make the next ones. Shards are as --shards says (the samples
- * of shard s of n are those at positions [s * count / n, (s + 1) * count / n)), or a
- * new one begins when one is full: neither depends on the number of threads. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
+/* convert.c - `leat convert`: what comes out of a spec is stored */
 #include "cli/command.h"
-#include "cli/convert_formats.h"
-#include "cli/interrupt.h"
+#include "cli/convert_run.h"
 #include "cli/outputs.h"
-#include "cli/print.h"
-
-struct params {
-	const char *output;
-	int format;
-	int64_t shards, shard_size, seed, threads, memory, max_bad;
-	int on_error;
-	bool overwrite, quiet;
-};
 
 static const struct leat_opt options[] = {
-	LEAT_STRING(struct params, output, LEAT_REQUIRED,
+	LEAT_STRING(struct leat_convert_request, output, LEAT_REQUIRED,
                     "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on, or TEXT/FIELD.npy"),
-	LEAT_ENUM(struct params, format, "tfrecord", "tfrecord|tar|npy",
+	LEAT_ENUM(struct leat_convert_request, format, "tfrecord", LEAT_CONVERT_FORMATS,
                   "of the files: TFRecord, tar as WebDataset reads it, or an array for each field"),
-	LEAT_INT(struct params, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
-	LEAT_SIZE(struct params, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
-	LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
-	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: the CPUs this process may use"),
-	LEAT_SIZE(struct params, memory, "0", 0, 1e18,
+	LEAT_INT(struct leat_convert_request, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
+	LEAT_SIZE(struct leat_convert_request, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
+	LEAT_INT(struct leat_convert_request, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
+	LEAT_INT(struct leat_convert_request, threads, "0", 0, 1024,
+                 "worker threads; 0: the CPUs this process may use"),
+	LEAT_SIZE(struct leat_convert_request, memory, "0", 0, 1e18,
                   "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
-	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
-	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples before it fails; -1: no limit"),
-	LEAT_BOOL(struct params, overwrite, "false", "replace the files that an earlier run made"),
-	LEAT_BOOL(struct params, quiet, "false", "no progress line and no messages"),
+	LEAT_ENUM(struct leat_convert_request, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
+	LEAT_INT(struct leat_convert_request, max_bad, "-1", -1, 9e18, "bad samples before it fails; -1: no limit"),
+	LEAT_BOOL(struct leat_convert_request, overwrite, "false", "replace the files that an earlier run made"),
+	LEAT_BOOL(struct leat_convert_request, quiet, "false", "no progress line and no messages"),
 	LEAT_OPT_END,
 };
-
-static const struct leat_convert_format *const formats[] = {&leat_convert_tfrecord, &leat_convert_tar,
-                                                            &leat_convert_npy};
-
-enum { MAX_SPEC = 1 << 16 };
-static const size_t max_record = INT32_MAX; /* what protobuf can read */
-
-/* One run of the command. */
-struct job {
-	const struct params *p;
-	const struct leat_convert_format *format;
-	struct leat_mem *mem;
-	struct leat_feed *feed;
-	struct leat_convert convert;
-	struct leat_outputs outputs;
-	struct leat_progress progress;
-	uint64_t samples, in_shard;
-};
-
-bool
-leat_is_word(const char *name)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-	static const char others[] = "0123456789.-";
-
-	if (!*name || !strchr(letters, *name))
-		return false;
-	for (; *name; name++)
-		if (!strchr(letters, *name) && !strchr(others, *name))
-			return false;
-	return true;
-}
-
-/* ---- before ---- */
-
-static enum leat_status
-open_feed(struct job *job, const char *spec, struct leat_err *err)
-{
-	const struct params *p = job->p;
-	struct leat_options o;
-
-	leat_options_init(&o);
-	o.seed = (uint64_t)p->seed;
-	o.epochs = 1;
-	o.threads = (unsigned)p->threads;
-	o.memory = (size_t)p->memory;
-	o.rank = 0; /* all samples, whatever launched us */
-	o.world = 1;
-	o.on_error = (enum leat_on_error)p->on_error;
-	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
-	o.log = p->quiet ? NULL : leat_print_log;
-	return leat_open(spec, &o, &job->feed, err);
-}
-
-static enum leat_status
-check(const struct job *job, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-
-	if (!job->format->suffix && job->p->shards)
-		return leat_fail(err, LEAT_INVALID, "an array is one file: --shards does not go with --format npy");
-	if ((uint64_t)job->p->shards > leat_samples(job->feed))
-		return leat_fail(err, LEAT_INVALID, "there are %" PRIu64 " samples, too few for %" PRId64 " shards",
-		                 leat_samples(job->feed), job->p->shards);
-	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
-		status = job->format->check(job->feed, leat_field_at(job->feed, f), err);
-	return status;
-}
-
-/* ---- files ---- */
-
-static enum leat_status
-open_shard(struct job *job, struct leat_err *err)
-{
-	size_t shard = job->outputs.count;
-	char *path = leat_shard_path(&job->outputs, shard, (size_t)job->p->shards);
-	enum leat_status status;
-
-	if (!path)
-		status = leat_fail_mem(err, job->mem, strlen(job->p->output) + 64, "a file name");
-	else if (shard == LEAT_MAX_SHARDS)
-		status = leat_fail(err, LEAT_INVALID, "%d shards are too many: make --shard-size larger",
-		                   LEAT_MAX_SHARDS);
-	else
-		status = leat_outputs_room(&job->outputs, shard + 1, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_open(&job->outputs.file[shard], path, job->mem, err);
-	if (status == LEAT_OK && job->format->begin)
-		status = job->format->begin(&job->convert, &job->outputs.file[shard], err);
-	job->in_shard = 0;
-	leat_free(job->mem, path);
-	return status;
-}
-
-static struct leat_newfile *
-current(const struct job *job)
-{
-	return job->format->suffix ? &job->outputs.file[job->outputs.count - 1] : job->outputs.file;
-}
-
-static enum leat_status
-close_shard(struct job *job, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-
-	if (job->format->end)
-		status = job->format->end(&job->convert, current(job), job->in_shard, err);
-	for (struct leat_newfile *file = current(job);
-	     file < job->outputs.file + job->outputs.count && status == LEAT_OK; file++)
-		status = leat_newfile_finish(file, true, err);
-	return status;
-}
-
-/* Does the next sample still belong to the shard that is written? */
-static bool
-belongs(const struct job *job, uint64_t position)
-{
-	uint64_t shards = (uint64_t)job->p->shards, next = job->outputs.count, count = leat_samples(job->feed);
-
-	if (!shards)
-		return current(job)->size < (uint64_t)job->p->shard_size;
-	/* count * next / shards, where the product might be too large. */
-	return next == shards || position < count / shards * next + count % shards * next / shards;
-}
-
-/* Goes on to the shard that a sample belongs to; some may stay empty when bad samples are left out. */
-static enum leat_status
-go_to_shard(struct job *job, uint64_t position, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-
-	while (job->format->suffix && status == LEAT_OK && !(job->outputs.count && belongs(job, position))) {
-		if (job->outputs.count)
-			status = close_shard(job, err);
-		if (status == LEAT_OK)
-			status = open_shard(job, err);
-	}
-	return status;
-}
-
-static enum leat_status
-open_array(struct job *job, int f, struct leat_err *err)
-{
-	const char *name = leat_field_at(job->feed, f)->name;
-	char *path = leat_asprintf(job->mem, "%s/%s.npy", job->p->output, name);
-	enum leat_status status = LEAT_OK;
-
-	if (!path)
-		return leat_fail_mem(err, job->mem, strlen(job->p->output) + 128, "a file name");
-	if (!job->p->overwrite && access(path, F_OK) == 0)
-		status = leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it", path);
-	if (status == LEAT_OK)
-		status = leat_make_folder_of(path, job->mem, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_open(&job->outputs.file[f], path, job->mem, err);
-	leat_free(job->mem, path);
-	return status;
-}
-
-static enum leat_status
-open_outputs(struct job *job, struct leat_err *err)
-{
-	enum leat_status status;
-
-	if (job->format->suffix)
-		return leat_outputs_begin(&job->outputs, job->p->overwrite, err);
-	status = leat_outputs_room(&job->outputs, (size_t)leat_field_count(job->feed), err);
-	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
-		status = open_array(job, f, err);
-	return status == LEAT_OK ? job->format->begin(&job->convert, job->outputs.file, err) : status;
-}
-
-/* ---- samples ---- */
-
-static enum leat_status
-store_sample(struct job *job, const struct leat_tensor *tensor, uint64_t position, int64_t i, struct leat_err *err)
-{
-	struct leat_row row[LEAT_MAX_FIELDS];
-	enum leat_status status = go_to_shard(job, position, err);
-
-	for (int f = 0; f < leat_field_count(job->feed); f++)
-		leat_row_of(&row[f], leat_field_at(job->feed, f), &tensor[f], i);
-	if (status == LEAT_OK)
-		status = job->format->write(&job->convert, current(job), position, row, err);
-	job->samples++;
-	job->in_shard++;
-	return status;
-}
-
-static enum leat_status
-store_batch(struct job *job, const struct leat_batch *batch, struct leat_err *err)
-{
-	struct leat_tensor tensor[LEAT_MAX_FIELDS];
-	enum leat_status status = LEAT_OK;
-
-	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
-		status = leat_batch_field(batch, leat_field_at(job->feed, f)->name, &tensor[f], err);
-	for (int64_t i = 0; i < leat_batch_count(batch) && status == LEAT_OK; i++)
-		if (leat_batch_valid(batch)[i])
-			status = store_sample(job, tensor, leat_batch_position(batch, i), i, err);
-	return status;
-}
-
-static enum leat_status
-store_all(struct job *job, struct leat_err *err)
-{
-	struct leat_batch *batch;
-	enum leat_status status;
-
-	leat_progress_begin(&job->progress, stderr, "converted");
-	if (job->p->quiet)
-		job->progress.out = NULL;
-	while ((status = leat_next(job->feed, &batch, err)) == LEAT_OK) {
-		status = store_batch(job, batch, err);
-		leat_release(batch);
-		if (status != LEAT_OK)
-			break;
-		leat_progress_at(&job->progress, job->samples, leat_samples(job->feed));
-	}
-	leat_progress_end(&job->progress);
-	if (status != LEAT_END && status != LEAT_DONE)
-		return status;
-	leat_err_clear(err);
-	if (!job->samples)
-		return leat_fail(err, LEAT_DATA, "not one sample is good");
-	status = LEAT_OK;
-	if (job->p->shards) /* those of samples that were left out */
-		status = go_to_shard(job, leat_samples(job->feed) - 1, err);
-	return status == LEAT_OK ? close_shard(job, err) : status;
-}
-
-/* ---- the result ---- */
-
-static void
-print_notes(const struct job *job)
-{
-	for (int f = 0; f < leat_field_count(job->feed); f++)
-		if (leat_field_at(job->feed, f)->dtype == LEAT_F64 && job->format == &leat_convert_tfrecord)
-			printf("field '%s' was float64 and is float32 now, which is what TFRecord has\n",
-			       leat_field_at(job->feed, f)->name);
-}
-
-static enum leat_status
-print_summary(const struct job *job, struct leat_err *err)
-{
-	char *pattern = job->format->suffix ? leat_shard_pattern(&job->outputs) : NULL, size[32];
-	enum leat_status status = LEAT_OK;
-	struct leat_stats stats;
-	struct leat_str spec;
-
-	leat_stats(job->feed, &stats);
-	printf("%" PRIu64 " samples in %zu file%s, %s\n", job->samples, job->outputs.count,
-	       job->outputs.count == 1 ? "" : "s", leat_format_size(size, sizeof(size), job->outputs.bytes));
-	if (stats.bad)
-		printf("%" PRIu64 " bad sample%s\n", stats.bad, stats.bad == 1 ? "" : "s");
-	leat_print_bad(job->feed, "");
-	print_notes(job);
-	leat_str_init(&spec, job->mem, MAX_SPEC);
-	job->format->print_spec(&job->convert, pattern ? pattern : job->p->output, &spec);
-	if (spec.failed || (job->format->suffix && !pattern))
-		status = leat_fail_mem(err, job->mem, MAX_SPEC, "the spec that reads it back");
-	else
-		printf("read it with\n  %s\n", leat_str_text(&spec));
-	leat_str_free(&spec);
-	leat_free(job->mem, pattern);
-	return status;
-}
-
-static void
-stop(void *arg)
-{
-	leat_cancel(arg);
-}
-
-static enum leat_status
-convert(struct job *job, struct leat_err *err)
-{
-	struct leat_interrupt interrupt;
-	enum leat_status status;
-
-	leat_interrupt_begin(&interrupt, stop, job->feed);
-	status = store_all(job, err);
-	if ((leat_interrupt_end(&interrupt) && status == LEAT_OK) || status == LEAT_CANCELLED) {
-		leat_err_clear(err);
-		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
-	}
-	if (status == LEAT_OK)
-		status = leat_outputs_show(&job->outputs, err);
-	return status == LEAT_OK ? print_summary(job, err) : status;
-}
 
 static enum leat_status
 run_convert(const struct leat_invocation *run, struct leat_err *err)
 {
-	struct job job = {.p = run->params, .mem = run->mem};
-	enum leat_status status;
-
-	job.format = formats[job.p->format];
-	job.outputs = (struct leat_outputs){.mem = run->mem, .prefix = job.p->output, .suffix = job.format->suffix};
-	status = open_feed(&job, run->operand[0], err);
-	job.convert = (struct leat_convert){.feed = job.feed, .mem = run->mem};
-	leat_example_init(&job.convert.example, run->mem, max_record);
-	if (status == LEAT_OK)
-		status = check(&job, err);
-	if (status == LEAT_OK)
-		status = open_outputs(&job, err);
-	if (status == LEAT_OK)
-		status = convert(&job, err);
-	leat_example_free(&job.convert.example);
-	leat_free(run->mem, job.convert.numbers);
-	leat_outputs_free(&job.outputs);
-	leat_close(job.feed);
-	return status;
+	return leat_convert_run(run->params, run->operand[0], run->mem, err);
 }
 
 const struct leat_command leat_command_convert = {
@@ -372,6 +45,6 @@ const struct leat_command leat_command_convert = {
 		   "leat convert \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64)\" -o cells "
 		   "--format tar",
 	.opts = options,
-	.params_size = sizeof(struct params),
+	.params_size = sizeof(struct leat_convert_request),
 	.run = run_convert,
 };

@@ -1,4 +1,4 @@
-/* pack.c - `leat pack`: images with labels become shards of records
+/* pack.c - `leat pack`: images with labels become shards of records; what a spec gives is stored by convert_run.c
  *
  * The order of the samples is fixed before anything is written: by name, then permuted
  * by the seed. Shard s of n holds the samples [s * count / n, (s + 1) * count / n) of
@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/convert_run.h"
 #include "cli/interrupt.h"
 #include "cli/outputs.h"
 #include "cli/pack_list.h"
@@ -23,7 +24,6 @@
 #include "format/tar_write.h"
 #include "format/tfrecord.h"
 
-enum format { TFRECORD, TAR };
 static const char *const suffixes[] = {".tfrecord", ".tar"};
 
 struct pack {
@@ -36,12 +36,13 @@ struct pack {
 
 static const struct leat_opt options[] = {
 	LEAT_STRING(struct pack, output, LEAT_REQUIRED,
-                    "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on"),
-	LEAT_ENUM(struct pack, format, "tfrecord", "tfrecord|tar", "of the files; tar as WebDataset reads it"),
+                    "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on, or TEXT/FIELD.npy"),
+	LEAT_ENUM(struct pack, format, "tfrecord", LEAT_CONVERT_FORMATS,
+                  "of the files; tar as WebDataset reads it, npy as an array for each field of a SPEC"),
 	LEAT_INT(struct pack, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
 	LEAT_SIZE(struct pack, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
-	LEAT_BOOL(struct pack, shuffle, "true", "keep the order of the names, or of the list"),
-	LEAT_INT(struct pack, seed, "0", 0, 9e18, "of the order: another number, another order"),
+	LEAT_BOOL(struct pack, shuffle, "true", "keep the order of the names, or of the list; a SPEC has its own"),
+	LEAT_INT(struct pack, seed, "0", 0, 9e18, "of the order, and of all random numbers of a SPEC"),
 	LEAT_BOOL(struct pack, overwrite, "false", "replace the files that an earlier run made"),
 	LEAT_INT(struct pack, threads, "0", 0, 4096, "files written at a time; 0: as many as there are CPUs"),
 	LEAT_OPT_END,
@@ -131,7 +132,7 @@ write_sample(const struct job *job, uint64_t position, struct leat_content *cont
 		return leat_fail(err, LEAT_DATA, "'%s' is empty", s->path);
 	if (atomic_load_explicit(&job->stopped, memory_order_relaxed))
 		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
-	if (job->pack->format == TAR)
+	if (job->pack->format == LEAT_CONVERT_TAR)
 		return write_members(s, position, content, out, err);
 	return write_example(job, s, content, example, out, err);
 }
@@ -158,7 +159,7 @@ fill_shard(struct job *job, size_t shard, struct leat_newfile *out, struct leat_
 		status = write_sample(job, i, &content, &example, out, err);
 		count_one(job);
 	}
-	if (status == LEAT_OK && job->pack->format == TAR)
+	if (status == LEAT_OK && job->pack->format == LEAT_CONVERT_TAR)
 		status = leat_tar_write_end(out, err);
 	leat_example_free(&example);
 	leat_free(job->mem, content.bytes);
@@ -259,7 +260,7 @@ print_spec(const struct job *job, struct leat_err *err)
 		leat_str_add_quoted(&quoted, pattern);
 	if (!pattern || quoted.failed)
 		status = leat_fail_mem(err, job->mem, MAX_TEXT, "a spec");
-	else if (job->pack->format == TAR)
+	else if (job->pack->format == LEAT_CONVERT_TAR)
 		printf("read it with\n  tar(%s, fields=['image=jpg;jpeg;png', 'label=cls:int64']) | decode | shuffle | "
 		       "batch(32)\n",
 		       leat_str_text(&quoted));
@@ -313,13 +314,47 @@ write_all(struct job *job, struct leat_err *err)
 	return status == LEAT_OK ? leat_outputs_show(&job->outputs, err) : status;
 }
 
+/* A file may be called anything, so what is there is no spec. */
+static bool
+is_spec(const char *text)
+{
+	struct stat st;
+
+	return strchr(text, '(') && stat(text, &st) != 0;
+}
+
+static enum leat_status
+pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_convert_request request = {
+		.output = pack->output,
+		.format = pack->format,
+		.shards = pack->shards,
+		.shard_size = pack->shard_size,
+		.seed = pack->seed,
+		.threads = pack->threads,
+		.max_bad = -1,
+		.overwrite = pack->overwrite,
+	};
+
+	return leat_convert_run(&request, spec, mem, err);
+}
+
 static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
-	enum leat_status status = list_samples(&job, run->operand[0], err);
+	enum leat_status status;
 	size_t shards = 0;
 
+	if (is_spec(run->operand[0]))
+		return pack_spec(job.pack, run->operand[0], run->mem, err);
+	if (job.pack->format == LEAT_CONVERT_NPY)
+		return leat_fail(err, LEAT_INVALID,
+		                 "files of images are no rows of an array: pack a spec that makes them so, like "
+		                 "\"folder('%s') | decode | resize(224, 224) | cast(uint8)\"",
+		                 run->operand[0]);
+	status = list_samples(&job, run->operand[0], err);
 	job.outputs = (struct leat_outputs){
 		.mem = run->mem, .prefix = job.pack->output, .suffix = suffixes[job.pack->format]};
 	if (status == LEAT_OK)
@@ -339,19 +374,20 @@ run_pack(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_pack = {
 	.name = "pack",
-	.summary = "Make TFRecord or tar files of images with labels",
-	.operands = "FOLDER|LIST.csv",
+	.summary = "Make TFRecord, tar or npy files of images with labels, or of any spec",
+	.operands = "FOLDER|LIST.csv|SPEC",
 	.min_operands = 1,
 	.max_operands = 1,
 	.help = "FOLDER holds a folder for each class; the classes, sorted by name, are labelled 0, 1, ...\n"
 		"LIST.csv has a path, relative to itself, and a label in each row; a first row that says\n"
 		"path,label is passed over. Images stay as they are. In TFRecord files each record is a\n"
 		"tf.train.Example with the features image (the file's bytes), label, class and filename; in\n"
-		"tar files a sample is KEY.jpg, or as the image's name ends, and KEY.cls. Whatever else a\n"
-		"spec can read becomes files with 'leat convert'.",
+		"tar files a sample is KEY.jpg, or as the image's name ends, and KEY.cls. Of a SPEC, the\n"
+		"fields are stored as 'leat convert' does it, which has more options.",
 	.example =
 		"leat pack cells --output cells-train --shards 8\nleat pack cells.csv -o out/cells --shard-size 64MB\n"
-		"leat pack cells -o cells --format tar",
+		"leat pack cells -o cells --format tar\n"
+		"leat pack \"folder('cells') | decode | resize(64, 64) | cast(uint8)\" -o arrays --format npy",
 	.opts = options,
 	.params_size = sizeof(struct pack),
 	.run = run_pack,

@@ -38,7 +38,6 @@
 
 enum {
 	AHEAD = 1 << 20, /* bytes to read on where rows are wanted in order */
-	MAX_CHANNELS = 4,
 };
 
 struct npy {
@@ -175,17 +174,6 @@ map_file(const struct leat_file *file, struct array *array, struct leat_err *err
 	return status;
 }
 
-/* Rows of three dimensions are images where one can be told: the last, or else the first, are its channels. */
-static enum leat_layout
-layout_of(const struct leat_npy *npy)
-{
-	const int64_t *row = npy->shape + 1;
-
-	if (npy->ndim != 4 || row[0] < 1 || row[1] < 1 || row[2] < 1)
-		return LEAT_LAYOUT_NONE;
-	return row[2] <= MAX_CHANNELS ? LEAT_HWC : row[0] <= MAX_CHANNELS ? LEAT_CHW : LEAT_LAYOUT_NONE;
-}
-
 static enum leat_status
 add_field(struct leat_source *source, const char *name, const struct leat_npy *npy, struct leat_err *err)
 {
@@ -193,7 +181,6 @@ add_field(struct leat_source *source, const char *name, const struct leat_npy *n
 
 	if (!field)
 		return leat_fail(err, LEAT_INTERNAL, "the field '%s' cannot be added", name);
-	source->schema.layout[source->schema.count - 1] = layout_of(npy);
 	field->ndim = npy->ndim - 1;
 	memcpy(field->shape, npy->shape + 1, (size_t)field->ndim * sizeof(*field->shape));
 	return LEAT_OK;

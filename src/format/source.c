@@ -12,6 +12,20 @@ leat_source_find(const char *name)
 	return NULL;
 }
 
+/* Arrays of three dims are images where it can be told: one whose last dim, or else first, is a number of channels. */
+static enum leat_layout
+layout_of(const struct leat_field *field)
+{
+	enum { MAX_CHANNELS = 4 };
+	const int64_t *shape = field->shape;
+
+	if (field->ndim != 3 || shape[0] == 0 || shape[1] == 0 || shape[2] == 0)
+		return LEAT_LAYOUT_NONE;
+	if (shape[2] > 0 && shape[2] <= MAX_CHANNELS)
+		return LEAT_HWC;
+	return shape[0] > 0 && shape[0] <= MAX_CHANNELS ? LEAT_CHW : LEAT_LAYOUT_NONE;
+}
+
 enum leat_status
 leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params, unsigned threads,
                  struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
@@ -20,11 +34,15 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 
 	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log};
 	status = kind->open(source, threads, err);
-	if (status != LEAT_OK)
+	if (status != LEAT_OK) {
 		*source = (struct leat_source){0};
-	else if (source->parts == 0)
+		return status;
+	}
+	if (source->parts == 0)
 		source->parts = leat_files_count(source->files);
-	return status;
+	for (int i = 0; i < source->schema.count; i++)
+		source->schema.layout[i] = layout_of(&source->schema.field[i]);
+	return LEAT_OK;
 }
 
 void

@@ -36,7 +36,7 @@ struct leat_source {
 	uint64_t max_payload;
 	size_t max_scratch;        /* that unpack takes for one sample */
 	bool sequential;           /* one sample costs as much as many neighbours: it has to be inflated with them */
-	struct leat_schema schema; /* of the samples */
+	struct leat_schema schema; /* of the samples; layouts are found by their shapes, for all sources alike */
 	const uint8_t *stamp;      /* SHA-256 of when the files were written last; left NULL: the files are asked */
 	void *state;               /* the format's own */
 };

@@ -20,6 +20,8 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	bool changes = leat_rng_uniform(&work->rng, 0, 1) < autocontrast->probability;
 	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
 
+	if (status == LEAT_OK)
+		status = leat_check_scale(image, err);
 	if (status == LEAT_OK && changes)
 		leat_autocontrast(image);
 	return status;

@@ -99,6 +99,8 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	int order[CHANGES];
 	float amount[CHANGES];
 
+	if (status == LEAT_OK)
+		status = leat_check_scale(image, err);
 	draw_order(&work->rng, order);
 	for (int i = 0; i < CHANGES; i++)
 		amount[i] = leat_rng_uniform(&work->rng, jitter->range[i].low, jitter->range[i].high);

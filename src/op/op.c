@@ -100,6 +100,27 @@ leat_check_color(const struct leat_datum *image, struct leat_err *err)
 	return status;
 }
 
+enum leat_status
+leat_check_scale(const struct leat_datum *image, struct leat_err *err)
+{
+	enum { MOST = 2 };
+	const float *x = image->data;
+	int64_t count = image->dtype == LEAT_F32 ? leat_datum_elements(image) : 0, i = 0;
+	int above = 0;
+
+	for (int64_t k = 0; k < count; k++)
+		above |= x[k] > MOST;
+	if (!above)
+		return LEAT_OK;
+	while (!(x[i] > MOST))
+		i++;
+	return leat_fail(
+		err, LEAT_SPEC,
+		"float32 images go from 0 to 1 here, and this one has the value %g: put scale(1/255) before, or "
+		"do this before cast and resize, on uint8",
+		(double)x[i]);
+}
+
 static enum leat_status
 fail_full(const struct leat_scratch *scratch, size_t wanted, struct leat_err *err)
 {

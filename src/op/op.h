@@ -207,5 +207,8 @@ enum leat_status leat_infer_f32(void *params, struct leat_field *field, enum lea
 enum leat_status leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct leat_err *err);
 /* And that its channels, the last dim, are gray or RGB. */
 enum leat_status leat_check_color(const struct leat_datum *image, struct leat_err *err);
+/* For ops to which full scale is 1: that float32 pixels have it, and not 255. A little above, as after
+ * random_brightness, is no mistake. LEAT_SPEC, because no sample would be right. */
+enum leat_status leat_check_scale(const struct leat_datum *image, struct leat_err *err);
 
 #endif

@@ -7,21 +7,25 @@
 #include <math.h>
 
 struct pad {
-	int64_t top, left, bottom, right, all;
+	int64_t all, top, left, bottom, right;
 	float fill;
 	int mode; /* enum leat_border, whose order the choices have */
 };
 
+/* pad(4) is for all sides; which side a second number would be for, libraries do not agree on. */
+#define SIDE(name, doc) LEAT_OPT_(struct pad, name, LEAT_OPT_INT, "0", 0, 65500, NULL, doc, LEAT_OPT_NAMED)
+
 static const struct leat_opt options[] = {
-	LEAT_INT(struct pad, top, "0", 0, 65500, "rows that are added above"),
-	LEAT_INT(struct pad, left, "0", 0, 65500, "columns that are added on the left"),
-	LEAT_INT(struct pad, bottom, "0", 0, 65500, "rows that are added below"),
-	LEAT_INT(struct pad, right, "0", 0, 65500, "columns that are added on the right"),
-	LEAT_INT(struct pad, all, "0", 0, 65500, "the same on every side, in place of the four before"),
-	LEAT_FLOAT(struct pad, fill, "0", -INFINITY, INFINITY,
-                   "what stands there with mode=constant; cut to 0..255 for uint8"),
-	LEAT_ENUM(struct pad, mode, "constant", "constant|edge|reflect|symmetric",
-                  "what stands there: fill, the outermost pixel, the image mirrored without or with that pixel"),
+	LEAT_INT(struct pad, all, "0", 0, 65500, "rows and columns that are added on every side"),
+	SIDE(top, "rows that are added above, in place of all"),
+	SIDE(left, "columns that are added on the left"),
+	SIDE(bottom, "rows that are added below"),
+	SIDE(right, "columns that are added on the right"),
+	LEAT_OPT_(struct pad, fill, LEAT_OPT_FLOAT, "0", -INFINITY, INFINITY, NULL,
+                  "what stands there with mode=constant; cut to 0..255 for uint8", LEAT_OPT_NAMED),
+	LEAT_OPT_(struct pad, mode, LEAT_OPT_ENUM, "constant", 0, 0, "constant|edge|reflect|symmetric",
+                  "what stands there: fill, the outermost pixel, the image mirrored without or with that pixel",
+                  LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
@@ -81,7 +85,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 const struct leat_op leat_op_pad = {
 	.name = "pad",
 	.doc = "Add pixels around an image.",
-	.example = "pad(all=4, mode=reflect)",
+	.example = "pad(4, mode=reflect)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,
 	.opts = options,

@@ -32,11 +32,12 @@ static enum leat_status
 run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 {
 	const struct solarize *solarize = params;
+	const struct leat_datum *image = &work->sample->field[field];
+	enum leat_status status = leat_check_scale(image, err);
 
-	(void)err;
-	if (leat_rng_uniform(&work->rng, 0, 1) < solarize->probability)
-		leat_solarize(&work->sample->field[field], solarize->threshold);
-	return LEAT_OK;
+	if (status == LEAT_OK && leat_rng_uniform(&work->rng, 0, 1) < solarize->probability)
+		leat_solarize(image, solarize->threshold);
+	return status;
 }
 
 const struct leat_op leat_op_solarize = {

@@ -70,7 +70,7 @@ def crop_cases():
     image = images()["rgb"]
     case("crop", "crop(2, 1, 7, 9)", "rgb.npy", tf.image.crop_to_bounding_box(image, 2, 1, 7, 9), True)
     for mode in ("constant", "edge", "reflect", "symmetric"):
-        case(f"pad-{mode}", f"pad(1, 2, 14, 15, mode={mode})", "rgb.npy", np.pad(image, ((1, 14), (2, 15), (0, 0)), mode), True)
+        case(f"pad-{mode}", f"pad(top=1, left=2, bottom=14, right=15, mode={mode})", "rgb.npy", np.pad(image, ((1, 14), (2, 15), (0, 0)), mode), True)
 
 
 def affine_matrix(size, degrees, scale, shear):

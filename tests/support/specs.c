@@ -219,7 +219,8 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	return status == LEAT_OK;
 }
 
-/* Whether the op that was added works on all samples: a crop may be larger than an image of unknown size. */
+/* Whether the op that was added works on all samples: a crop may be larger than an image of unknown size, and a
+ * float image on another scale. */
 static bool
 suits_all(const char *text)
 {
@@ -229,9 +230,15 @@ suits_all(const char *text)
 
 	trace_options(&options);
 	trace_run(&trace, text, &options);
-	suits = trace.status != LEAT_DATA;
+	suits = trace.status != LEAT_DATA && trace.status != LEAT_SPEC;
 	trace_free(&trace);
 	return suits;
+}
+
+static bool
+looks_at_samples(const struct leat_op *op)
+{
+	return op->kind == LEAT_OP_GEOMETRY || op->kind == LEAT_OP_COLOR || op->kind == LEAT_OP_STATISTICS;
 }
 
 static bool
@@ -246,7 +253,7 @@ append_op(struct specs *specs, size_t place, struct leat_schema *schema)
 		return false;
 	snprintf(specs->text + len, sizeof specs->text - len, " | %s", op);
 	if (!look_at(specs->text, &next, &size) || size > specs->max_size ||
-	    (leat_ops[place]->kind == LEAT_OP_GEOMETRY && !suits_all(specs->text))) {
+	    (looks_at_samples(leat_ops[place]) && !suits_all(specs->text))) {
 		specs->text[len] = '\0';
 		return false;
 	}

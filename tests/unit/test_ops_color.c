@@ -371,12 +371,35 @@ rand_augment_makes_its_changes_one_after_the_other(void **state)
 	bench.position = 0;
 }
 
+/* Values up to 255 would be cut to 1 in silence. */
+static void
+floats_on_a_scale_of_255_are_refused(void **state)
+{
+	static const char *const specs[] = {"invert", "solarize(0.5)", "autocontrast", "adjust_sharpness(3)",
+	                                    "color_jitter(0.4)"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		float kept = floats[5];
+
+		floats[5] = 1.9f; /* as random_brightness may make it */
+		put(SIDE, SIDE, 3, LEAT_F32);
+		run(specs[i]);
+		floats[5] = 183;
+		put(SIDE, SIDE, 3, LEAT_F32);
+		refuse(specs[i], "float32 images go from 0 to 1 here, and this one has the value 183: put scale(1/255) "
+		                 "before");
+		floats[5] = kept;
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_stay_bytes_and_floats_stay_floats),
 		cmocka_unit_test(floats_are_refused_where_they_have_no_meaning),
+		cmocka_unit_test(floats_on_a_scale_of_255_are_refused),
 		cmocka_unit_test(colors_are_gray_or_rgb),
 		cmocka_unit_test(tone_takes_any_channels),
 		cmocka_unit_test(grayscale_gives_the_channels_that_are_asked_for),

@@ -127,8 +127,8 @@ pad_continues_the_image_as_its_mode_says(void **state)
 				const int64_t *side = sides[s];
 
 				put_picture(&p);
-				runf("pad(%d, %d, %d, %d, fill=7, mode=%s)", (int)side[0], (int)side[1], (int)side[2],
-				     (int)side[3], modes[m]);
+				runf("pad(top=%d, left=%d, bottom=%d, right=%d, fill=7, mode=%s)", (int)side[0],
+				     (int)side[1], (int)side[2], (int)side[3], modes[m]);
 				assert_shape(p.h + side[0] + side[2], p.w + side[1] + side[3], p.c);
 				assert_frame(&p, -side[0], -side[1], modes[m], 7);
 			}
@@ -140,7 +140,7 @@ pad_is_undone_by_crop(void **state)
 	(void)state;
 	for (struct picture p = {0}; next_picture(&p);) {
 		put_picture(&p);
-		runf("pad(all=3, fill=1000) | crop(3, 3, %d, %d)", (int)p.h, (int)p.w);
+		runf("pad(3, fill=1000) | crop(3, 3, %d, %d)", (int)p.h, (int)p.w);
 		assert_frame(&p, 0, 0, "constant", 0);
 	}
 	put_size(1, 1, 1, LEAT_U8);
@@ -152,14 +152,28 @@ pad_is_undone_by_crop(void **state)
 	assert_shape(1, 2, 1);
 }
 
+/* As torchvision's Pad(4). */
+static void
+pad_with_one_number_is_for_all_sides(void **state)
+{
+	(void)state;
+	for (struct picture p = {0}; next_picture(&p);) {
+		put_picture(&p);
+		run("pad(4)");
+		assert_shape(p.h + 8, p.w + 8, p.c);
+		assert_frame(&p, -4, -4, "constant", 0);
+	}
+}
+
 static void
 pad_wants_all_or_sides(void **state)
 {
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("pad(1, all=2)", LEAT_SPEC, "either all, or top");
+	refuse("pad(1, top=2)", LEAT_SPEC, "either all, or top");
 	refuse("pad(1, mode=wrap)", LEAT_SPEC, "constant, edge, reflect or symmetric");
-	refuse("pad(-1)", LEAT_SPEC, "top");
+	refuse("pad(-1)", LEAT_SPEC, "all");
+	refuse("pad(1, 2)", LEAT_SPEC, "pad");
 }
 
 /* An image whose size only its sample tells leaves a side open. */
@@ -173,7 +187,7 @@ pad_adds_to_the_sides_that_are_known(void **state)
 
 	(void)state;
 	assert_true(op->params_size <= sizeof(params));
-	memcpy(params, (const int64_t[]){1, 2, 3, 4}, 32);
+	memcpy(params, (const int64_t[]){0, 1, 2, 3, 4}, 40);
 	assert_int_equal(op->infer(params, &field, &layout, &bench.err), LEAT_OK);
 	assert_int_equal(field.shape[0], -1);
 	assert_int_equal(field.shape[1], 14);
@@ -407,6 +421,7 @@ main(void)
 		TEST(pad_is_undone_by_crop),
 		TEST(pad_wants_all_or_sides),
 		TEST(pad_adds_to_the_sides_that_are_known),
+		TEST(pad_with_one_number_is_for_all_sides),
 		TEST(random_crop_takes_every_place_equally_often),
 		TEST(random_crop_pads_as_torchvision),
 		TEST(random_crop_larger_than_the_image_is_an_error),

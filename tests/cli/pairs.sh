@@ -1,0 +1,70 @@
+# Every source, stored in every format, reads back with the same values at the same places; what cannot be
+# stored is refused with a remedy. `leat look` shows each source.
+golden=$source_root/tests/golden
+mkdir -p cells/a cells/b
+for name in 420.jpg progressive.jpg rgb.jpg restart.jpg; do cp "$source_root/fuzz/corpus/image/$name" cells/a; done
+for name in rgb.png palette2.png pixel.png; do cp "$source_root/fuzz/corpus/image/$name" cells/b; done
+(echo path,label,weight,name; for f in cells/*/*; do echo "$f,${#f},0.5,\"${f##*/}\""; done) >cells.csv
+leat pack cells -o cells --shards 2 --seed 1 >/dev/null
+leat convert "folder('cells', path=true)" -o cells --format tar --shards 2 >/dev/null
+mkdir packed
+for f in cells-*.tfrecord; do gzip -nc $f >packed/$f.gz; done
+cp -r "$golden"/mds/images mds
+cp -r "$golden"/mds/arrays mds-arrays
+cp -r "$golden"/tfds/small/1.0.0 tfds
+python3 -c 'open("tokens.bin", "wb").write(bytes(i * 7 % 256 for i in range(200)))'
+cp "$golden"/npy/image.npy "$golden"/npy/vector.npy .
+
+example="example(image=bytes, label=int64, name=bytes(key=filename))"
+pixels="decode | resize(6, 5) | cast(uint8)"
+cat >sources <<END
+tfrecord|tfrecord('cells-*.tfrecord') + $example
+records|tfrecord('cells-*.tfrecord')
+compressed|tfrecord('packed/*.gz') + $example
+tar|tar('cells-*.tar', fields=['image=image.jpg;image.png', 'label=label.cls:int64', '__key__'])
+mds|mds('mds', fields=[info, jpeg, label])
+arrays|mds('mds-arrays')
+tfds|tfds('tfds', fields=[box, byte, count, flag, ids, image, label, matrix, short, text, weights])
+folder|folder('cells', path=true)
+list|list('cells.csv')
+npy|npy(x='image.npy')
+tokens|tokens('tokens.bin', length=9, shift=1)
+END
+
+checksum() { leat feed "$1 | batch(3)" --seed 7 --checksum --quiet | sed -n 's/^checksum //p'; }
+# same NAME FORMAT SPEC: what is stored is what the spec gives
+same() {
+	if leat pack "$3" -o "out/$1-$2" --format "$2" --seed 7 >said 2>why; then
+		back=$(tail -n 1 said)
+		if [ "$(checksum "$3")" = "$(checksum "$back")" ]; then
+			echo "$1 as $2: the same"
+		else
+			echo "$1 as $2 DIFFERS: $3 and $back"
+		fi
+	else
+		sed "s/^/$1 as $2: /" why
+	fi
+}
+while IFS='|' read -r name spec; do
+	spec=$(echo "$spec" | tr + '|')
+	for format in tfrecord tar npy; do same "$name" $format "$spec"; done
+done <sources
+
+echo "# made one size, images are rows of an array"
+same tfrecord npy "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | $pixels"
+same compressed npy "tfrecord('packed/*.gz') | example(image=bytes, label=int64) | $pixels"
+same tar npy "tar('cells-*.tar', fields=['image=image.jpg;image.png', 'label=label.cls:int64']) | $pixels"
+same mds npy "mds('mds', fields=[jpeg, label]) | rename(image=jpeg) | $pixels"
+same tfds npy "tfds('tfds', fields=[image, label]) | $pixels"
+same folder npy "folder('cells') | $pixels | random_flip"
+same list npy "list('cells.csv', columns=[label, weight]) | $pixels"
+try leat pack cells -o x --format npy
+try leat pack cells.csv -o x --format npy
+try leat pack "floder('cells')" -o x
+try leat pack "missing (1)" -o x
+
+echo "# look"
+while IFS='|' read -r name spec; do
+	try leat look "$(echo "$spec" | tr + '|')" -n 1
+done <sources
+try leat look "tfds('tfds')" -n 1
