@@ -13,6 +13,11 @@ void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datu
 void leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
 void leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
 void leat_channel_means_plain(const struct leat_datum *image, float *mean);
+void leat_flip_plain(const struct leat_datum *image); /* left and right */
+void leat_rotate_plain(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);
+enum leat_status leat_resize_plain(const struct leat_datum *in, const struct leat_window *part,
+                                   const struct leat_datum *out, const struct leat_resampling *how,
+                                   struct leat_scratch *scratch, struct leat_err *err);
 
 /* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
 
