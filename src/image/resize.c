@@ -12,7 +12,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "image/cpu.h"
 #include "image/pixel.h"
+#include "image/plain.h"
 
 struct place {
 	size_t lo, hi; /* input places, times the number of elements there */
@@ -86,11 +88,70 @@ find_nearest_torch(size_t *place, const struct side *side)
 STRETCH(uint8_t, stretch_u8)
 STRETCH(float, stretch_f32)
 
+#if LEAT_X86
+/* Three channels, of which four elements are read and written: how many pixels of the result, from the first one on,
+ * have one behind them to read and to be written later. */
+static size_t
+count_inner(const struct place *place, size_t width, int64_t in_width)
+{
+	size_t inner = width - 1;
+
+	while (inner && place[inner - 1].hi >= 3 * (size_t)(in_width - 1))
+		inner--;
+	return inner;
+}
+
+LEAT_AVX2_INLINE __m128
+load_four(const void *row, bool is_u8, size_t at)
+{
+	int32_t four;
+
+	if (!is_u8)
+		return _mm_loadu_ps((const float *)row + at);
+	memcpy(&four, (const uint8_t *)row + at, sizeof(four));
+	return _mm_cvtepi32_ps(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four)));
+}
+
+LEAT_AVX2_INLINE void
+stretch_inner(const void *row, bool is_u8, float *out, const struct place *place, size_t inner)
+{
+	for (size_t x = 0; x < inner; x++) {
+		__m128 a = load_four(row, is_u8, place[x].lo), b = load_four(row, is_u8, place[x].hi);
+		__m128 part = _mm_mul_ps(_mm_sub_ps(b, a), _mm_set1_ps(place[x].t));
+
+		_mm_storeu_ps(out + 3 * x, _mm_add_ps(a, part));
+	}
+}
+
+LEAT_AVX2 static void
+stretch_avx2(const void *row, enum leat_dtype dtype, float *out, const struct place *place, size_t inner)
+{
+	if (dtype == LEAT_U8)
+		stretch_inner(row, true, out, place, inner);
+	else
+		stretch_inner(row, false, out, place, inner);
+}
+#endif
+
+/* How the result is made, beside what is read. */
+struct target {
+	const struct place *place;
+	size_t width;
+	size_t inner; /* pixels that stretch_avx2 may do; 0: none */
+};
+
 static void
-stretch(const struct leat_view *in, size_t row, float *out, const struct place *place, size_t width)
+stretch(const struct leat_view *in, size_t row, float *out, const struct target *target)
 {
 	const void *at = in->data + row * in->stride;
-	size_t channels = in->channels;
+	const struct place *place = target->place + target->inner;
+	size_t channels = in->channels, width = target->width - target->inner;
+
+#if LEAT_X86
+	if (target->inner)
+		stretch_avx2(at, in->dtype, out, target->place, target->inner);
+#endif
+	out += target->inner * channels;
 
 	if (in->dtype == LEAT_U8) {
 		const uint8_t *data = at;
@@ -116,15 +177,14 @@ struct rows {
 };
 
 static const float *
-stretched(struct rows *rows, size_t row, size_t keep, const struct leat_view *in, const struct place *place,
-          size_t width)
+stretched(struct rows *rows, size_t row, size_t keep, const struct leat_view *in, const struct target *target)
 {
 	int victim = rows->row[0] == keep ? 1 : 0;
 
 	for (int i = 0; i < 2; i++)
 		if (rows->row[i] == row)
 			return rows->line[i];
-	stretch(in, row, rows->line[victim], place, width);
+	stretch(in, row, rows->line[victim], target);
 	rows->row[victim] = row;
 	return rows->line[victim];
 }
@@ -151,6 +211,40 @@ mix_f32(const float *restrict top, const float *restrict bottom, float t, float 
 		out[i] = top[i] + (bottom[i] - top[i]) * t;
 }
 
+#if LEAT_X86
+/* Returns how many elements it has done. */
+LEAT_AVX2 static size_t
+mix_f32_avx2(const float *top, const float *bottom, float t, float *out, size_t count)
+{
+	size_t i = 0;
+
+	for (; i + 8 <= count; i += 8) {
+		__m256 a = _mm256_loadu_ps(top + i), b = _mm256_loadu_ps(bottom + i);
+
+		_mm256_storeu_ps(out + i, _mm256_add_ps(a, _mm256_mul_ps(_mm256_sub_ps(b, a), _mm256_set1_ps(t))));
+	}
+	return i;
+}
+#endif
+
+static void
+mix(const float *top, const float *bottom, float t, enum leat_dtype dtype, void *out, size_t count, bool avx2)
+{
+	float *floats = out;
+	size_t done = 0;
+
+	if (dtype == LEAT_U8) {
+		mix_u8(top, bottom, t, out, count);
+		return;
+	}
+#if LEAT_X86
+	if (avx2)
+		done = mix_f32_avx2(top, bottom, t, floats, count);
+#endif
+	(void)avx2; /* elsewhere than on x86 */
+	mix_f32(top + done, bottom + done, t, floats + done, count - done);
+}
+
 static struct side
 rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink, size_t stride)
 {
@@ -164,7 +258,7 @@ columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *si
 }
 
 static enum leat_status
-bilinear(const struct leat_view *in, int64_t height, int64_t width, const struct leat_sink *sink,
+bilinear(const struct leat_view *in, int64_t height, int64_t width, bool avx2, const struct leat_sink *sink,
          struct leat_scratch *scratch, struct leat_err *err)
 {
 	const struct side down = rows_of(in, height, sink, 1), along = columns_of(in, width, sink, in->channels);
@@ -173,21 +267,23 @@ bilinear(const struct leat_view *in, int64_t height, int64_t width, const struct
 	struct place *ys = leat_scratch_alloc(scratch, (size_t)down.count * sizeof(*ys));
 	float *lines = leat_scratch_alloc(scratch, 2 * line * sizeof(*lines));
 	struct rows rows = {.row = {SIZE_MAX, SIZE_MAX}};
+	struct target target = {.place = xs, .width = (size_t)along.count};
 
 	if (!xs || !ys || !lines)
 		return leat_resize_full(scratch, err);
 	find_places(xs, &along);
 	find_places(ys, &down);
+#if LEAT_X86
+	if (avx2 && in->channels == 3)
+		target.inner = count_inner(xs, target.width, in->width);
+#endif
 	rows.line[0] = lines;
 	rows.line[1] = lines + line;
 	for (int64_t y = 0; y < down.count; y++) {
-		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, xs, (size_t)along.count);
-		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, xs, (size_t)along.count);
+		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, &target);
+		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, &target);
 
-		if (sink->made == LEAT_U8)
-			mix_u8(top, bottom, ys[y].t, leat_sink_line(sink, y), line);
-		else
-			mix_f32(top, bottom, ys[y].t, leat_sink_line(sink, y), line);
+		mix(top, bottom, ys[y].t, sink->made, leat_sink_line(sink, y), line, avx2);
 		leat_sink_take(sink, y);
 	}
 	return LEAT_OK;
@@ -275,9 +371,9 @@ leat_view_of(const struct leat_datum *image, const struct leat_window *part)
 	};
 }
 
-enum leat_status
-leat_resize_to(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
-               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
+static enum leat_status
+resize(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
+       const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const size_t mark = scratch->used;
 	enum leat_status status;
@@ -285,11 +381,18 @@ leat_resize_to(const struct leat_view *in, int64_t height, int64_t width, const 
 	if (how->method == LEAT_RESIZE_NEAREST)
 		status = nearest(in, height, width, (enum leat_resize_mode)how->mode, sink, scratch, err);
 	else if (is_plain_bilinear(how))
-		status = bilinear(in, height, width, sink, scratch, err);
+		status = bilinear(in, height, width, avx2, sink, scratch, err);
 	else
 		status = leat_resample(in, height, width, how, sink, scratch, err);
 	scratch->used = mark;
 	return status;
+}
+
+enum leat_status
+leat_resize_to(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
+{
+	return resize(in, height, width, how, leat_cpu_has_avx2(), sink, scratch, err);
 }
 
 enum leat_status
@@ -300,6 +403,16 @@ leat_resize(const struct leat_datum *in, const struct leat_window *part, const s
 	const struct leat_sink sink = leat_sink_for(out);
 
 	return leat_resize_to(&view, out->shape[0], out->shape[1], how, &sink, scratch, err);
+}
+
+enum leat_status
+leat_resize_plain(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
+                  const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct leat_view view = leat_view_of(in, part);
+	const struct leat_sink sink = leat_sink_for(out);
+
+	return resize(&view, out->shape[0], out->shape[1], how, false, &sink, scratch, err);
 }
 
 size_t

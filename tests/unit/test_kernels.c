@@ -238,12 +238,124 @@ layouts_are_changed_as_by_the_plain_loop(void **state)
 	}
 }
 
+static void
+flips_are_those_of_the_plain_loop(void **state)
+{
+	static const enum leat_dtype types[] = {LEAT_U8, LEAT_F32, LEAT_F16};
+
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (size_t t = 0; t < 3; t++) {
+			for (size_t width = 1; width <= 70; width++) {
+				size_t count = 3 * width * channels, bytes = count * leat_dtype_size(types[t]);
+				uint8_t *got = random_elements(types[t], count), *want = malloc(bytes);
+				struct leat_datum image = datum_of(got, types[t], 3, width, channels), other = image;
+
+				other.data = want;
+				memcpy(want, got, bytes);
+				leat_flip(&image, LEAT_FLIP_HORIZONTAL);
+				leat_flip_plain(&other);
+				assert_memory_equal(got, want, bytes);
+				free(got);
+				free(want);
+			}
+		}
+	}
+}
+
+static void
+check_rotation(enum leat_dtype dtype, size_t height, size_t width, size_t channels, float radians)
+{
+	size_t count = height * width * channels, bytes = count * leat_dtype_size(dtype);
+	uint8_t *got = malloc(bytes), *want = malloc(bytes);
+	struct leat_datum in = datum_of(random_elements(dtype, count), dtype, height, width, channels);
+	struct leat_datum out = datum_of(got, dtype, height, width, channels), other = out;
+
+	other.data = want;
+	leat_rotate(&in, &out, radians, 9);
+	leat_rotate_plain(&in, &other, radians, 9);
+	if (memcmp(got, want, bytes) != 0)
+		fail_msg("type %d, %zu x %zu x %zu by %a", dtype, height, width, channels, (double)radians);
+	free(in.data);
+	free(got);
+	free(want);
+}
+
+/* Right angles too, where places lie between two pixels. */
+static void
+rotations_are_those_of_the_plain_loop(void **state)
+{
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (size_t width = 1; width <= 40; width++) {
+			for (int turn = -4; turn <= 4; turn++) {
+				float right_angles = (float)turn * 1.57079632679f, any = leat_rng_uniform(&rng, -4, 4);
+
+				check_rotation(LEAT_U8, 1 + width % 9, width, channels, right_angles);
+				check_rotation(LEAT_F32, width, 1 + width % 9, channels, right_angles);
+				check_rotation(LEAT_U8, 41 - width, width, channels, any);
+				check_rotation(LEAT_F32, 41 - width, width, channels, any);
+			}
+		}
+	}
+	check_rotation(LEAT_U8, 1, 40000, 3, 0.001f);
+	check_rotation(LEAT_U8, 3, 16384, 3, 3.1f);
+}
+
+static void
+check_resize(enum leat_dtype dtype, size_t channels, const struct leat_window *part, size_t height, size_t width,
+             enum leat_resize_mode mode)
+{
+	_Alignas(64) static uint8_t room[1 << 16];
+	const struct leat_resampling how = {.method = LEAT_RESIZE_BILINEAR, .mode = mode};
+	const enum leat_dtype to = leat_resize_dtype(&how, dtype);
+	const size_t in_height = (size_t)(part->top + part->height), in_width = (size_t)(part->left + part->width);
+	const size_t bytes = height * width * channels * leat_dtype_size(to);
+	struct leat_scratch scratch = {.base = room, .size = sizeof(room)};
+	struct leat_datum in =
+		datum_of(random_image(dtype, in_height * in_width * channels), dtype, in_height, in_width, channels);
+	struct leat_datum got = datum_of(malloc(bytes), to, height, width, channels), want = got;
+	struct leat_err err;
+
+	want.data = malloc(bytes);
+	assert_int_equal(leat_resize(&in, part, &got, &how, &scratch, &err), LEAT_OK);
+	assert_int_equal(leat_resize_plain(&in, part, &want, &how, &scratch, &err), LEAT_OK);
+	if (memcmp(got.data, want.data, bytes) != 0)
+		fail_msg("type %d, %d x %d x %zu to %zu x %zu", dtype, (int)part->height, (int)part->width, channels,
+		         height, width);
+	free(in.data);
+	free(got.data);
+	free(want.data);
+}
+
+/* Up and down, of whole images and of parts that end where the image does. */
+static void
+bilinear_sizes_are_those_of_the_plain_loop(void **state)
+{
+	(void)state;
+	for (size_t channels = 1; channels <= 4; channels++) {
+		for (int i = 0; i < 400; i++) {
+			int64_t top = i % 2 ? (int64_t)leat_rng_below(&rng, 5) : 0, left = i % 3 ? (int64_t)top / 2 : 0;
+			struct leat_window part = {top, left, 1 + (int64_t)leat_rng_below(&rng, 40),
+			                           1 + (int64_t)leat_rng_below(&rng, 40)};
+			size_t height = 1 + leat_rng_below(&rng, 60), width = 1 + leat_rng_below(&rng, 60);
+
+			check_resize(LEAT_U8, channels, &part, height, width, LEAT_RESIZE_TF);
+			check_resize(LEAT_U8, channels, &part, height, width, LEAT_RESIZE_TORCH);
+			check_resize(LEAT_F32, channels, &part, height, width, LEAT_RESIZE_TF);
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
+		cmocka_unit_test_setup(bilinear_sizes_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test_setup(flips_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test_setup(rotations_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(means_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test(the_mean_of_bytes_is_exact),
 		cmocka_unit_test_setup(layouts_are_changed_as_by_the_plain_loop, set_up),
