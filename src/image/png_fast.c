@@ -320,22 +320,38 @@ finish_row(const struct file *file, const struct form *form, const uint8_t *row,
 	return leat_png_look_up(&form->look, numbers, out, file->channels, width);
 }
 
+/* Undoes the filter of the row at `row`, and of the next one too where that is quicker; true: of both. */
+static bool
+unfilter_rows(const struct form *form, const uint8_t *row, bool is_last, const uint8_t *above, uint8_t *to, size_t step)
+{
+	const uint8_t *next = row + form->row + 1;
+
+	if (*row == LEAT_FILTER_PAETH && !is_last && *next == LEAT_FILTER_PAETH) {
+		leat_unfilter_two(form->step, (const uint8_t *const[]){row + 1, next + 1}, above,
+		                  (uint8_t *const[]){to, to + step}, form->row);
+		return true;
+	}
+	if (to != row + 1 || *row != LEAT_FILTER_NONE)
+		leat_unfilter(*row, form->step, row + 1, above, to, form->row);
+	return false;
+}
+
 /* Rows that are the result itself are finished there, others where they are. */
 static bool
-finish_rows(const struct file *file, const struct form *form, uint8_t *row, uint8_t *zeros, uint8_t *numbers,
+finish_rows(const struct file *file, const struct form *form, uint8_t *rows, const uint8_t *zeros, uint8_t *numbers,
             uint8_t *out)
 {
 	const bool direct = !form->looks_up && form->bits == 8 && form->samples == file->channels;
-	const size_t out_row = file->header->width * file->channels;
+	const size_t height = file->header->height, out_row = file->header->width * file->channels;
+	const size_t step = direct ? out_row : form->row + 1;
+	uint8_t *to = direct ? out : rows + 1;
 	const uint8_t *above = zeros;
+	bool done = false; /* this row's filter, with that of the row before */
 
-	for (size_t y = 0; y < file->header->height; y++, row += form->row + 1, out += out_row) {
-		uint8_t *to = direct ? out : row + 1;
-
-		if (*row >= LEAT_FILTERS)
+	for (size_t y = 0; y < height; y++, rows += form->row + 1, to += step, out += out_row) {
+		if (*rows >= LEAT_FILTERS)
 			return false;
-		if (direct || *row != LEAT_FILTER_NONE)
-			leat_unfilter(*row, form->step, row + 1, above, to, form->row);
+		done = !done && unfilter_rows(form, rows, y + 1 == height, above, to, step);
 		above = to;
 		if (!direct && !finish_row(file, form, to, numbers, out))
 			return false;

@@ -5,6 +5,9 @@
  * to 8 bytes go through the chain at once, cut out of a block of 12 or 16 bytes that is read and written whole; smaller
  * ones only where a sum of all bytes to the left will do (sub), or nothing to the left matters (up).
  *
+ * Two rows of Paeth are two chains, of which the lower one may go two pixels behind the upper: each is half of a
+ * vector, and both take hardly longer than one.
+ *
  * Any thread. */
 #include "image/unfilter.h"
 
@@ -238,6 +241,108 @@ paeth_two(__m128i x, __m128i b, struct left *left)
 	return _mm_packus_epi16(p0, p1);
 }
 
+/* The last two steps of two chains: upper row in the lower half of each vector, lower row, two pixels behind, in the
+ * other. What is above a pixel of the lower row is what the upper row became two steps ago. */
+struct two {
+	struct left left;
+	__m128i older;
+};
+
+LEAT_AVX2_INLINE __m128i
+two_pixels(__m128i x, __m128i above, struct two *two)
+{
+	__m128i b = _mm_unpacklo_epi64(above, two->older);
+
+	two->older = two->left.a;
+	return paeth_pixel(x, b, &two->left);
+}
+
+/* Four steps: x[0] is the upper row, x[1] the lower. */
+LEAT_AVX2_INLINE void
+two_blocks(size_t step, __m128i *x, __m128i above, struct two *two)
+{
+	const __m128i zero = _mm_setzero_si128(), upper = spread(x[0], step), lower = spread(x[1], step);
+	const __m128i x01 = _mm_unpacklo_epi32(upper, lower), x23 = _mm_unpackhi_epi32(upper, lower);
+	const __m128i b = spread(above, step), b01 = _mm_unpacklo_epi8(b, zero), b23 = _mm_unpackhi_epi8(b, zero);
+	__m128i p0 = two_pixels(_mm_unpacklo_epi8(x01, zero), b01, two);
+	__m128i p1 = two_pixels(_mm_unpackhi_epi8(x01, zero), _mm_srli_si128(b01, 8), two);
+	__m128i p2 = two_pixels(_mm_unpacklo_epi8(x23, zero), b23, two);
+	__m128i p3 = two_pixels(_mm_unpackhi_epi8(x23, zero), _mm_srli_si128(b23, 8), two);
+
+	x[0] = gather(_mm_packus_epi16(_mm_unpacklo_epi64(p0, p1), _mm_unpacklo_epi64(p2, p3)), step);
+	x[1] = gather(_mm_packus_epi16(_mm_unpackhi_epi64(p0, p1), _mm_unpackhi_epi64(p2, p3)), step);
+}
+
+/* The part of a row's block at `at`, which may begin before it and end behind it, that is in the row. */
+struct part {
+	size_t row, block, size; /* where it begins in each */
+};
+
+LEAT_AVX2_INLINE struct part
+part_of(size_t at, size_t behind, size_t block, size_t count)
+{
+	size_t begin = at < behind ? 0 : at - behind, end = at + block < behind ? 0 : at + block - behind;
+
+	end = end < count ? end : count;
+	return (struct part){begin, begin + behind - at, end > begin ? end - begin : 0};
+}
+
+LEAT_AVX2_INLINE __m128i
+load_part(const uint8_t *row, struct part part)
+{
+	uint8_t block[16] = {0};
+
+	if (part.size)
+		memcpy(block + part.block, row + part.row, part.size);
+	return load(block);
+}
+
+LEAT_AVX2_INLINE void
+store_part(uint8_t *row, struct part part, __m128i x)
+{
+	uint8_t block[16];
+
+	_mm_storeu_si128((__m128i *)block, x);
+	if (part.size)
+		memcpy(row + part.row, block + part.block, part.size);
+}
+
+LEAT_AVX2_INLINE void
+paeth_rows(size_t step, const uint8_t *const in[2], const uint8_t *above, uint8_t *const out[2], size_t count)
+{
+	const size_t behind = 2 * step;
+	struct two two = {{_mm_setzero_si128(), _mm_setzero_si128()}, _mm_setzero_si128()};
+	__m128i x[2];
+
+	for (size_t i = 0; i < count + behind; i += BLOCK(step)) {
+		if (i && i + 16 <= count) {
+			x[0] = load(in[0] + i);
+			x[1] = load(in[1] + i - behind);
+			two_blocks(step, x, load(above + i), &two);
+			store_block(out[0] + i, x[0], step);
+			store_block(out[1] + i - behind, x[1], step);
+		} else {
+			struct part upper = part_of(i, 0, BLOCK(step), count);
+			struct part lower = part_of(i, behind, BLOCK(step), count);
+
+			x[0] = load_part(in[0], upper);
+			x[1] = load_part(in[1], lower);
+			two_blocks(step, x, load_part(above, upper), &two);
+			store_part(out[0], upper, x[0]);
+			store_part(out[1], lower, x[1]);
+		}
+	}
+}
+
+LEAT_AVX2 static void
+paeth_rows_avx2(size_t step, const uint8_t *const in[2], const uint8_t *above, uint8_t *const out[2], size_t count)
+{
+	if (step == 3)
+		paeth_rows(3, in, above, out, count);
+	else
+		paeth_rows(4, in, above, out, count);
+}
+
 LEAT_AVX2_INLINE __m128i
 chain_block(bool is_paeth, size_t step, __m128i x, __m128i b, struct left *left)
 {
@@ -318,4 +423,17 @@ leat_unfilter(unsigned filter, size_t step, const uint8_t *in, const uint8_t *ab
 	}
 #endif
 	plain(filter, step, in, above, out, count);
+}
+
+void
+leat_unfilter_two(size_t step, const uint8_t *const in[2], const uint8_t *above, uint8_t *const out[2], size_t count)
+{
+#if LEAT_X86
+	if ((step == 3 || step == 4) && leat_cpu_has_avx2()) {
+		paeth_rows_avx2(step, in, above, out, count);
+		return;
+	}
+#endif
+	leat_unfilter(LEAT_FILTER_PAETH, step, in[0], above, out[0], count);
+	leat_unfilter(LEAT_FILTER_PAETH, step, in[1], out[0], out[1], count);
 }

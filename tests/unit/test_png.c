@@ -111,6 +111,30 @@ check_unfilter(unsigned filter, size_t step, size_t count)
 }
 
 static void
+check_two(size_t step, size_t count, bool in_place)
+{
+	uint8_t *above = random_bytes(count), *in[2], *out[2], *want[2];
+
+	for (int i = 0; i < 2; i++) {
+		in[i] = random_bytes(count);
+		out[i] = in_place ? in[i] : random_bytes(count);
+		want[i] = malloc(count + 1);
+		out[i][count] = want[i][count] = 77;
+		leat_unfilter_plain(LEAT_FILTER_PAETH, step, in[i], i ? want[0] : above, want[i], count);
+	}
+	leat_unfilter_two(step, (const uint8_t *const *)in, above, out, count);
+	for (int i = 0; i < 2; i++) {
+		if (memcmp(out[i], want[i], count + 1))
+			fail_msg("row %d of two, %zu bytes a pixel, %zu bytes", i, step, count);
+		free(in[i]);
+		if (!in_place)
+			free(out[i]);
+		free(want[i]);
+	}
+	free(above);
+}
+
+static void
 filters_are_undone_as_by_the_plain_loop(void **state)
 {
 	(void)state;
@@ -118,6 +142,12 @@ filters_are_undone_as_by_the_plain_loop(void **state)
 		for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++)
 			for (size_t width = 1; width <= 70; width++)
 				check_unfilter(filter, steps[s], width * steps[s]);
+	for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++) {
+		for (size_t width = 1; width <= 70; width++) {
+			check_two(steps[s], width * steps[s], false);
+			check_two(steps[s], width * steps[s], true);
+		}
+	}
 }
 
 static void
