@@ -1,7 +1,8 @@
 /* fuzz_png.c - any bytes as a PNG file, read at once and by libspng alone: the same pixels, the same verdict
  *
- * Checksums of chunks are made right first, or no input would get past them. Seeds: fuzz/corpus/png, made by
- * fuzz/seed_png. Blocks of their own for input and pixels, as in fuzz_image.c. */
+ * Checksums are made right first, or no input would get past them: those of chunks, and zlib's, if all the data is in
+ * one chunk. Seeds: fuzz/corpus/png, made by fuzz/seed_png. Blocks of their own for input and pixels, as in
+ * fuzz_image.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,32 @@
 
 #include "image/codec.h"
 
-enum { MAX_PIXELS = 1 << 12, SCRATCH = 1 << 20, MAX_SIZE = 1 << 16 };
+enum { MAX_PIXELS = 1 << 12, SCRATCH = 1 << 20, MAX_SIZE = 1 << 16, MAX_INFLATED = 1 << 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+put_number(uint8_t *at, uint32_t number)
+{
+	for (int i = 0; i < 4; i++)
+		at[i] = (uint8_t)(number >> (24 - 8 * i));
+}
+
+/* Behind the two bytes of a header and a whole stream of deflate stands the sum of what it becomes. */
+static void
+mend_zlib(uint8_t *data, size_t size)
+{
+	static uint8_t out[MAX_INFLATED];
+	z_stream z = {.next_out = out, .avail_out = sizeof(out)};
+
+	if (size < 6 || inflateInit2(&z, -15) != Z_OK)
+		return;
+	z.next_in = data + 2;
+	z.avail_in = (uInt)size - 2;
+	if (inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_in >= 4)
+		put_number(data + 2 + z.total_in, (uint32_t)adler32(1, out, (uInt)z.total_out));
+	inflateEnd(&z);
+}
 
 static void
 mend(uint8_t *bytes, size_t size)
@@ -20,15 +44,13 @@ mend(uint8_t *bytes, size_t size)
 	size_t at = 8, length;
 
 	for (; size >= 12 && at <= size - 12; at += length + 12) {
-		uint32_t sum;
-
 		length = (size_t)bytes[at] << 24 | (size_t)bytes[at + 1] << 16 | (size_t)bytes[at + 2] << 8 |
 		         bytes[at + 3];
 		if (length > size - 12 - at)
 			return;
-		sum = (uint32_t)crc32(0, bytes + at + 4, (uInt)length + 4);
-		for (int i = 0; i < 4; i++)
-			bytes[at + 8 + length + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+		if (!memcmp(bytes + at + 4, "IDAT", 4))
+			mend_zlib(bytes + at + 8, length);
+		put_number(bytes + at + 8 + length, (uint32_t)crc32(0, bytes + at + 4, (uInt)length + 4));
 	}
 }
 
