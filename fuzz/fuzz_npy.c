@@ -26,13 +26,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(err.status != LEAT_OK && err.text[0]);
 		return 0;
 	}
-	must(npy.ndim >= 1 && npy.ndim <= 1 + LEAT_MAX_DIMS);
+	must(npy.ndim >= 0 && npy.ndim <= 1 + LEAT_MAX_DIMS);
 	must(npy.data_at <= size);
 	for (int i = 0; i < npy.ndim; i++)
 		must(npy.shape[i] >= 0);
 	for (int i = 1; i < npy.ndim; i++)
 		elements *= (uint64_t)npy.shape[i];
 	must(npy.row_bytes == elements * leat_dtype_size(npy.dtype));
-	must(npy.row_bytes == 0 || (uint64_t)npy.shape[0] <= (size - npy.data_at) / npy.row_bytes);
+	must(npy.row_bytes == 0 || (npy.ndim ? (uint64_t)npy.shape[0] : 1) <= (size - npy.data_at) / npy.row_bytes);
 	return 0;
 }

@@ -39,7 +39,7 @@ check_order(const struct leat_source *source)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *names[] = {"any=txt;jpg;cls;bin", "__key__", "bin:int64"};
+	static const char *names[] = {"any=txt;jpg;cls;bin", "__key__", "bin:int64", "x=npy;bin:float32[?, 2]"};
 	char path[200];
 	const char *pattern = path;
 	struct leat_tar_params params = {.patterns = {1, &pattern}, .fields = {0, names}};
@@ -53,7 +53,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		correct_checksums(bytes, size - 1);
 	fuzz_write("x.tar", bytes, size - 1);
 	snprintf(path, sizeof(path), "%s/x.tar", fuzz_folder());
-	for (size_t fields = 0; fields <= 3; fields++) {
+	for (size_t fields = 0; fields <= 4; fields++) {
 		char index[200];
 
 		snprintf(index, sizeof(index), "%s/.x.tar.leatidx", fuzz_folder());

@@ -35,6 +35,10 @@ struct leat_convert_format {
 /* Can `name` be written in a spec without quotes? */
 bool leat_is_word(const char *name);
 
+/* Adds the cast that fields of this type need, which come back as int64: all, or the single values among them. */
+void leat_convert_print_casts(const struct leat_convert *convert, enum leat_dtype dtype, bool single,
+                              struct leat_str *out);
+
 extern const struct leat_convert_format leat_convert_tfrecord, leat_convert_tar, leat_convert_npy;
 
 #endif

@@ -48,6 +48,25 @@ leat_is_word(const char *name)
 	return true;
 }
 
+void
+leat_convert_print_casts(const struct leat_convert *convert, enum leat_dtype dtype, bool single, struct leat_str *out)
+{
+	int count = 0;
+
+	for (int f = 0; f < leat_field_count(convert->feed); f++) {
+		const struct leat_field *field = leat_field_at(convert->feed, f);
+
+		if (field->dtype != dtype || (single && field->ndim > 0) || !leat_is_word(field->name))
+			continue;
+		if (!count++)
+			leat_str_addf(out, " | cast(%s, field=[%s", leat_dtype_name(dtype), field->name);
+		else
+			leat_str_addf(out, ", %s", field->name);
+	}
+	if (count)
+		leat_str_add(out, "])");
+}
+
 /* ---- before ---- */
 
 static enum leat_status

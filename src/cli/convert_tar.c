@@ -9,6 +9,7 @@
 
 #include "cli/convert_formats.h"
 #include "format/npy_write.h"
+#include "format/sample.h"
 #include "format/tar_write.h"
 
 enum extension { JPG, PNG, BIN, CLS, NPY, OWN, EXTENSIONS };
@@ -124,6 +125,11 @@ print_field(const struct leat_convert *c, int f, struct leat_str *out)
 			leat_str_addf(&text, "%s%s%s", n++ ? ";" : "", name, extensions[e]);
 	if (c->extensions[f] >> CLS & 1)
 		leat_str_add(&text, ":int64");
+	if (c->extensions[f] >> NPY & 1) {
+		char type[200];
+
+		leat_str_addf(&text, ":%s", leat_field_format(leat_field_at(c->feed, f), type, sizeof(type)));
+	}
 	leat_str_add(out, f ? ", " : "");
 	leat_str_add_quoted(out, leat_str_text(&text));
 	leat_str_free(&text);
@@ -138,6 +144,8 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 	for (int f = 0; f < leat_field_count(c->feed); f++)
 		print_field(c, f, out);
 	leat_str_add(out, "])");
+	leat_convert_print_casts(c, LEAT_I32, true, out);
+	leat_convert_print_casts(c, LEAT_U8, true, out);
 }
 
 const struct leat_convert_format leat_convert_tar = {

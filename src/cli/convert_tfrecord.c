@@ -223,6 +223,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 	for (int f = 0; f < leat_field_count(c->feed); f++)
 		print_feature(c, f, out);
 	leat_str_add(out, ")");
+	leat_convert_print_casts(c, LEAT_I32, false, out);
 }
 
 const struct leat_convert_format leat_convert_tfrecord = {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/print.h"
 #include "cli/row.h"
 #include "cli/sheet.h"
 
@@ -194,6 +195,7 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	o.epochs = 1;
 	o.rank = 0;
 	o.world = 1;
+	o.log = leat_print_log;
 	status = leat_open(run->operand[0], &o, &feed, err);
 	if (status == LEAT_OK)
 		status = show(feed, p, run->mem, err);
@@ -210,7 +212,7 @@ const struct leat_command leat_command_look = {
 	.help = "Prints fields, shapes and first values of the first samples after all ops, or draws\n"
 		"their images as a contact sheet.",
 	.example = "leat look \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode\" -n 25 -o "
-                   "cells.png",
+		   "cells.png",
 	.opts = options,
 	.params_size = sizeof(struct params),
 	.run = run_look,

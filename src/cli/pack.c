@@ -341,6 +341,18 @@ pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struc
 }
 
 static enum leat_status
+refuse_npy(const char *path, struct leat_err *err)
+{
+	struct stat st;
+	bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+
+	return leat_fail(err, LEAT_INVALID,
+	                 "files of images are no rows of an array: pack a spec that makes them so, like "
+	                 "\"%s('%s') | decode | resize(224, 224) | cast(uint8)\"",
+	                 is_file ? "list" : "folder", path);
+}
+
+static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -350,10 +362,7 @@ run_pack(const struct leat_invocation *run, struct leat_err *err)
 	if (is_spec(run->operand[0]))
 		return pack_spec(job.pack, run->operand[0], run->mem, err);
 	if (job.pack->format == LEAT_CONVERT_NPY)
-		return leat_fail(err, LEAT_INVALID,
-		                 "files of images are no rows of an array: pack a spec that makes them so, like "
-		                 "\"folder('%s') | decode | resize(224, 224) | cast(uint8)\"",
-		                 run->operand[0]);
+		return refuse_npy(run->operand[0], err);
 	status = list_samples(&job, run->operand[0], err);
 	job.outputs = (struct leat_outputs){
 		.mem = run->mem, .prefix = job.pack->output, .suffix = suffixes[job.pack->format]};

@@ -145,6 +145,8 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 		status = leat_files_read(source->files, i, 0, &iov, 1, 0, &got, err);
 	if (status == LEAT_OK) {
 		status = leat_npy_parse(iov.iov_base, len, file->size, npy, err);
+		if (status == LEAT_OK && npy->ndim == 0)
+			status = leat_fail(err, LEAT_DATA, "it is a single value: an array of rows is expected");
 		if (status != LEAT_OK)
 			leat_err_in(err, "'%s'", file->uri);
 	}

@@ -13,7 +13,7 @@ enum { LEAT_NPY_HEADER = 64 * 1024 }; /* no header of a plain array is longer */
 
 struct leat_npy {
 	enum leat_dtype dtype;
-	int ndim; /* of the array: at least 1, and 1 more than a sample's */
+	int ndim; /* of the array; 0: a single value */
 	int64_t shape[1 + LEAT_MAX_DIMS];
 	uint64_t data_at;   /* offset in the file */
 	uint64_t row_bytes; /* of shape[0] rows, all of which the file has */

@@ -153,8 +153,6 @@ read_shape(struct text *text, struct leat_npy *npy, struct leat_err *err)
 		npy->shape[npy->ndim] = number;
 		comma = accept(text, ',');
 	}
-	if (npy->ndim == 0)
-		return leat_fail(err, LEAT_DATA, "it is a single value: an array of rows is expected");
 	if (npy->ndim == 1 && !comma)
 		return fail_syntax(text, "a tuple", err);
 	return LEAT_OK;
@@ -202,13 +200,14 @@ static enum leat_status
 measure(struct leat_npy *npy, uint64_t size, struct leat_err *err)
 {
 	uint64_t bytes;
-	bool too_large;
+	bool too_large = false;
 
 	npy->row_bytes = leat_dtype_size(npy->dtype);
-	too_large = false;
 	for (int i = 1; i < npy->ndim; i++)
 		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[i], &npy->row_bytes);
-	too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &bytes);
+	bytes = npy->row_bytes;
+	if (npy->ndim > 0)
+		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &bytes);
 	if (too_large)
 		return leat_fail(err, LEAT_DATA, "its shape has more elements than can be counted");
 	if (bytes > size - npy->data_at)

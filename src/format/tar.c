@@ -14,7 +14,6 @@
 #include "format/source.h"
 
 #define KEY_FIELD "__key__"
-#define AS_NUMBER ":int64"
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tar_params, patterns, LEAT_REQUIRED,
@@ -23,34 +22,54 @@ static const struct leat_opt options[] = {
 	LEAT_STRINGS(
 		struct leat_tar_params, fields, "[]",
 		"extensions that become fields: jpg; 'image=jpg;jpeg;png' names the field and takes the first that "
-		"a sample has; 'label=cls:int64' reads text as a number; __key__ is the sample's key; [] means all "
-		"that the first sample has",
+		"a sample has; 'label=cls:int64' reads text as a number, 'x=npy:float32[8, ?]' an array; __key__ is "
+                "the "
+		"sample's key; [] means all that the first sample has",
 		LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
+
+/* What a field's text says behind its extensions: ":int64" is a number as text, another type an array. */
+enum type { BYTES, NUMBER, ARRAY };
+
+static enum type
+type_of(const char *text, struct leat_field *field, size_t *len)
+{
+	const char *colon = strrchr(text, ':');
+
+	*len = strlen(text);
+	if (!colon || colon == text || !leat_tar_type(colon + 1, field))
+		return BYTES;
+	*len = (size_t)(colon - text);
+	return strcmp(colon + 1, "int64") == 0 ? NUMBER : ARRAY;
+}
 
 /* The extensions that field `i` takes: one of a;b;c, len bytes. */
 static const char *
 extensions_of(const struct leat_source *source, int i, size_t *len)
 {
 	const struct leat_tar_params *params = source->params;
-	const char *text = params->fields.count ? params->fields.value[i] : source->schema.field[i].name;
-	const char *equals = params->fields.count ? strchr(text, '=') : NULL;
+	const char *text = source->schema.field[i].name, *equals;
+	struct leat_field unused;
 
-	text = equals ? equals + 1 : text;
 	*len = strlen(text);
-	if (source->schema.field[i].dtype == LEAT_I64)
-		*len -= strlen(AS_NUMBER);
+	if (!params->fields.count)
+		return text;
+	text = params->fields.value[i];
+	equals = strchr(text, '=');
+	text = equals ? equals + 1 : text;
+	type_of(text, &unused, len);
 	return text;
 }
 
-/* Does a field's text end in ":int64"? */
-static bool
-is_number(const char *text)
+static enum type
+type_of_field(const struct leat_source *source, int i)
 {
-	size_t len = strlen(text);
+	const struct leat_tar_params *params = source->params;
+	struct leat_field unused;
+	size_t len;
 
-	return len > strlen(AS_NUMBER) && strcmp(text + len - strlen(AS_NUMBER), AS_NUMBER) == 0;
+	return params->fields.count ? type_of(params->fields.value[i], &unused, &len) : BYTES;
 }
 
 static char
@@ -263,6 +282,36 @@ put_number(const struct leat_source *source, const struct leat_extent *extent, c
 	return LEAT_OK;
 }
 
+static enum leat_status
+put_array(const struct leat_source *source, const struct leat_extent *extent, const char *key, size_t key_len,
+          int field, struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err)
+{
+	const struct leat_field *wanted = &source->schema.field[field];
+	enum leat_status status = leat_tar_array(wanted, datum->data, (size_t)datum->shape[0], scratch, datum, err);
+	char shown[200];
+
+	if (status == LEAT_OK || status == LEAT_LIMIT)
+		return status;
+	leat_err_in(err, "%s at offset %llu: the sample '%s' has an array %s that cannot be taken",
+	            leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
+	            leat_show(shown, sizeof(shown), key, key_len), wanted->name);
+	return status;
+}
+
+/* What a field's bytes stand for. */
+static enum leat_status
+put_value(const struct leat_source *source, const struct leat_extent *extent, const char *key, size_t key_len,
+          int field, struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err)
+{
+	enum type type = type_of_field(source, field);
+
+	if (type == NUMBER)
+		return put_number(source, extent, key, key_len, field, scratch, datum, err);
+	if (type == ARRAY)
+		return put_array(source, extent, key, key_len, field, scratch, datum, err);
+	return LEAT_OK;
+}
+
 static bool
 is_key(const struct leat_source *source, int field)
 {
@@ -340,8 +389,8 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 			status = put_key(&sample->field[i], key, key_len, scratch, err);
 		else if (rank[i] < 0)
 			status = fail_missing(source, extent, payload, key, key_len, i, err);
-		if (status == LEAT_OK && source->schema.field[i].dtype == LEAT_I64)
-			status = put_number(source, extent, key, key_len, i, scratch, &sample->field[i], err);
+		if (status == LEAT_OK)
+			status = put_value(source, extent, key, key_len, i, scratch, &sample->field[i], err);
 	}
 	return status;
 }
@@ -373,8 +422,9 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	locate_in(indexed, file, sample - indexed->first[file], extent);
 }
 
+/* `type`: NULL, it is bytes. */
 static enum leat_status
-add_field(struct leat_source *source, const char *name, size_t len, bool number, struct leat_err *err)
+add_field(struct leat_source *source, const char *name, size_t len, const struct leat_field *type, struct leat_err *err)
 {
 	char text[LEAT_MAX_NAME + 1], shown[100];
 	struct leat_field *field = NULL;
@@ -382,7 +432,7 @@ add_field(struct leat_source *source, const char *name, size_t len, bool number,
 	if (len <= LEAT_MAX_NAME) {
 		memcpy(text, name, len);
 		text[len] = '\0';
-		field = leat_schema_add(&source->schema, text, number ? LEAT_I64 : LEAT_U8);
+		field = leat_schema_add(&source->schema, text, type ? type->dtype : LEAT_U8);
 	}
 	if (!field)
 		return leat_fail(err, LEAT_SPEC, "tar cannot have the field '%s': %s",
@@ -390,8 +440,10 @@ add_field(struct leat_source *source, const char *name, size_t len, bool number,
 		                 len == 0 || len > LEAT_MAX_NAME           ? "a name has 1 to 63 bytes"
 		                 : source->schema.count == LEAT_MAX_FIELDS ? "there are too many"
 		                                                           : "it is named twice");
-	field->ndim = number ? 0 : 1;
-	field->shape[0] = number ? 0 : -1;
+	field->ndim = type ? type->ndim : 1;
+	field->shape[0] = -1;
+	if (type)
+		memcpy(field->shape, type->shape, sizeof(field->shape));
 	return LEAT_OK;
 }
 
@@ -404,11 +456,11 @@ add_named_fields(struct leat_source *source, struct leat_err *err)
 
 	for (size_t i = 0; i < params->fields.count && status == LEAT_OK; i++) {
 		const char *text = params->fields.value[i];
-		size_t len = strcspn(text, "=;");
+		struct leat_field type = {.ndim = 0};
+		size_t len = strcspn(text, "=;"), all;
+		bool bytes = type_of(text, &type, &all) == BYTES;
 
-		if (is_number(text) && len == strlen(text))
-			len -= strlen(AS_NUMBER);
-		status = add_field(source, text, len, is_number(text), err);
+		status = add_field(source, text, len < all ? len : all, bytes ? NULL : &type, err);
 	}
 	return status;
 }
@@ -443,7 +495,7 @@ add_fields_of(struct leat_source *source, const struct leat_extent *extent, unsi
 		if (leat_schema_find(&source->schema, name) >= 0)
 			continue; /* unpack will call the sample bad */
 		if (can_be_field(source, name, len))
-			status = add_field(source, name, len, false, err);
+			status = add_field(source, name, len, NULL, err);
 		else
 			leat_log(source->log, LEAT_LOG_WARN, "'%s' cannot be the name of a field and is left out",
 			         leat_show(shown, sizeof(shown), name, len));
@@ -532,7 +584,11 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = source->max_payload = indexed->max_length;
-	source->max_scratch = LEAT_TAR_NAME + 64 * (size_t)source->schema.count; /* a key, and numbers */
+	/* A key, numbers, and arrays, which may be in several fields. */
+	source->max_scratch = LEAT_TAR_NAME + 64 * (size_t)source->schema.count;
+	for (int i = 0; i < source->schema.count; i++)
+		if (type_of_field(source, i) == ARRAY)
+			source->max_scratch += (size_t)indexed->max_length;
 	return LEAT_OK;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/opt.h"
 #include "format/indexed.h"
+#include "format/sample.h"
 
 /* The params of the source. */
 struct leat_tar_params {
@@ -59,6 +60,15 @@ leat_tar_padded(const struct leat_tar *tar)
 
 /* Is this the name of a sample's file? Then name[0..*key) is the key, and behind the dot at name[*key] the field. */
 bool leat_tar_split(const char *name, size_t len, size_t *key);
+
+/* ---- arrays (tar_array.c) ---- */
+
+/* Reads "float32[8, ?]", or of a single value "float32", into the field's type and shape; false: it is none. */
+bool leat_tar_type(const char *text, struct leat_field *field);
+/* The array of a .npy file that is as `field` says, copied to scratch. An error does not say where. LEAT_LIMIT: scratch
+ * is full. */
+enum leat_status leat_tar_array(const struct leat_field *field, const unsigned char *bytes, size_t len,
+                                struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err);
 
 /* Made by walking over the headers (tar_index.c). A sample's bytes are those of all its entries. */
 extern const struct leat_index_kind leat_tar_index;

@@ -23,8 +23,8 @@ records|tfrecord('cells-*.tfrecord')
 compressed|tfrecord('packed/*.gz') + $example
 tar|tar('cells-*.tar', fields=['image=image.jpg;image.png', 'label=label.cls:int64', '__key__'])
 mds|mds('mds', fields=[info, jpeg, label])
-arrays|mds('mds-arrays')
-tfds|tfds('tfds', fields=[box, byte, count, flag, ids, image, label, matrix, short, text, weights])
+arrays|mds('mds-arrays', fields=[bytes, fixed, free, narrow, row])
+tfds|tfds('tfds', fields=[box, byte, count, ids, image, label, short, text, weights])
 folder|folder('cells', path=true)
 list|list('cells.csv')
 npy|npy(x='image.npy')
@@ -50,6 +50,10 @@ while IFS='|' read -r name spec; do
 	for format in tfrecord tar npy; do same "$name" $format "$spec"; done
 done <sources
 
+echo "# tar keeps every shape, and single bytes; TFRecord files have no shapes that differ"
+same ragged tar "mds('mds-arrays', fields=[grid])"
+same mixed tar "tfds('tfds', fields=[flag, matrix])"
+
 echo "# made one size, images are rows of an array"
 same tfrecord npy "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | $pixels"
 same compressed npy "tfrecord('packed/*.gz') | example(image=bytes, label=int64) | $pixels"
@@ -62,6 +66,17 @@ try leat pack cells -o x --format npy
 try leat pack cells.csv -o x --format npy
 try leat pack "floder('cells')" -o x
 try leat pack "missing (1)" -o x
+
+echo "# arrays of tar files have to be what the spec says"
+leat pack "mds('mds-arrays', fields=[fixed, grid])" -o arrays --format tar | tail -n 1
+try leat look "tar('arrays-*.tar', fields=['fixed.npy:float32[3, 5]'])"
+try leat look "tar('arrays-*.tar', fields=['fixed.npy:float64[3, 4]'])"
+try leat look "tar('arrays-*.tar', fields=['fixed.npy:float32[?, 4]', 'x=grid.npy:float64[?, ?]']) | resize(2, 2)"
+try leat look "tar('cells-*.tar', fields=['x=image.jpg;image.png:uint8[?]'])"
+
+echo "# arrays of height x width x channels are images"
+try leat look "mds('mds-arrays', fields=[bytes]) | resize(2, 2)" -n 1
+try leat look "npy(x='image.npy') | pad(1)" -n 1
 
 echo "# look"
 while IFS='|' read -r name spec; do

@@ -1,6 +1,7 @@
 /* test_tar.c - every sample of a tar file is found as WebDataset finds it, and damage is told, never lost in silence */
 #include "archive.h"
 
+#include "format/npy_write.h"
 #include "format/tar.h"
 
 static struct temp temp;
@@ -287,6 +288,81 @@ text_can_be_read_as_a_number(void **state)
 	choose(1, (const char *[]){"x:int64"});
 	must_open("x.tar");
 	check_bad(0, "the sample '0' has no 'x'; it has 'cls'");
+}
+
+/* A .npy file of these floats, rows of two, at `key`.npy. */
+static void
+add_array(const char *key, int64_t rows, size_t cut)
+{
+	const int64_t shape[] = {rows, 2};
+	char file[LEAT_NPY_HEAD + 64], name[32];
+	size_t len = leat_npy_head(file, LEAT_F32, 2, shape, rows);
+
+	for (int64_t i = 0; i < 2 * rows; i++)
+		memcpy(file + len + 4 * i, &(float){(float)i + 0.5f}, 4);
+	snprintf(name, sizeof(name), "%s.npy", key);
+	add_entry('0', name, file, len + 8 * (size_t)rows - cut);
+}
+
+static void
+arrays_are_of_the_type_that_the_spec_tells(void **state)
+{
+	(void)state;
+	tar.len = 0;
+	add_array("a", 1, 0);
+	add_array("b", 3, 0);
+	add_array("c", 0, 0);
+	add_array("d", 2, 1);
+	add("e.npy", "no array");
+	put_tar("x.tar");
+	choose(2, (const char *[]){"x=bin;npy:float32[?, 2]", "npy:float32[3,2]"});
+	must_open("x.tar");
+	assert_int_equal(archive.source.schema.field[0].ndim, 2);
+	assert_int_equal(archive.source.schema.field[0].shape[0], -1);
+	assert_string_equal(archive.source.schema.field[1].name, "npy");
+	check_bad(0, "the sample 'a' has an array npy that cannot be taken: it is float32[1, 2] and not float32[3, 2]");
+	assert_int_equal(archive_read(&archive, 1), LEAT_OK);
+	for (int f = 0; f < 2; f++) {
+		assert_int_equal(archive.sample.field[f].shape[0], 3);
+		for (int k = 0; k < 6; k++)
+			assert_true(((const float *)archive.sample.field[f].data)[k] == (float)k + 0.5f);
+	}
+	archive_close(&archive);
+	choose(1, (const char *[]){"npy:float32[?, 2]"});
+	must_open("x.tar");
+	assert_int_equal(archive_read(&archive, 2), LEAT_OK);
+	assert_int_equal(archive.sample.field[0].shape[0], 0);
+	check_bad(3, "cut off");
+	check_bad(4, "it is no .npy file");
+}
+
+static void
+types_of_arrays_are_read_with_care(void **state)
+{
+	static const char *const good[] = {"float32", "uint8[3]", "int32[?,?]", "float16[ 1, 2 , ?]", "float64[0]"};
+	static const char *const bad[] = {"",
+	                                  "float",
+	                                  "float32[",
+	                                  "float32[]",
+	                                  "float32[1",
+	                                  "int64[1,]",
+	                                  "int64[1]x",
+	                                  "uint8[-1]",
+	                                  "uint8[1 2]",
+	                                  "uint8[??]",
+	                                  "bfloat16[2]",
+	                                  "int8[99999999999]",
+	                                  "uint8[99999999999]",
+	                                  "uint8[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]"};
+	struct leat_field field;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+		if (!leat_tar_type(good[i], &field))
+			fail_msg("%s is none", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (leat_tar_type(bad[i], &field))
+			fail_msg("%s is one", bad[i]);
 }
 
 static void
@@ -833,6 +909,8 @@ main(void)
 		CASE(the_first_sample_says_which_fields_there_are),
 		CASE(fields_can_be_chosen_and_named),
 		CASE(text_can_be_read_as_a_number),
+		CASE(arrays_are_of_the_type_that_the_spec_tells),
+		CASE(types_of_arrays_are_read_with_care),
 		CASE(names_that_cannot_be_fields_are_refused),
 		CASE(a_sample_that_lacks_a_field_is_bad_and_names_its_key),
 		CASE(a_file_that_comes_twice_makes_a_sample_bad),
