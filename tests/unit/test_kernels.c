@@ -307,7 +307,7 @@ check_resize(enum leat_dtype dtype, size_t channels, const struct leat_window *p
              enum leat_resize_mode mode)
 {
 	_Alignas(64) static uint8_t room[1 << 16];
-	const struct leat_resampling how = {.method = LEAT_RESIZE_BILINEAR, .mode = mode};
+	const struct leat_resampling how = {.method = LEAT_RESIZE_BILINEAR, .mode = (int)mode};
 	const enum leat_dtype to = leat_resize_dtype(&how, dtype);
 	const size_t in_height = (size_t)(part->top + part->height), in_width = (size_t)(part->left + part->width);
 	const size_t bytes = height * width * channels * leat_dtype_size(to);
