@@ -226,12 +226,14 @@ decompressor_of(struct leat_scratch *scratch)
 	return scratch->kept;
 }
 
-/* zlib may hold distances against the window that the stream says it needs; libdeflate does not. What fits into the
- * window has none that is too long. */
+/* zlib may hold distances against the window that the stream says it needs, libdeflate does not. None is too long for
+ * the largest window, nor for one that the whole image fits into. */
 static bool
-fits_window(const struct file *file, size_t size)
+is_window_enough(uint8_t first, size_t size)
 {
-	return file->data_size && size <= (size_t)256 << (file->data[0] >> 4);
+	const unsigned bits = first >> 4;
+
+	return bits == 7 || size <= (size_t)256 << bits;
 }
 
 static bool
@@ -240,7 +242,7 @@ inflate_all(const struct file *file, struct leat_scratch *scratch, uint8_t *out,
 	struct libdeflate_decompressor *decompressor = decompressor_of(scratch);
 	size_t taken;
 
-	if (!decompressor || !file->data_size || (file->data[0] >> 4 != 7 && !fits_window(file, size)))
+	if (!decompressor || !file->data_size || !is_window_enough(file->data[0], size))
 		return false;
 	return libdeflate_zlib_decompress_ex(decompressor, file->data, file->data_size, out, size, &taken, NULL) ==
 	               LIBDEFLATE_SUCCESS &&

@@ -249,6 +249,31 @@ scratch_is_aligned_bounded_and_reusable(void **state)
 	assert_int_equal(mem.used, 0);
 }
 
+static void
+count_end(void *kept)
+{
+	++*(int *)kept;
+}
+
+static void
+what_is_kept_with_a_scratch_ends_with_it_once(void **state)
+{
+	struct leat_scratch scratch;
+	struct leat_mem mem;
+	int ended = 0;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	assert_int_equal(leat_scratch_open(&scratch, &mem, 1000), 0);
+	scratch.kept = &ended;
+	scratch.end_kept = count_end;
+	leat_scratch_reset(&scratch);
+	assert_int_equal(ended, 0);
+	leat_scratch_close(&scratch, &mem);
+	leat_scratch_close(&scratch, &mem);
+	assert_int_equal(ended, 1);
+}
+
 enum { ROUNDS = 20000, BLOCK = 1000, THREADS = 4 };
 
 static void *
@@ -291,6 +316,7 @@ main(void)
 		cmocka_unit_test(maps_are_page_aligned_zeroed_and_counted_whole),
 		cmocka_unit_test(large_maps_lie_on_huge_pages_and_are_counted_like_small_ones),
 		cmocka_unit_test(scratch_is_aligned_bounded_and_reusable),
+		cmocka_unit_test(what_is_kept_with_a_scratch_ends_with_it_once),
 		cmocka_unit_test(threads_together_stay_within_the_limit),
 	};
 
