@@ -47,7 +47,7 @@ enum { LEAT_JPEG_DC_BITS = 9, LEAT_JPEG_AC_BITS = 11 };
 
 /* Codes too long for a look-up. Those of n bits lie below limit[n], when both begin at bit 15. */
 struct leat_jpeg_codes {
-	uint32_t limit[18];
+	uint32_t limit[17];
 	int32_t offset[17]; /* symbol[code + offset[n]] */
 	const uint8_t *symbol;
 };
@@ -84,6 +84,7 @@ struct leat_jpeg_bits {
 	unsigned count;
 	const uint8_t *at;
 	unsigned padding; /* bits at the end of the buffer that were not there: a marker or the end of the file came */
+	const uint8_t *clear; /* from `at` to 8 bytes behind this one, none is 0xff; before `at`: not known */
 };
 
 struct leat_jpeg_block {

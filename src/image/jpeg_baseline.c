@@ -218,7 +218,7 @@ restart(struct baseline *b)
 {
 	if (!marker_follows(b, RST0 + (b->restarts++ & 7)))
 		return false;
-	b->bits = (struct leat_jpeg_bits){.at = b->bits.at + 2};
+	b->bits = (struct leat_jpeg_bits){.at = b->bits.at + 2, .clear = b->bits.at - 8};
 	memset(b->dc, 0, sizeof(b->dc));
 	b->until_restart = b->header->interval;
 	return true;
@@ -387,7 +387,7 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 		result = build_quants(b, scratch);
 	if (result != LEAT_JPEG_DONE)
 		return result;
-	b->bits = (struct leat_jpeg_bits){.at = b->header->scan};
+	b->bits = (struct leat_jpeg_bits){.at = b->header->scan, .clear = b->header->scan - 9};
 	b->mcu.end = b->header->end;
 	b->until_restart = b->header->interval;
 	for (uint32_t y = 0; y <= b->last_y; y++) {

@@ -43,7 +43,6 @@ list_codes(struct leat_jpeg_codes *codes, const uint8_t *counts)
 	int32_t symbols = 0;
 
 	codes->symbol = counts + 16;
-	codes->limit[0] = 0;
 	for (unsigned bits = 1; bits <= 16; bits++) {
 		code <<= 1;
 		codes->offset[bits] = symbols - (int32_t)code;
@@ -53,16 +52,19 @@ list_codes(struct leat_jpeg_codes *codes, const uint8_t *counts)
 			return false;
 		codes->limit[bits] = code << (16 - bits);
 	}
-	codes->limit[17] = UINT32_MAX;
 	return true;
 }
 
-/* The length of the code at the highest of 16 bits, when it has at least `bits`; 17: there is none. */
-static unsigned
-code_length(const struct leat_jpeg_codes *codes, uint32_t next, unsigned bits)
+/* The length of the code at the highest of 16 bits, 17: there is none. Without a branch: which it is cannot be
+ * foreseen.
+ */
+static inline unsigned
+code_length(const struct leat_jpeg_codes *codes, uint32_t next)
 {
-	while (next >= codes->limit[bits])
-		bits++;
+	unsigned bits = 1;
+
+	for (int i = 1; i <= 16; i++)
+		bits += next >= codes->limit[i];
 	return bits;
 }
 
@@ -224,16 +226,12 @@ leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 
 /* ---- bits ---- */
 
-INLINE bool
-has_ff(uint64_t word)
-{
-	return (~word - 0x0101010101010101u) & word & 0x8080808080808080u;
-}
-
 /* Byte by byte: over stuffed zeros, and up to a marker or the end, behind which zeros are made up. */
 static __attribute__((noinline)) struct leat_jpeg_bits
 refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 {
+	const uint8_t *ff;
+
 	while (bits.count < 56) {
 		uint64_t next = 0;
 
@@ -246,6 +244,11 @@ refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 		bits.buffer |= next << (56 - bits.count);
 		bits.count += 8;
 	}
+	/* A file's header is longer than the 8 bytes. */
+	if (bits.at > bits.clear + 8) {
+		ff = memchr(bits.at, 0xff, (size_t)(end - bits.at));
+		bits.clear = (ff ? ff : end) - 8;
+	}
 	return bits;
 }
 
@@ -255,11 +258,9 @@ refill(struct leat_jpeg_bits bits, const uint8_t *end)
 {
 	uint64_t word;
 
-	if (unlikely(end - bits.at < 8))
+	if (unlikely(bits.at > bits.clear))
 		return refill_slowly(bits, end);
 	memcpy(&word, bits.at, 8);
-	if (unlikely(has_ff(word)))
-		return refill_slowly(bits, end);
 	bits.buffer |= __builtin_bswap64(word) >> bits.count;
 	bits.at += (63 - bits.count) >> 3;
 	bits.count |= 56;
@@ -281,7 +282,9 @@ magnitude(uint64_t buffer, unsigned from, unsigned shift)
 {
 	uint64_t bits = buffer << (from & 63), negative = ~(uint64_t)((int64_t)bits >> 63);
 
-	return (int16_t)((bits >> (shift & 63)) - (negative >> (shift & 63)));
+	if (shift > 63)
+		__builtin_unreachable();
+	return (int16_t)((bits >> shift) - (negative >> shift));
 }
 
 /* ---- blocks ---- */
@@ -306,7 +309,7 @@ read_dc(struct leat_jpeg_bits *bits, const struct leat_jpeg_dc *dc, int *value)
 	if (unlikely(!code)) {
 		uint32_t next = (uint32_t)(bits->buffer >> 48);
 
-		code = code_length(&dc->codes, next, DC_BITS + 1);
+		code = code_length(&dc->codes, next);
 		if (code > 16)
 			return false;
 		size = code_symbol(&dc->codes, next, code);
@@ -328,7 +331,7 @@ read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned p
 
 	*bits = refill(*bits, end);
 	next = (uint32_t)(bits->buffer >> 48);
-	code = code_length(&ac->codes, next, 1);
+	code = code_length(&ac->codes, next);
 	if (code > 16)
 		return BAD;
 	symbol = code_symbol(&ac->codes, next, code);
@@ -371,7 +374,6 @@ read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned pl
 {
 	const struct leat_jpeg_two *two = &ac->entry[bits->buffer >> (64 - AC_BITS)];
 	const uint64_t buffer = bits->buffer;
-	const unsigned second = place + two->advance, first = place + two->advance1;
 
 	if (unlikely(place + two->advance > LAST)) {
 		if (two->total)
@@ -380,13 +382,13 @@ read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned pl
 	}
 	*bits = consume(*bits, two->total);
 	if (wanted) {
-		int16_t value1 = two->value1;
+		const int16_t value1 = two->value1;
 
 		/* In this order: when there is no second one, what is written for it lands where the first belongs. */
-		out[places[second]] = magnitude(buffer, two->code2, two->shift2);
-		out[places[first]] = value1;
+		out[places[place + two->advance]] = magnitude(buffer, two->code2, two->shift2);
+		out[places[place + two->advance1]] = value1;
 	}
-	return second;
+	return place + two->advance;
 }
 
 /* LAST, or one of the names behind it. */
