@@ -270,7 +270,7 @@ alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, si
 }
 
 enum leat_status
-leat_resample(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+leat_resample(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const bool fixed = sink->made == LEAT_U8;
@@ -282,15 +282,21 @@ leat_resample(const struct leat_view *in, int64_t height, int64_t width, const s
 	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along.count, in->channels, most_y) : 0;
 	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
 	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
+	void *quads = NULL;
 	struct leat_taps xs, ys;
 
 	if (!alloc_taps(&xs, scratch, along.count, most_x) || !alloc_taps(&ys, scratch, down.count, most_y) ||
 	    !weight || !row || !ring)
 		return leat_resize_full(scratch, err);
+	if (fixed && avx2) {
+		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)along.count, most_x));
+		if (!quads)
+			return leat_resize_full(scratch, err);
+	}
 	find_taps(&xs, how, &along, fixed, weight);
 	find_taps(&ys, how, &down, fixed, weight);
 	if (fixed)
-		leat_resample_u8(in, sink, &xs, &ys, row, ring);
+		leat_resample_u8(in, sink, &xs, &ys, row, ring, quads);
 	else
 		resample_f32(in, sink, &xs, &ys, row);
 	return LEAT_OK;
@@ -307,8 +313,9 @@ leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, cons
 		(height + width) * sizeof(struct leat_span) + (height * most_y + width * most_x) * sizeof(float);
 	const size_t line = (in_width * LEAT_MAX_CHANNELS + LINE_EXTRA) * sizeof(float);
 	const size_t row = leat_resample_u8_row(in_width, LEAT_MAX_CHANNELS);
-	const size_t ring =
-		how->mode == LEAT_RESIZE_TORCH ? leat_resample_u8_ring(width, LEAT_MAX_CHANNELS, most_y) : 0;
+	const size_t ring = how->mode == LEAT_RESIZE_TORCH ? leat_resample_u8_ring(width, LEAT_MAX_CHANNELS, most_y) +
+	                                                             leat_resample_u8_quads(width, most_x)
+	                                                   : 0;
 
 	return tables + (most_x + most_y) * sizeof(double) + (line > row ? line : row) + ring;
 }

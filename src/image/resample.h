@@ -7,7 +7,7 @@
 /* Every method but NEAREST and BILINEAR without antialias. Rows are u8 if `in` is and the mode is torch, else f32.
  * Leaves what it takes from scratch to the caller. */
 enum leat_status leat_resample(const struct leat_view *in, int64_t height, int64_t width,
-                               const struct leat_resampling *how, const struct leat_sink *sink,
+                               const struct leat_resampling *how, bool avx2, const struct leat_sink *sink,
                                struct leat_scratch *scratch, struct leat_err *err);
 size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
@@ -36,11 +36,13 @@ struct leat_taps {
 	size_t most;
 };
 
-/* Bytes to bytes, in resample_u8.c. `row` and `ring` are scratch of the sizes below. */
+/* Bytes to bytes, in resample_u8.c. `row`, `ring` and `quads` are scratch of the sizes below; quads NULL: without
+ * AVX2. */
 void leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
-                      const struct leat_taps *ys, uint8_t *row, uint8_t *ring);
+                      const struct leat_taps *ys, uint8_t *row, uint8_t *ring, void *quads);
 size_t leat_resample_u8_row(size_t width, size_t channels);                /* of the input */
 size_t leat_resample_u8_ring(size_t width, size_t channels, size_t lines); /* of the result; ys->most lines */
+size_t leat_resample_u8_quads(size_t width, size_t most);                  /* of the result; xs->most */
 
 /* Scratch that is full, as an error. */
 enum leat_status leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err);

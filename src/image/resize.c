@@ -383,7 +383,7 @@ resize(const struct leat_view *in, int64_t height, int64_t width, const struct l
 	else if (is_plain_bilinear(how))
 		status = bilinear(in, height, width, avx2, sink, scratch, err);
 	else
-		status = leat_resample(in, height, width, how, sink, scratch, err);
+		status = leat_resample(in, height, width, how, avx2, sink, scratch, err);
 	scratch->used = mark;
 	return status;
 }

@@ -304,10 +304,9 @@ rotations_are_those_of_the_plain_loop(void **state)
 
 static void
 check_resize(enum leat_dtype dtype, size_t channels, const struct leat_window *part, size_t height, size_t width,
-             enum leat_resize_mode mode)
+             struct leat_resampling how)
 {
-	_Alignas(64) static uint8_t room[1 << 16];
-	const struct leat_resampling how = {.method = LEAT_RESIZE_BILINEAR, .mode = (int)mode};
+	_Alignas(64) static uint8_t room[1 << 18];
 	const enum leat_dtype to = leat_resize_dtype(&how, dtype);
 	const size_t in_height = (size_t)(part->top + part->height), in_width = (size_t)(part->left + part->width);
 	const size_t bytes = height * width * channels * leat_dtype_size(to);
@@ -330,8 +329,14 @@ check_resize(enum leat_dtype dtype, size_t channels, const struct leat_window *p
 
 /* Up and down, of whole images and of parts that end where the image does. */
 static void
-bilinear_sizes_are_those_of_the_plain_loop(void **state)
+sizes_are_those_of_the_plain_loop(void **state)
 {
+	static const struct leat_resampling tf = {LEAT_RESIZE_BILINEAR, LEAT_RESIZE_TF, false},
+					    torch = {LEAT_RESIZE_BILINEAR, LEAT_RESIZE_TORCH, false},
+					    pillow[] = {{LEAT_RESIZE_BILINEAR, LEAT_RESIZE_TORCH, true},
+	                                                {LEAT_RESIZE_BICUBIC, LEAT_RESIZE_TORCH, true},
+	                                                {LEAT_RESIZE_LANCZOS, LEAT_RESIZE_TORCH, true}};
+
 	(void)state;
 	for (size_t channels = 1; channels <= 4; channels++) {
 		for (int i = 0; i < 400; i++) {
@@ -340,9 +345,11 @@ bilinear_sizes_are_those_of_the_plain_loop(void **state)
 			                           1 + (int64_t)leat_rng_below(&rng, 40)};
 			size_t height = 1 + leat_rng_below(&rng, 60), width = 1 + leat_rng_below(&rng, 60);
 
-			check_resize(LEAT_U8, channels, &part, height, width, LEAT_RESIZE_TF);
-			check_resize(LEAT_U8, channels, &part, height, width, LEAT_RESIZE_TORCH);
-			check_resize(LEAT_F32, channels, &part, height, width, LEAT_RESIZE_TF);
+			check_resize(LEAT_U8, channels, &part, height, width, tf);
+			check_resize(LEAT_U8, channels, &part, height, width, torch);
+			check_resize(LEAT_F32, channels, &part, height, width, tf);
+			for (int f = 0; f < 3; f++)
+				check_resize(LEAT_U8, channels, &part, height, width, pillow[f]);
 		}
 	}
 }
@@ -353,7 +360,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
-		cmocka_unit_test_setup(bilinear_sizes_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test_setup(sizes_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(flips_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(rotations_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(means_are_those_of_the_plain_loop, set_up),
