@@ -179,38 +179,62 @@ split_floats(const float *from, __m256 *plane)
 		plane[c] = _mm256_i32gather_ps(from + c, at, 4);
 }
 
+/* Each step's numbers as vectors: stores to floats might change those of the sink, for all the compiler knows. */
+struct plane_steps {
+	__m256 mul[LEAT_SINK_STEPS][3], add[LEAT_SINK_STEPS][3];
+};
+
 LEAT_AVX2_INLINE void
-step_planes(__m256 *plane, const struct leat_sink *sink)
+spread_planes(struct plane_steps *steps, const struct leat_sink *sink)
 {
-	for (int s = 0; s < sink->steps; s++)
-		for (int c = 0; c < 3; c++)
-			plane[c] = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(sink->step[s].mul[c]), plane[c]),
-			                         _mm256_set1_ps(sink->step[s].add[c]));
+	for (int s = 0; s < sink->steps; s++) {
+		for (int c = 0; c < 3; c++) {
+			steps->mul[s][c] = _mm256_set1_ps(sink->step[s].mul[c]);
+			steps->add[s][c] = _mm256_set1_ps(sink->step[s].add[c]);
+		}
+	}
 }
 
 /* How many pixels were done, from the left; the caller does the rest. */
-LEAT_AVX2 static size_t
-take_planes_avx2(const struct leat_sink *sink, const void *row, float *const *to)
+LEAT_AVX2_INLINE size_t
+take_eights(const void *row, bool is_u8, bool mirror, const struct plane_steps *steps, int count, size_t width,
+            float *const *to)
 {
 	const __m256i backwards = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-	const size_t width = (size_t)sink->part.width;
+	float *const out[3] = {to[0], to[1], to[2]};
 	__m256 plane[3];
 	size_t x = 0;
 
 	for (; x + 8 <= width; x += 8) {
-		if (sink->made == LEAT_U8)
+		if (is_u8)
 			split_bytes((const uint8_t *)row + 3 * x, plane);
 		else
 			split_floats((const float *)row + 3 * x, plane);
-		step_planes(plane, sink);
+		for (int s = 0; s < count; s++)
+			for (int c = 0; c < 3; c++)
+				plane[c] = _mm256_add_ps(_mm256_mul_ps(steps->mul[s][c], plane[c]), steps->add[s][c]);
 		for (int c = 0; c < 3; c++) {
-			if (sink->mirror)
-				_mm256_storeu_ps(to[c] + width - 8 - x, _mm256_permutevar8x32_ps(plane[c], backwards));
+			if (mirror)
+				_mm256_storeu_ps(out[c] + width - 8 - x, _mm256_permutevar8x32_ps(plane[c], backwards));
 			else
-				_mm256_storeu_ps(to[c] + x, plane[c]);
+				_mm256_storeu_ps(out[c] + x, plane[c]);
 		}
 	}
 	return x;
+}
+
+LEAT_AVX2 static size_t
+take_planes_avx2(const struct leat_sink *sink, const void *row, float *const *to)
+{
+	const size_t width = (size_t)sink->part.width;
+	struct plane_steps steps;
+
+	spread_planes(&steps, sink);
+	if (sink->made != LEAT_U8)
+		return take_eights(row, false, sink->mirror, &steps, sink->steps, width, to);
+	if (sink->mirror)
+		return take_eights(row, true, true, &steps, sink->steps, width, to);
+	return take_eights(row, true, false, &steps, sink->steps, width, to);
 }
 #endif
 
