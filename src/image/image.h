@@ -22,12 +22,12 @@ struct leat_window {
  * for height x width x channels bytes, pixels (or region, for a part of them) fills them, end frees what is left, after
  * a failure too.
  *
- * Nothing of the size of an image is taken from the system's heap: what the JPEG and PNG libraries ask
- * for comes from `scratch`, so that the caller's bound holds for hostile files too. That is some
- * tens of KB and a few rows; with PNGs, where there is room, also the file's pixels as it has them (up to 8 bytes each)
- * and its bytes, and where there is not, they take more time instead, except when they are 16-bit, or have alpha or
- * color, and become gray: up to 8 bytes a pixel; with progressive JPEGs up to 6 bytes a pixel, both sides rounded up to
- * whole blocks (32 at most). The first PNG makes an object of some 11 KB on the heap that is kept with the scratch. */
+ * Nothing of the size of an image is taken from the system's heap: what the decoders and the libraries behind them ask
+ * for comes from `scratch`, so that the caller's bound holds for hostile files too. That is less than 100 KB and some
+ * dozen rows; with PNGs, where there is room, also the file's pixels as it has them (up to 8 bytes each) and its bytes,
+ * and where there is not, they take more time instead, except when they are 16-bit, or have alpha or color, and become
+ * gray: up to 8 bytes a pixel; with progressive JPEGs up to 6 bytes a pixel, both sides rounded up to whole blocks (32
+ * at most). The first PNG makes an object of some 11 KB on the heap that is kept with the scratch. */
 struct leat_codec;
 struct leat_decode {
 	int64_t height, width, channels; /* of the result; set by begin */

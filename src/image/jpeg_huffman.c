@@ -321,8 +321,8 @@ read_dc(struct leat_jpeg_bits *bits, const struct leat_jpeg_dc *dc, int *value)
 }
 
 /* A coefficient whose bits are too many for a look-up. Returns the new place. */
-INLINE unsigned
-read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned place, int16_t *out, bool wanted,
+INLINE size_t
+read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
           const uint8_t *end)
 {
 	unsigned code, size;
@@ -350,10 +350,10 @@ read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned p
 }
 
 /* When the second of two does not count, or is the end of the block. */
-INLINE unsigned
-read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, unsigned place, int16_t *out, bool wanted)
+INLINE size_t
+read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t place, int16_t *out, bool wanted)
 {
-	unsigned next = place + two->advance1;
+	size_t next = place + two->advance1;
 
 	if (next > LAST)
 		return BAD;
@@ -368,35 +368,37 @@ read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, unsigne
 }
 
 /* Up to two coefficients. Returns the new place. */
-INLINE unsigned
-read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, unsigned place, int16_t *out, bool wanted,
+INLINE size_t
+read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
          const uint8_t *end)
 {
 	const struct leat_jpeg_two *two = &ac->entry[bits->buffer >> (64 - AC_BITS)];
 	const uint64_t buffer = bits->buffer;
+	const size_t second = place + two->advance;
 
-	if (unlikely(place + two->advance > LAST)) {
+	if (unlikely(second > LAST)) {
 		if (two->total)
 			return read_first(bits, two, place, out, wanted);
 		return read_long(bits, ac, place, out, wanted, end);
 	}
 	*bits = consume(*bits, two->total);
 	if (wanted) {
+		const size_t first = place + two->advance1;
 		const int16_t value1 = two->value1;
 
 		/* In this order: when there is no second one, what is written for it lands where the first belongs. */
-		out[places[place + two->advance]] = magnitude(buffer, two->code2, two->shift2);
-		out[places[place + two->advance1]] = value1;
+		out[places[second]] = magnitude(buffer, two->code2, two->shift2);
+		out[places[first]] = value1;
 	}
-	return place + two->advance;
+	return second;
 }
 
 /* LAST, or one of the names behind it. */
-INLINE unsigned
+INLINE size_t
 read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int *dc, int16_t *out, bool wanted,
            const uint8_t *end)
 {
-	unsigned place = 0;
+	size_t place = 0;
 
 	*bits = refill(*bits, end);
 	if (unlikely(!read_dc(bits, block->dc, dc)))
@@ -427,7 +429,7 @@ read_mcu(struct leat_jpeg_bits *shared, const struct leat_jpeg_mcu *mcu, int *dc
 	for (int i = 0; i < mcu->blocks; i++) {
 		const struct leat_jpeg_block *block = &mcu->block[i];
 		int16_t *out = coefficients + i / 2 * LEAT_JPEG_PAIR + i % 2 * 8;
-		unsigned last;
+		size_t last;
 
 		if (wanted && block->wanted)
 			last = read_block(&bits, block, &dc[block->component], out, true, mcu->end);
