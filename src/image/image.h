@@ -44,9 +44,9 @@ struct leat_decode {
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
                                    size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
 /* One of these, once. A region is a part of the image (not empty, within it), its rows `stride` bytes apart: the very
- * pixels that `pixels` gives there. It reads no more of the file than it needs: damage that touches only rows below the
- * part may go unseen. Beside what `pixels` takes, a region of an image whose format cannot be entered anywhere takes
- * up to 4 bytes of scratch for each pixel of the whole image. */
+ * pixels that `pixels` gives there. It reads no more of the file than it needs: damage elsewhere may go unseen. Beside
+ * what `pixels` takes, a region of an image whose format cannot be entered anywhere takes up to 4 bytes of scratch for
+ * each pixel of the whole image. */
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
 enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
                                     size_t stride, struct leat_err *err);

@@ -4,8 +4,8 @@
  * Smooth upsampling looks one row of chroma further: the last row of each strip is kept above the next one, and the
  * last row of pixels is made when the strip below is there.
  *
- * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, what lies
- * below is not looked at.
+ * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, or, where
+ * there are restart markers, are passed by; what lies below is not looked at.
  *
  * Any thread. Memory comes from the scratch: the tables, some 40 KB, and a strip. */
 #include "image/jpeg.h"
@@ -44,6 +44,7 @@ struct baseline {
 	struct leat_jpeg_bits bits;
 	int dc[LEAT_JPEG_COMPONENTS];
 	uint32_t until_restart, restarts;
+	uint64_t skip; /* MCUs that were passed by already */
 
 	struct leat_jpeg_mcu mcu;
 	struct target target[LEAT_JPEG_BLOCKS + 1]; /* a last one for half a pair */
@@ -213,15 +214,68 @@ marker_follows(const struct baseline *b, uint32_t marker)
 	return is_used_up(&b->bits) && b->mcu.end - at >= 2 && at[0] == 0xff && at[1] == marker;
 }
 
+static void
+start_bits(struct baseline *b, const uint8_t *at)
+{
+	b->bits = (struct leat_jpeg_bits){.at = at, .clear = at - 9};
+	b->until_restart = b->header->interval;
+	memset(b->dc, 0, sizeof(b->dc));
+}
+
+/* How many MCUs from this one on nobody needs, up to one that is needed. */
+static uint64_t
+count_unwanted(const struct baseline *b, uint32_t x, uint32_t y)
+{
+	uint32_t next_y = y;
+
+	if (y < b->first_y)
+		next_y = b->first_y;
+	else if (x > b->last_x && y < b->last_y)
+		next_y = y + 1;
+	else if (x >= b->first_x)
+		return 0;
+	return (uint64_t)(next_y - y) * b->across + b->first_x - x;
+}
+
+/* NULL: there is none. */
+static const uint8_t *
+next_marker(const uint8_t *at, const uint8_t *end)
+{
+	while ((at = memchr(at, 0xff, (size_t)(end - at))) && end - at >= 2) {
+		if (at[1])
+			return at;
+		at += 2;
+	}
+	return NULL;
+}
+
+/* At the start of an interval: goes to the marker before the first one that is needed. */
 static bool
-restart(struct baseline *b)
+skip_intervals(struct baseline *b, uint32_t x, uint32_t y)
+{
+	const uint64_t count = count_unwanted(b, x, y) / b->header->interval;
+	const uint8_t *at = b->bits.at;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (i && at[1] != RST0 + (b->restarts++ & 7))
+			return false;
+		at = next_marker(i ? at + 2 : at, b->mcu.end);
+		if (!at)
+			return false;
+	}
+	if (count)
+		start_bits(b, at);
+	b->skip = count * b->header->interval;
+	return true;
+}
+
+static bool
+restart(struct baseline *b, uint32_t x, uint32_t y)
 {
 	if (!marker_follows(b, RST0 + (b->restarts++ & 7)))
 		return false;
-	b->bits = (struct leat_jpeg_bits){.at = b->bits.at + 2, .clear = b->bits.at - 8};
-	memset(b->dc, 0, sizeof(b->dc));
-	b->until_restart = b->header->interval;
-	return true;
+	start_bits(b, b->bits.at + 2);
+	return skip_intervals(b, x, y);
 }
 
 static void
@@ -261,14 +315,22 @@ write_mcu(struct baseline *b, uint32_t x, int more)
 static bool
 read_strip(struct baseline *b, uint32_t y)
 {
-	for (uint32_t x = 0; x < b->across; x++) {
+	/* Of the image's last row all is read, and found to be there. */
+	const uint32_t end = y == b->last_y && y < b->down - 1 ? b->last_x + 1 : b->across;
+
+	for (uint32_t x = 0; x < end; x++) {
 		const bool wanted = y >= b->first_y && x >= b->first_x && x <= b->last_x;
 		int more;
 
-		if (b->header->interval && b->until_restart-- == 0) {
-			if (!restart(b))
+		if (!b->skip && b->header->interval && b->until_restart-- == 0) {
+			if (!restart(b, x, y))
 				return false;
 			b->until_restart--;
+		}
+		if (b->skip) {
+			if (!--b->skip)
+				b->until_restart = 0;
+			continue;
 		}
 		more = b->kernels->read_mcu(&b->bits, &b->mcu, b->dc, b->coefficients, wanted);
 		if (more < 0)
@@ -387,9 +449,10 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 		result = build_quants(b, scratch);
 	if (result != LEAT_JPEG_DONE)
 		return result;
-	b->bits = (struct leat_jpeg_bits){.at = b->header->scan, .clear = b->header->scan - 9};
 	b->mcu.end = b->header->end;
-	b->until_restart = b->header->interval;
+	start_bits(b, b->header->scan);
+	if (b->header->interval && !skip_intervals(b, 0, 0))
+		return LEAT_JPEG_IRREGULAR;
 	for (uint32_t y = 0; y <= b->last_y; y++) {
 		if (!read_strip(b, y))
 			return LEAT_JPEG_IRREGULAR;
