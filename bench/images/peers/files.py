@@ -1,0 +1,17 @@
+"""The files of a data set: paths and labels, in ImageFolder's order."""
+import os
+
+
+def listing(data):
+    classes = sorted(entry.name for entry in os.scandir(f"{data}/files") if entry.is_dir())
+    return [(f"{data}/files/{name}/{file}", label) for label, name in enumerate(classes)
+            for file in sorted(os.listdir(f"{data}/files/{name}"))]
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def shard_names(data, ending):
+    return sorted(f"{data}/{name}" for name in os.listdir(data) if name.endswith(ending) and name.startswith("packed-"))

@@ -1,0 +1,103 @@
+"""The same work by Pillow and by OpenCV, for all loaders that leave it to Python.
+
+A function of this file takes an encoded image and gives a float32 array or tensor in case.shape's order.
+The cheapest order of steps is taken where the result is the same: pixels are moved while they are bytes.
+"""
+import io
+import math
+import random
+
+import cv2
+import numpy as np
+from PIL import Image
+from torchvision import transforms
+
+import cases
+
+cv2.setNumThreads(0)  # the loader's workers are the threads
+
+torch_photo = transforms.Compose([
+    transforms.RandomResizedCrop(224, antialias=True),
+    transforms.RandomHorizontalFlip(),
+    transforms.ToTensor(),
+    transforms.Normalize(cases.MEAN, cases.STD),
+])
+
+
+def pil_photo(data):
+    return torch_photo(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def jitter(image, axes):
+    """Brightness and contrast as tf.image has them, in place."""
+    image += random.uniform(-cases.BRIGHTNESS, cases.BRIGHTNESS)
+    mean = image.mean(axes)
+    factor = random.uniform(*cases.CONTRAST)
+    image *= factor
+    image += (1 - factor) * mean
+    return image
+
+
+def pil_cell(data):
+    image = Image.open(io.BytesIO(data)).convert("RGB").resize((100, 100), Image.Resampling.BILINEAR)
+    if random.random() < 0.5:
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    image = image.rotate(cases.ANGLE, Image.Resampling.NEAREST)
+    image = np.asarray(image, np.float32)
+    image *= np.float32(1 / 255)
+    return jitter(image, (0, 1))
+
+
+def cv_decode(data):
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB, image)
+
+
+FACTOR = np.float32([1 / 255 / s for s in cases.STD])
+OFFSET = np.float32([m / s for m, s in zip(cases.MEAN, cases.STD)])
+
+
+def crop_box(height, width):
+    """torchvision's RandomResizedCrop without its tensors."""
+    for _ in range(10):
+        area = height * width * random.uniform(0.08, 1)
+        ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return random.randint(0, height - h), random.randint(0, width - w), h, w
+    side = min(height, width)
+    return (height - side) // 2, (width - side) // 2, side, side
+
+
+def cv_photo(data):
+    """INTER_AREA is OpenCV's antialiasing; it does not widen the filter for images that grow, as PIL's does not."""
+    image = cv_decode(data)
+    top, left, h, w = crop_box(*image.shape[:2])
+    image = image[top:top + h, left:left + w]
+    image = cv2.resize(image, (224, 224), interpolation=cv2.INTER_AREA if h > 224 or w > 224 else cv2.INTER_LINEAR)
+    if random.random() < 0.5:
+        image = cv2.flip(image, 1)
+    out = np.empty((3, 224, 224), np.float32)
+    for c in range(3):
+        np.multiply(image[:, :, c], FACTOR[c], out=out[c])
+        out[c] -= OFFSET[c]
+    return out
+
+
+TURN = cv2.getRotationMatrix2D((49.5, 49.5), cases.ANGLE, 1)
+
+
+def cv_cell(data):
+    image = cv2.resize(cv_decode(data), (100, 100), interpolation=cv2.INTER_LINEAR)
+    if random.random() < 0.5:
+        image = cv2.flip(image, 1)
+    image = cv2.warpAffine(image, TURN, (100, 100), flags=cv2.INTER_NEAREST)
+    image = np.multiply(image, np.float32(1 / 255), dtype=np.float32)
+    return jitter(image, (0, 1))
+
+
+FUNCTIONS = {("pil", "photos"): pil_photo, ("cv", "photos"): cv_photo}
+
+
+def function(library, case):
+    return FUNCTIONS.get((library, case.name), {"pil": pil_cell, "cv": cv_cell}[library])
