@@ -2,10 +2,10 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench soak sanitize fuzz format docs install clean help
+.PHONY: all setup configure demo test test-all bench bench-images soak sanitize fuzz format docs install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
-SOURCES := $(sort $(wildcard src/*/*.c tests/unit/*.c tests/tools/*.c fuzz/*.c examples/*.c bench/*.c))
+SOURCES := $(sort $(wildcard src/*/*.c tests/unit/*.c tests/tools/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
 
 all: configure ## build build/leat, build/libleat.so, build/libleat.a
 	@ninja -C $(BUILD) --quiet
@@ -26,10 +26,14 @@ test: all ## core tests (a few minutes)
 	@tests/run core $(BUILD)
 
 test-all: all ## everything: core tests under both compilers and sanitizers, fuzz replay, frameworks
+	@scripts/setup all
 	@tests/run all $(BUILD)
 
 bench: all ## measure against bare loops; results under build/bench
 	@bench/run $(BUILD)
+
+bench-images: all ## measure image pipelines against PyTorch, tf.data and others (an hour, 4 GB)
+	@bench/images/run $(BUILD)
 
 soak: all ## long runs: memory over many epochs, kill -9, long fuzzing
 	@tests/run soak $(BUILD)
@@ -53,4 +57,4 @@ clean: ## remove everything that was built
 	@rm -rf $(BUILD)
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile

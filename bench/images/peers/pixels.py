@@ -9,10 +9,19 @@ import random
 
 import cv2
 import numpy as np
+import torch
 from PIL import Image
-from torchvision import transforms
 
 import cases
+
+try:
+    from torchvision import transforms
+except RuntimeError:
+    # Its wheel was built for another device than torch's: then its compiled part does not load, and it misses two
+    # operators, which nothing here uses.
+    for operator in "nms", "qnms":
+        torch.library.define(f"torchvision::{operator}", "(Tensor dets, Tensor scores, float threshold) -> Tensor")
+    from torchvision import transforms
 
 cv2.setNumThreads(0)  # the loader's workers are the threads
 
