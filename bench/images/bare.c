@@ -1,10 +1,10 @@
 /* bare.c - the limit: libjpeg-turbo in a loop, on as many threads, and nothing else; see turns.h
  *
- *	images_bare THREADS WARM_UP FILE...
+ *	images_bare accurate|fast THREADS WARM_UP FILE...
  *
- * Decodes whole images to RGB with the accurate DCT and smooth upsampling, as everyone's default
- * is. The files lie in memory from the start; each thread decodes into one buffer of its own, which
- * stays in its cache, and takes the next image when it has done one. */
+ * Decodes whole images to RGB with smooth upsampling; with the accurate DCT, as Pillow and OpenCV,
+ * or with the fast one, as TensorFlow and Leat. The files lie in memory from the start; each thread decodes into one
+ *buffer of its own, which stays in its cache, and takes the next image when it has done one. */
 #include <err.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,20 +27,21 @@ struct bare {
 	struct file *file;
 	uint64_t files;
 	int threads;
+	J_DCT_METHOD dct;
 	uint64_t begin, end; /* of this turn; numbers that count on over all turns */
 	atomic_ullong next;
 	pthread_barrier_t go, done;
 };
 
 static void
-decode(struct jpeg_decompress_struct *jpeg, const struct file *file, unsigned char *pixels)
+decode(struct jpeg_decompress_struct *jpeg, J_DCT_METHOD dct, const struct file *file, unsigned char *pixels)
 {
 	size_t stride;
 
 	jpeg_mem_src(jpeg, file->bytes, (unsigned long)file->length);
 	jpeg_read_header(jpeg, TRUE);
 	jpeg->out_color_space = JCS_RGB;
-	jpeg->dct_method = JDCT_ISLOW;
+	jpeg->dct_method = dct;
 	jpeg->do_fancy_upsampling = TRUE;
 	jpeg_start_decompress(jpeg);
 	stride = (size_t)jpeg->output_width * 3;
@@ -73,7 +74,7 @@ body(void *arg)
 
 		pthread_barrier_wait(&bare->go);
 		while ((i = atomic_fetch_add(&bare->next, 1)) < bare->end)
-			decode(&jpeg, &bare->file[i % bare->files], pixels);
+			decode(&jpeg, bare->dct, &bare->file[i % bare->files], pixels);
 		pthread_barrier_wait(&bare->done);
 	}
 	return NULL;
@@ -113,15 +114,16 @@ main(int argc, char **argv)
 {
 	static struct bare bare;
 
-	if (argc < 4)
-		errx(2, "usage: images_bare THREADS WARM_UP FILE...");
-	bare.threads = atoi(argv[1]);
-	bare.files = (uint64_t)argc - 3;
+	if (argc < 5)
+		errx(2, "usage: images_bare accurate|fast THREADS WARM_UP FILE...");
+	bare.dct = strcmp(argv[1], "fast") == 0 ? JDCT_IFAST : JDCT_ISLOW;
+	bare.threads = atoi(argv[2]);
+	bare.files = (uint64_t)argc - 4;
 	bare.file = calloc(bare.files, sizeof *bare.file);
 	if (!bare.file || bare.threads < 1 || bare.threads > MAX_THREADS)
 		errx(2, "images_bare: between 1 and %d threads", MAX_THREADS);
 	for (uint64_t i = 0; i < bare.files; i++)
-		load(&bare.file[i], argv[i + 3]);
+		load(&bare.file[i], argv[i + 4]);
 	pthread_barrier_init(&bare.go, NULL, (unsigned)bare.threads + 1);
 	pthread_barrier_init(&bare.done, NULL, (unsigned)bare.threads + 1);
 	for (int i = 0; i < bare.threads; i++) {
@@ -130,6 +132,6 @@ main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, body, &bare) != 0)
 			errx(1, "cannot start a thread");
 	}
-	turns_run(strtoull(argv[2], NULL, 10), take, &bare);
+	turns_run(strtoull(argv[3], NULL, 10), take, &bare);
 	return 0; /* the threads wait for a turn that does not come */
 }

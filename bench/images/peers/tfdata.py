@@ -10,8 +10,6 @@ import tensorflow as tf  # noqa: E402
 import cases  # noqa: E402
 from peers import files  # noqa: E402
 
-ACCURATE = "INTEGER_ACCURATE"  # the default is the fast DCT, whose pixels differ; it gains little
-
 
 def photo(data, antialias):
     size = tf.image.extract_jpeg_shape(data)
@@ -19,7 +17,7 @@ def photo(data, antialias):
         size, tf.zeros([1, 0, 4]), aspect_ratio_range=(3 / 4, 4 / 3), area_range=(0.08, 1), max_attempts=10,
         use_image_if_no_bounding_boxes=True)
     window = tf.concat([begin[:2], extent[:2]], 0)
-    image = tf.image.decode_and_crop_jpeg(data, window, channels=3, dct_method=ACCURATE)
+    image = tf.image.decode_and_crop_jpeg(data, window, channels=3)
     image = tf.image.resize(image, (224, 224), antialias=antialias)
     image = tf.image.random_flip_left_right(image)
     image = (image * (1 / 255) - cases.MEAN) / cases.STD
@@ -36,7 +34,7 @@ def turn(image):
 
 
 def still_cell(data, png):
-    image = tf.io.decode_png(data, 3) if png else tf.io.decode_jpeg(data, 3, dct_method=ACCURATE)
+    image = tf.io.decode_png(data, 3) if png else tf.io.decode_jpeg(data, 3)
     return tf.image.resize(image, (100, 100)) * (1 / 255)
 
 

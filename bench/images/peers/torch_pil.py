@@ -32,7 +32,8 @@ class Endless(torch.utils.data.Sampler):
 
 def batches(case, data, workers, library=LIBRARY):
     images = Images(data, pixels.function(library, case))
-    # Without workers the tensors' own threads are the only ones; with them each has one, as is PyTorch's default.
-    torch.set_num_threads(1 if workers else 2)
+    # One for each worker is PyTorch's default. Without workers a second one gains little on tensors of one image,
+    # and where the CPUs are shared its waiting in a loop costs a lot.
+    torch.set_num_threads(1)
     return torch.utils.data.DataLoader(images, batch_size=case.batch, sampler=Endless(len(images)),
                                        num_workers=workers, prefetch_factor=4 if workers else None)
