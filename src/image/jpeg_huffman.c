@@ -29,7 +29,9 @@ enum {
 	BAD,
 };
 
-#define likely(x) __builtin_expect(!!(x), 1)
+_Static_assert(3 * (LEAT_JPEG_AC_BITS + MAX_SECOND_SIZE) <= 56, "a refill is good for three look-ups");
+_Static_assert(sizeof(struct leat_jpeg_two) == sizeof(uint64_t), "entries are added as numbers");
+
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define INLINE static inline __attribute__((always_inline))
 
@@ -55,9 +57,7 @@ list_codes(struct leat_jpeg_codes *codes, const uint8_t *counts)
 	return true;
 }
 
-/* The length of the code at the highest of 16 bits, 17: there is none. Without a branch: which it is cannot be
- * foreseen.
- */
+/* The length of the code that the 16 bits begin with; 17: there is none. Without a branch, as it cannot be foreseen. */
 static inline unsigned
 code_length(const struct leat_jpeg_codes *codes, uint32_t next)
 {
@@ -275,8 +275,7 @@ consume(struct leat_jpeg_bits bits, unsigned count)
 	return bits;
 }
 
-/* The bits from `from` on as JPEG writes numbers, those that begin with 0 are negative; `shift` is 64 less their count.
- */
+/* Bits from `from` on, 64 - shift of them, as JPEG writes numbers: those that begin with 0 are negative. */
 INLINE int16_t
 magnitude(uint64_t buffer, unsigned from, unsigned shift)
 {
