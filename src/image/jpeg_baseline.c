@@ -7,7 +7,7 @@
  * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, or, where
  * there are restart markers, are passed by; what lies below is not looked at.
  *
- * Any thread. Memory comes from the scratch: the tables, some 40 KB, and a strip. */
+ * Any thread. Memory comes from the scratch: tables of 17 KB for each component at most, and a strip. */
 #include "image/jpeg.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ is_color(const struct baseline *b)
 /* ---- setting up ---- */
 
 static uint32_t
-shifted_up(uint32_t value, uint32_t shift)
+ceil_shift(uint32_t value, uint32_t shift)
 {
 	return (value + (1u << shift) - 1) >> shift;
 }
@@ -89,10 +89,10 @@ measure(struct baseline *b)
 
 	b->step_x = header->component[0].h - 1u;
 	b->step_y = header->component[0].v - 1u;
-	b->chroma_width = shifted_up(header->width, b->step_x);
-	b->chroma_height = shifted_up(header->height, b->step_y);
-	b->across = shifted_up(b->chroma_width, 3);
-	b->down = shifted_up(b->chroma_height, 3);
+	b->chroma_width = ceil_shift(header->width, b->step_x);
+	b->chroma_height = ceil_shift(header->height, b->step_y);
+	b->across = ceil_shift(b->chroma_width, 3);
+	b->down = ceil_shift(b->chroma_height, 3);
 	choose_mcus((uint32_t)part->left, (uint32_t)(part->left + part->width), b->step_x, is_color(b), b->across,
 	            &b->first_x, &b->last_x);
 	choose_mcus((uint32_t)part->top, (uint32_t)(part->top + part->height), b->step_y, is_color(b), b->down,
@@ -130,51 +130,69 @@ take_planes(struct baseline *b, struct leat_scratch *scratch)
 	return take_plane(b, &b->nowhere, 1, 1, scratch);
 }
 
+/* The tables of the codes that components use, some of them the same. */
+struct tables {
+	struct leat_jpeg_dc *dc[4];
+	struct leat_jpeg_ac *ac[4];
+};
+
 static enum leat_jpeg_result
-build_tables(struct baseline *b, struct leat_scratch *scratch)
+build_codes(struct tables *tables, const struct leat_jpeg_header *header, const struct leat_jpeg_component *c,
+            struct leat_scratch *scratch)
 {
-	const struct leat_jpeg_dc *dc[4] = {NULL};
-	const struct leat_jpeg_ac *ac[4] = {NULL};
+	if (!tables->dc[c->dc]) {
+		tables->dc[c->dc] = leat_scratch_alloc(scratch, sizeof(*tables->dc[0]));
+		if (!tables->dc[c->dc])
+			return LEAT_JPEG_FULL;
+		if (!leat_jpeg_dc_build(tables->dc[c->dc], header->code[0][c->dc]))
+			return LEAT_JPEG_IRREGULAR;
+	}
+	if (!tables->ac[c->ac]) {
+		tables->ac[c->ac] = leat_scratch_alloc(scratch, sizeof(*tables->ac[0]));
+		if (!tables->ac[c->ac])
+			return LEAT_JPEG_FULL;
+		if (!leat_jpeg_ac_build(tables->ac[c->ac], header->code[1][c->ac]))
+			return LEAT_JPEG_IRREGULAR;
+	}
+	return LEAT_JPEG_DONE;
+}
+
+/* The blocks of a component, row by row. */
+static void
+add_blocks(struct baseline *b, int i, const struct tables *tables)
+{
+	const struct leat_jpeg_component *c = &b->header->component[i];
 	struct leat_jpeg_mcu *mcu = &b->mcu;
+	struct plane *plane = &b->plane[i];
+
+	for (size_t k = 0; k < (size_t)c->h * c->v; k++) {
+		b->target[mcu->blocks] = (struct target){
+			.plane = plane,
+			.offset = plane->stride * (1 + 8 * (k / c->h)) + 8 * (k % c->h),
+			.per_mcu = 8u * c->h,
+		};
+		mcu->block[mcu->blocks++] = (struct leat_jpeg_block){
+			.dc = tables->dc[c->dc],
+			.ac = tables->ac[c->ac],
+			.component = (uint8_t)i,
+			.wanted = i == 0 || is_color(b),
+		};
+	}
+}
+
+static enum leat_jpeg_result
+build_mcu(struct baseline *b, struct leat_scratch *scratch)
+{
+	struct tables tables = {{NULL}};
 
 	for (int i = 0; i < b->header->components; i++) {
-		const struct leat_jpeg_component *c = &b->header->component[i];
+		enum leat_jpeg_result result = build_codes(&tables, b->header, &b->header->component[i], scratch);
 
-		if (!dc[c->dc]) {
-			struct leat_jpeg_dc *table = leat_scratch_alloc(scratch, sizeof(*table));
-
-			if (!table)
-				return LEAT_JPEG_FULL;
-			if (!leat_jpeg_dc_build(table, b->header->code[0][c->dc]))
-				return LEAT_JPEG_IRREGULAR;
-			dc[c->dc] = table;
-		}
-		if (!ac[c->ac]) {
-			struct leat_jpeg_ac *table = leat_scratch_alloc(scratch, sizeof(*table));
-
-			if (!table)
-				return LEAT_JPEG_FULL;
-			if (!leat_jpeg_ac_build(table, b->header->code[1][c->ac]))
-				return LEAT_JPEG_IRREGULAR;
-			ac[c->ac] = table;
-		}
-		for (int k = 0; k < c->h * c->v; k++) {
-			struct plane *plane = &b->plane[i];
-
-			b->target[mcu->blocks] = (struct target){
-				.plane = plane,
-				.offset = plane->stride * (1 + 8 * (size_t)(k / c->h)) + 8 * (size_t)(k % c->h),
-				.per_mcu = 8u * c->h,
-			};
-			mcu->block[mcu->blocks++] = (struct leat_jpeg_block){
-				.dc = dc[c->dc],
-				.ac = ac[c->ac],
-				.component = (uint8_t)i,
-				.wanted = i == 0 || is_color(b),
-			};
-		}
+		if (result != LEAT_JPEG_DONE)
+			return result;
+		add_blocks(b, i, &tables);
 	}
-	b->target[mcu->blocks] = (struct target){.plane = &b->nowhere, .offset = b->nowhere.stride};
+	b->target[b->mcu.blocks] = (struct target){.plane = &b->nowhere, .offset = b->nowhere.stride};
 	return LEAT_JPEG_DONE;
 }
 
@@ -444,7 +462,7 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 	measure(b);
 	if (!take_planes(b, scratch))
 		return LEAT_JPEG_FULL;
-	result = build_tables(b, scratch);
+	result = build_mcu(b, scratch);
 	if (result == LEAT_JPEG_DONE)
 		result = build_quants(b, scratch);
 	if (result != LEAT_JPEG_DONE)
