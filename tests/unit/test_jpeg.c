@@ -382,6 +382,31 @@ a_region_does_not_read_what_is_below(void **state)
 	free(file.bytes);
 }
 
+/* Between restart markers, what lies above or beside it is not even decoded: it may be anything. */
+static void
+a_region_passes_by_intervals_that_it_does_not_need(void **state)
+{
+	const struct leat_window bottom = {.top = 100, .left = 3, .height = 60, .width = 50};
+	struct leat_jpeg_header header = {0};
+	struct leat_decode image;
+	struct file file = {0};
+	uint8_t *want;
+
+	(void)state;
+	do {
+		free(file.bytes);
+		file = encode(64, 160, false, 2, 2);
+		assert_true(leat_jpeg_header_read(&header, file.bytes, file.size));
+	} while (!header.interval || header.interval > 6);
+	want = by_library(&file, 3, &image);
+	assert_non_null(want);
+	for (unsigned char *at = (unsigned char *)header.scan; *at != 0xff; at++)
+		*at = 0x55;
+	assert_part(&file, 3, want, bottom, leat_jpeg_fastest());
+	free(want);
+	free(file.bytes);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -395,6 +420,7 @@ main(void)
 		TEST(rare_samplings_are_left_to_the_library),
 		TEST(a_header_of_any_size_is_read_within_its_bounds),
 		TEST(a_region_does_not_read_what_is_below),
+		TEST(a_region_passes_by_intervals_that_it_does_not_need),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
