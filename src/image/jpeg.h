@@ -1,9 +1,9 @@
 /* jpeg.h - the parts of the JPEG decoder; private to src/image
  *
  * Most files are baseline: one scan, Huffman codes, 8 bits, gray or YCbCr. Those are decoded here, with the bytes that
- * libjpeg-turbo gives (fast integer DCT, smooth upsampling) and in a fraction of its time. Whatever is rare or looks
- * irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a function here
- * that returns false says no more than "not by me".
+ * libjpeg-turbo gives (fast integer DCT, smooth upsampling) and in less than two thirds of its time. Whatever is rare
+ * or looks irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a
+ * function here that returns false says no more than "not by me".
  *
  * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits, jpeg_idct.c makes
  * samples of those, jpeg_rows.c makes pixels, jpeg_baseline.c goes from MCU to MCU. An MCU is the smallest piece of a
@@ -75,10 +75,11 @@ struct leat_jpeg_ac {
 	struct leat_jpeg_codes codes;
 };
 
-/* False: no code that a baseline file may have. */
-bool leat_jpeg_dc_build(struct leat_jpeg_dc *dc, const uint8_t *code);
-bool leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *code);
+/* `counts`: how many codes have 1 to 16 bits, the symbols behind them. False: no code that a baseline file may have. */
+bool leat_jpeg_dc_build(struct leat_jpeg_dc *dc, const uint8_t *counts);
+bool leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts);
 
+/* In an order that keeps gcc from putting neighbours into one vector register, where they are out of reach. */
 struct leat_jpeg_bits {
 	uint64_t buffer; /* the next bit is the highest */
 	unsigned count;

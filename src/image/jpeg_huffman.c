@@ -11,6 +11,7 @@
  * Any thread. */
 #include "image/jpeg.h"
 
+#include <endian.h>
 #include <string.h>
 
 enum {
@@ -244,7 +245,7 @@ refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 		bits.buffer |= next << (56 - bits.count);
 		bits.count += 8;
 	}
-	/* A file's header is longer than the 8 bytes. */
+	/* Not before the file's beginning: its header is longer than 8 bytes. */
 	if (bits.at > bits.clear + 8) {
 		ff = memchr(bits.at, 0xff, (size_t)(end - bits.at));
 		bits.clear = (ff ? ff : end) - 8;
@@ -261,7 +262,7 @@ refill(struct leat_jpeg_bits bits, const uint8_t *end)
 	if (unlikely(bits.at > bits.clear))
 		return refill_slowly(bits, end);
 	memcpy(&word, bits.at, 8);
-	bits.buffer |= __builtin_bswap64(word) >> bits.count;
+	bits.buffer |= be64toh(word) >> bits.count;
 	bits.at += (63 - bits.count) >> 3;
 	bits.count |= 56;
 	return bits;
