@@ -99,7 +99,7 @@ leat_alloc_array(struct leat_mem *mem, size_t count, size_t size)
 }
 
 void *
-leat_realloc(struct leat_mem *mem, void *ptr, size_t size)
+leat_realloc_raw(struct leat_mem *mem, void *ptr, size_t size)
 {
 	struct header *block = ptr == NULL ? NULL : (struct header *)ptr - 1;
 	size_t old, more;
@@ -116,11 +116,20 @@ leat_realloc(struct leat_mem *mem, void *ptr, size_t size)
 		return NULL;
 	}
 	block->size = size;
-	if (size > old)
-		memset((unsigned char *)(block + 1) + old, 0, more);
-	else
+	if (size < old)
 		give_back(mem, old - size);
 	return block + 1;
+}
+
+void *
+leat_realloc(struct leat_mem *mem, void *ptr, size_t size)
+{
+	size_t old = ptr ? ((struct header *)ptr - 1)->size : 0;
+	void *grown = leat_realloc_raw(mem, ptr, size);
+
+	if (grown && ptr && size > old)
+		memset((unsigned char *)grown + old, 0, size - old);
+	return grown;
 }
 
 void

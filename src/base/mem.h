@@ -22,6 +22,8 @@ void *leat_alloc(struct leat_mem *mem, size_t size);
 void *leat_alloc_array(struct leat_mem *mem, size_t count, size_t size); /* NULL on overflow too */
 /* Keeps the old block when it fails. New bytes are zero. `ptr` may be NULL. */
 void *leat_realloc(struct leat_mem *mem, void *ptr, size_t size);
+/* The same, but what was added to a block is not zeroed: for arrays of millions that are filled at once. */
+void *leat_realloc_raw(struct leat_mem *mem, void *ptr, size_t size);
 void leat_free(struct leat_mem *mem, void *ptr); /* takes NULL */
 
 char *leat_strdup(struct leat_mem *mem, const char *text);

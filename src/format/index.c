@@ -245,7 +245,7 @@ enum leat_status
 leat_index_grow(struct leat_index *index, struct leat_err *err)
 {
 	size_t cap = index->cap ? 2 * index->cap : 64;
-	uint64_t *grown = leat_realloc(index->mem, index->block, cap * sizeof(*grown));
+	uint64_t *grown = leat_realloc_raw(index->mem, index->block, cap * sizeof(*grown));
 
 	if (!grown)
 		return leat_fail_mem(err, index->mem, cap * sizeof(*grown), "the index of a file");
@@ -260,7 +260,7 @@ leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, boo
 	enum leat_status status = leat_index_add(index, offset, damaged, err);
 
 	if (status == LEAT_OK && index->ends_cap < index->cap) {
-		uint64_t *grown = leat_realloc(index->mem, index->ends, index->cap * sizeof(*grown));
+		uint64_t *grown = leat_realloc_raw(index->mem, index->ends, index->cap * sizeof(*grown));
 
 		if (!grown)
 			return leat_fail_mem(err, index->mem, index->cap * sizeof(*grown), "the index of a file");

@@ -560,7 +560,8 @@ const struct leat_source_kind leat_source_mds = {
 	.name = "mds",
 	.doc = "Samples of a folder of MosaicML's MDS shards, a field for each column: numbers and arrays as such, "
 	       "text, "
-	       "images and the rest as bytes.",
+	       "images and the rest as bytes. Arrays of height x width x channels (1 to 4), or channels first, are "
+               "images.",
 	.example = "mds('train')",
 	.version = 1,
 	.opts = options,

@@ -475,7 +475,9 @@ const struct leat_source_kind leat_source_npy = {
 	.name = "npy",
 	.doc = "Rows of NumPy's arrays: each argument is a field and the .npy file that holds it, row i of all files "
 	       "is "
-	       "sample i. The files are mapped, and have to be in C order.",
+	       "sample i. The files are mapped, and have to be in C order. Rows of height x width x channels (1 to 4), "
+               "or "
+	       "channels first, are images.",
 	.example = "npy(x='train-x.npy', y='train-y.npy')",
 	.version = 1,
 	.params_size = sizeof(struct npy),
