@@ -119,30 +119,54 @@ step_row_plain(const void *in, enum leat_dtype dtype, float *out, size_t count, 
 }
 
 #if LEAT_X86
-LEAT_AVX2 static void
-step_row_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
+LEAT_AVX2_INLINE __m256
+load_eight(const void *in, bool is_u8, size_t at)
 {
-	if (dtype == LEAT_U8 && steps == 1)
-		step_row(in, LEAT_U8, out, count, spread, 1);
-	else if (dtype == LEAT_U8)
-		step_row(in, LEAT_U8, out, count, spread, steps);
-	else if (steps == 1)
-		step_row(in, LEAT_F32, out, count, spread, 1);
-	else
-		step_row(in, LEAT_F32, out, count, spread, steps);
+	if (!is_u8)
+		return _mm256_loadu_ps((const float *)in + at);
+	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)((const uint8_t *)in + at))));
+}
+
+/* Whole runs; returns how many elements they are. */
+LEAT_AVX2_INLINE size_t
+step_runs(const void *in, bool is_u8, float *out, size_t count, const float *spread, int steps)
+{
+	size_t i = 0;
+
+	for (; i + RUN <= count; i += RUN) {
+		__m256 run[3] = {load_eight(in, is_u8, i), load_eight(in, is_u8, i + 8), load_eight(in, is_u8, i + 16)};
+		const float *step = spread;
+
+		for (int s = 0; s < steps; s++, step += 2 * RUN)
+			for (int k = 0; k < 3; k++)
+				run[k] = _mm256_add_ps(_mm256_mul_ps(_mm256_load_ps(step + 8 * k), run[k]),
+				                       _mm256_load_ps(step + RUN + 8 * k));
+		for (int k = 0; k < 3; k++)
+			_mm256_storeu_ps(out + i + 8 * k, run[k]);
+	}
+	return i;
+}
+
+LEAT_AVX2 static size_t
+step_runs_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
+{
+	if (dtype == LEAT_U8)
+		return step_runs(in, true, out, count, spread, steps);
+	return step_runs(in, false, out, count, spread, steps);
 }
 #endif
 
 static void
 to_floats(const struct leat_sink *sink, const void *row, float *out, size_t count)
 {
+	size_t done = 0;
+
 #if LEAT_X86
-	if (leat_cpu_has_avx2()) {
-		step_row_avx2(row, sink->made, out, count, sink->spread, sink->steps);
-		return;
-	}
+	if (leat_cpu_has_avx2())
+		done = step_runs_avx2(row, sink->made, out, count, sink->spread, sink->steps);
 #endif
-	step_row_plain(row, sink->made, out, count, sink->spread, sink->steps);
+	row = (const unsigned char *)row + done * leat_dtype_size(sink->made);
+	step_row_plain(row, sink->made, out + done, count - done, sink->spread, sink->steps);
 }
 
 /* ---- three channels to three planes of floats ---- */
