@@ -32,7 +32,7 @@ test-all: all ## everything: core tests under both compilers and sanitizers, fuz
 bench: all ## measure against bare loops; results under build/bench
 	@bench/run $(BUILD)
 
-bench-images: all ## measure image pipelines against PyTorch, tf.data and others (an hour, 4 GB)
+bench-images: all ## measure image pipelines against PyTorch, tf.data and others (45 minutes, 4 GB)
 	@bench/images/run $(BUILD)
 
 soak: all ## long runs: memory over many epochs, kill -9, long fuzzing
