@@ -33,7 +33,7 @@ def batches(case, data, workers):
                                          initial_fill=500, name="reader")
         return photo(encoded) if case is cases.PHOTOS else cell(encoded), label
 
-    pipe = pipeline(batch_size=case.batch, num_threads=workers, device_id=None, prefetch_queue_depth=4)
+    pipe = pipeline(batch_size=case.batch, num_threads=workers, device_id=None, prefetch_queue_depth=2)
     pipe.build()
     while True:
         yield pipe.run()

@@ -20,5 +20,5 @@ def batches(case, data, workers):
     threads = grain.ReadOptions(num_threads=1 if workers else 2, prefetch_buffer_size=4 * case.batch)
     images = images.to_iter_dataset(threads).batch(case.batch, drop_remainder=True)
     if workers:
-        images = images.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=4))
+        images = images.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=2))
     return images

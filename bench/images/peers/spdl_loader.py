@@ -25,6 +25,6 @@ def batches(case, data, workers):
         return np.stack([image for image, _ in samples]), np.array([label for _, label in samples])
 
     pipeline = (PipelineBuilder().add_source(endless(data)).pipe(prepare, concurrency=workers)
-                .aggregate(case.batch, drop_last=True).pipe(collate).add_sink(4).build(num_threads=workers))
+                .aggregate(case.batch, drop_last=True).pipe(collate).add_sink(2).build(num_threads=workers))
     with pipeline.auto_stop():
         yield from pipeline

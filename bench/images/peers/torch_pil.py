@@ -36,4 +36,4 @@ def batches(case, data, workers, library=LIBRARY):
     # and where the CPUs are shared its waiting in a loop costs a lot.
     torch.set_num_threads(1)
     return torch.utils.data.DataLoader(images, batch_size=case.batch, sampler=Endless(len(images)),
-                                       num_workers=workers, prefetch_factor=4 if workers else None)
+                                       num_workers=workers)

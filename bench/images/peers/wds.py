@@ -12,5 +12,4 @@ def batches(case, data, workers):
     images = (webdataset.WebDataset(files.shard_names(data, ".tar"), shardshuffle=8, nodesplitter=None)
               .repeat().shuffle(500)
               .map(lambda sample: (function(sample["png" if "png" in sample else "jpg"]), int(sample["cls"]))))
-    return torch.utils.data.DataLoader(images, batch_size=case.batch, num_workers=workers,
-                                       prefetch_factor=4)
+    return torch.utils.data.DataLoader(images, batch_size=case.batch, num_workers=workers)
