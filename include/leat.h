@@ -68,7 +68,8 @@ extern "C" {
 	X(LIMIT, "a limit that was set would be exceeded")                                                             \
 	X(CANCELLED, "the feed was cancelled")                                                                         \
 	X(UNSUPPORTED, "this build or machine cannot do that")                                                         \
-	X(INTERNAL, "a bug in leat")
+	X(INTERNAL, "a bug in leat")                                                                                   \
+	X(TIMEOUT, "the time given for it is over")
 
 enum leat_status {
 #define LEAT_STATUS_ENUM(name, text) LEAT_##name,
@@ -136,6 +137,12 @@ LEAT_API void leat_close(struct leat_feed *feed);
  * the same error. */
 LEAT_API enum leat_status leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err);
 
+/* The same, waiting for so many nanoseconds at most: LEAT_TIMEOUT when there is nothing to return by
+ * then, and the next call goes on waiting. For programs that have to look at something else now and
+ * then, such as an interpreter at its signals. 0: does not wait. UINT64_MAX: as leat_next. */
+LEAT_API enum leat_status leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch **batch,
+                                           struct leat_err *err);
+
 /* Gives a batch's memory back to its feed. Takes NULL. */
 LEAT_API void leat_release(struct leat_batch *batch);
 
@@ -187,7 +194,7 @@ struct leat_tensor {
 LEAT_API int64_t leat_batch_count(const struct leat_batch *batch);
 /* count bytes, 1 for a sample, 0 for padding (tail=pad, or a skipped sample when world > 1). */
 LEAT_API const uint8_t *leat_batch_valid(const struct leat_batch *batch);
-/* Of sample i: its global position in the epoch, which orders the samples of all ranks. */
+/* Of sample i: its global position in the epoch, which orders the samples of all ranks; UINT64_MAX for padding. */
 LEAT_API uint64_t leat_batch_position(const struct leat_batch *batch, int64_t i);
 LEAT_API uint64_t leat_batch_epoch(const struct leat_batch *batch);
 LEAT_API enum leat_status leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor,

@@ -109,6 +109,18 @@ open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 	return status == LEAT_OK ? leat_engine_start(feed, err) : status;
 }
 
+/* leat_next_within waits on it by the clock that nobody sets. */
+static void
+init_ready(pthread_cond_t *ready)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(ready, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 enum leat_status
 leat_feed_open(const char *spec, const struct leat_options *options, long fail_after, struct leat_feed **out,
                struct leat_err *err)
@@ -129,7 +141,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, long fail_a
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_mutex_init(&feed->jumbo_lock, NULL);
 	pthread_cond_init(&feed->work, NULL);
-	pthread_cond_init(&feed->ready, NULL);
+	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
 	feed->seed = feed->options.seed;
@@ -204,15 +216,23 @@ leat_release(struct leat_batch *batch)
 	leat_feed_unref(feed);
 }
 
-/* Under the lock. What everyone was waiting for when the wait began is what it is put down to. */
+/* Under the lock, until `deadline` at most. What everyone was waiting for when the wait began is what it is
+ * put down to. */
 static void
-wait_ready(struct leat_feed *feed)
+wait_ready(struct leat_feed *feed, uint64_t deadline)
 {
+	struct timespec until = {
+		.tv_sec = (time_t)(deadline / 1000000000u),
+		.tv_nsec = (long)(deadline % 1000000000u),
+	};
 	bool disk = feed->at_disk > 0 && feed->idle == feed->budget.threads;
 	uint64_t begin = leat_now();
 
 	feed->waits_since = begin;
-	pthread_cond_wait(&feed->ready, &feed->lock);
+	if (deadline == UINT64_MAX)
+		pthread_cond_wait(&feed->ready, &feed->lock);
+	else
+		pthread_cond_timedwait(&feed->ready, &feed->lock, &until);
 	feed->waits_since = 0;
 	if (disk)
 		leat_count(&feed->disk_ns, leat_now() - begin);
@@ -220,7 +240,7 @@ wait_ready(struct leat_feed *feed)
 
 /* Waits for the batch whose turn it is. Under the lock. */
 static enum leat_status
-wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
+wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **batch, struct leat_err *err)
 {
 	while (!feed->cancelled) {
 		struct leat_batch *head = feed->flight_count ? feed->flight[feed->flight_head] : NULL;
@@ -237,7 +257,9 @@ wait_for_head(struct leat_feed *feed, struct leat_batch **batch, struct leat_err
 			                 "for the next",
 			                 feed->budget.buffers);
 		leat_feed_wake(feed);
-		wait_ready(feed);
+		if (deadline != UINT64_MAX && leat_now() >= deadline)
+			return leat_fail(err, LEAT_TIMEOUT, "the next batch is not ready yet");
+		wait_ready(feed, deadline);
 	}
 	return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 }
@@ -345,14 +367,14 @@ end_epoch(struct leat_feed *feed, struct leat_err *err)
 }
 
 static enum leat_status
-next_batch(struct leat_feed *feed, struct leat_batch **out, struct leat_err *err)
+next_batch(struct leat_feed *feed, uint64_t deadline, struct leat_batch **out, struct leat_err *err)
 {
 	struct leat_batch *batch = NULL;
 	enum leat_status status;
 
 	pthread_mutex_lock(&feed->lock);
 	feed->wanted = true;
-	status = wait_for_head(feed, &batch, err);
+	status = wait_for_head(feed, deadline, &batch, err);
 	feed->wanted = false;
 	feed->held += status == LEAT_OK;
 	pthread_mutex_unlock(&feed->lock);
@@ -385,10 +407,23 @@ is_cancelled(struct leat_feed *feed)
 	return cancelled;
 }
 
+static bool
+can_go_on(enum leat_status status)
+{
+	return status == LEAT_OK || status == LEAT_END || status == LEAT_AGAIN || status == LEAT_TIMEOUT;
+}
+
 enum leat_status
 leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
 {
+	return leat_next_within(feed, UINT64_MAX, batch, err);
+}
+
+enum leat_status
+leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch **batch, struct leat_err *err)
+{
 	uint64_t begin = leat_now(), end;
+	uint64_t deadline = timeout_ns < UINT64_MAX - begin ? begin + timeout_ns : UINT64_MAX;
 	struct leat_err why;
 	enum leat_status status;
 
@@ -405,13 +440,13 @@ leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *er
 		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered",
 		                   (unsigned long long)feed->options.epochs);
 	else
-		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, batch, &why);
+		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, deadline, batch, &why);
 	end = leat_now();
 	leat_count(&feed->wait_ns, end - begin);
 	if (status == LEAT_OK && feed->batches == 1)
 		atomic_store(&feed->first_batch_ns, end - feed->opened_ns);
 	feed->last_out_ns = end;
-	if (status != LEAT_OK && status != LEAT_END && status != LEAT_AGAIN)
+	if (!can_go_on(status))
 		feed->failure = why;
 	if (status != LEAT_OK)
 		leat_fail(err, why.status, "%s", why.text);

@@ -263,6 +263,54 @@ batches_are_released_by_other_threads_while_a_feed_goes_back(void **state)
 	leat_close(feed);
 }
 
+/* ---- waiting for a while ---- */
+
+static void
+a_wait_ends_when_its_time_is_over_and_can_go_on(void **state)
+{
+	struct leat_options options;
+	struct trace all = {0}, pieces = {0};
+	struct leat_batch *batch;
+	struct leat_feed *feed;
+	struct leat_err err;
+	enum leat_status status;
+	uint64_t begin;
+
+	(void)state;
+	trace_options(&options);
+	options.memory = (size_t)512 << 20;
+	feed = trace_open(spec_on(&large, " | example(image=bytes) | take(1) | repeat(1000) | decode | resize(8, 8) | "
+	                                  "batch(1000) | prefetch(0)"),
+	                  &options);
+	begin = leat_now();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(leat_next_within(feed, 1000000, &batch, &err), LEAT_TIMEOUT);
+		assert_null(batch);
+	}
+	assert_int_equal(leat_next_within(feed, 0, &batch, &err), LEAT_TIMEOUT);
+	assert_string_equal(err.text, "the next batch is not ready yet");
+	assert_in_range((leat_now() - begin) / 1000000, 3, AT_ONCE_MS);
+	close_at_once(feed, "while a batch is waited for");
+
+	options.epochs = 1;
+	feed = trace_open(spec_on(&data, DECODED), &options);
+	trace_take(&all, feed, 0);
+	leat_close(feed);
+	feed = trace_open(spec_on(&data, (DECODED " | prefetch(0)")), &options);
+	while ((status = leat_next_within(feed, 10000, &batch, &err)) == LEAT_OK || status == LEAT_TIMEOUT) {
+		if (status == LEAT_OK)
+			trace_add(&pieces, feed, batch);
+		leat_release(batch);
+	}
+	assert_int_equal(status, LEAT_DONE);
+	assert_int_equal(pieces.samples, all.samples);
+	for (size_t i = 0; i < all.samples; i++)
+		assert_memory_equal(pieces.sample[i].hash, all.sample[i].hash, 32);
+	leat_close(feed);
+	trace_free(&all);
+	trace_free(&pieces);
+}
+
 /* ---- cancel ---- */
 
 static void *
@@ -427,6 +475,7 @@ main(void)
 		cmocka_unit_test(holding_all_batches_is_told_and_ends_with_a_release),
 		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_closes),
 		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_goes_back),
+		cmocka_unit_test(a_wait_ends_when_its_time_is_over_and_can_go_on),
 		cmocka_unit_test(cancelling_ends_a_wait),
 		cmocka_unit_test(a_cancelled_feed_gives_nothing_ever_after),
 		cmocka_unit_test(stats_can_be_asked_at_any_time),
