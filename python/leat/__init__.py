@@ -1,0 +1,71 @@
+"""Leat: from stored samples to batches in memory, ahead of the training step.
+
+    import leat
+
+    feed = (leat.tfrecord("train-*.tfrecord").example(image=bytes, label=int).decode().resize(100, 100)
+            .scale(1 / 255).shuffle().random_flip().batch(32).feed(seed=1))
+    for epoch in range(10):
+        for batch in feed:
+            train(batch["image"], batch["label"])
+
+Sources are functions of this module, ops are methods of what they return; both are made from the tables of
+the C library, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` are what `leat ops` says.
+"""
+from __future__ import annotations
+
+from typing import Any, Union
+
+from . import _lib, _ops, _pipeline
+from ._pipeline import Pipeline
+from ._text import feature
+from .errors import (CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError, LimitError,
+                     MapError, MismatchError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError)
+
+__version__: str = _lib.version().decode()
+
+_items = _ops.load()
+_pipeline.add_ops(_items)
+_sources = [item["name"] for item in _items if item["kind"] == "source"]
+for _item in _items:
+    if _item["kind"] == "source":
+        globals()[_item["name"]] = _ops.maker(_item, False, lambda call: Pipeline([call]))
+del _item
+
+
+def feed(spec: Union[str, Pipeline], **options: Any) -> "Feed":  # noqa: F821
+    """Opens a spec, such as "tfrecord('a.tfrecord') | batch(32)"; the options are those of `leat.Feed`."""
+    from ._feed import Feed
+
+    return Feed(spec, **options)
+
+
+def pipeline(spec: str) -> Pipeline:
+    """A pipeline from a spec's text, to go on with."""
+    return Pipeline([spec])
+
+
+# NumPy is not loaded before it is needed: `leat` on the command line does without.
+_later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch", "array": "_array"}
+_modules = ("torch", "jax", "tensorflow", "errors")
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _later:
+        value = getattr(importlib.import_module("." + _later[name], __name__), name)
+    elif name in _modules:
+        value = importlib.import_module("." + name, __name__)
+    else:
+        raise AttributeError(f"module 'leat' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+__all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error", "HeldError",
+           "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError", "OutOfMemoryError",
+           "ProcessError", "SpecError", "UnsupportedError"]
+
+
+def __dir__() -> list:
+    return sorted({*globals(), *__all__, *_modules})

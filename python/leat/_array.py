@@ -1,0 +1,62 @@
+"""A source in memory: arrays as anonymous .npy files, which the engine maps like any other."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from typing import Any, Dict, List
+
+import numpy as np
+
+from . import _text
+from .errors import InvalidError
+
+
+def _discard(folder: str, files: List[int], pid: int) -> None:
+    for file in files:
+        os.close(file)
+    if pid == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class ArraySource:
+    """The call `npy(...)` of arrays that lie in anonymous memory for as long as this object lives.
+
+    The engine opens them through links whose names are those of the fields, so that a checkpoint finds the same
+    names in another process.
+    """
+
+    def __init__(self, arrays: Dict[str, Any]) -> None:
+        self._arrays = {name: np.asarray(array) for name, array in arrays.items()}
+        lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
+        if not lengths or len(set(lengths.values())) > 1 or -1 in lengths.values():
+            raise InvalidError(f"array takes arrays with the same number of rows, not {lengths or 'none'}")
+        self._folder = tempfile.mkdtemp(prefix="leat-")
+        files: List[int] = []
+        self._discard = weakref.finalize(self, _discard, self._folder, files, os.getpid())
+        for name, array in self._arrays.items():
+            file = os.memfd_create(f"leat:{name}")
+            files.append(file)
+            with open(file, "wb", closefd=False) as out:
+                np.save(out, np.ascontiguousarray(array), allow_pickle=False)
+            os.symlink(f"/proc/{os.getpid()}/fd/{file}", self._path(name))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name + ".npy")
+
+    def __str__(self) -> str:
+        return "npy(" + ", ".join(f"{name}={_text.quote(self._path(name))}" for name in self._arrays) + ")"
+
+    def __reduce__(self) -> Any:
+        return ArraySource, (self._arrays,)
+
+
+def array(**arrays: Any) -> Any:
+    """A pipeline over arrays in memory: row i of all of them is sample i.
+
+    The arrays are copied once. Types are those of `npy`: uint8, int32, int64, float16, float32, float64, bool.
+    """
+    from ._pipeline import Pipeline
+
+    return Pipeline([ArraySource(arrays)])

@@ -1,0 +1,287 @@
+"""A batch: its fields as NumPy arrays over the engine's memory.
+
+Nothing is copied. Every array holds the batch it lies in, and the batch goes back to its feed when the last
+array, tensor or batch object that refers to it is gone.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from . import _lib, errors
+
+# In the order of enum leat_dtype. NumPy has no bfloat16 of its own.
+_TYPESTR = ("|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
+_ITEMSIZE = (1, 4, 8, 2, 2, 4, 8)
+_BF16 = 4
+NAMES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+DATA, OFFSETS, SHAPES = range(3)
+
+
+class _Hold:
+    """One reference to a batch of the C library."""
+
+    __slots__ = ("pointer", "pid")
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer, self.pid = pointer, os.getpid()
+
+    def __del__(self, release: Any = _lib.release, getpid: Any = os.getpid) -> None:
+        if self.pid == getpid():  # a forked child has the memory, but neither the threads nor their locks
+            release(self.pointer)
+
+
+class _View:
+    """Memory of a batch as NumPy asks for it; becomes the array's base."""
+
+    __slots__ = ("__array_interface__", "hold")
+
+
+def _array(hold: _Hold, address: Optional[int], typestr: str, shape: Tuple[int, ...]) -> np.ndarray:
+    view = _View()
+    view.hold = hold
+    view.__array_interface__ = {"data": (address or 0, False), "typestr": typestr, "shape": shape, "version": 3}
+    return np.asarray(view)
+
+
+def _bfloat16(array: np.ndarray) -> np.ndarray:
+    """As bfloat16 where ml_dtypes (which JAX and TensorFlow bring) is installed, else as uint16 of the same bits."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return array
+    return array.view(ml_dtypes.bfloat16)
+
+
+class Ragged:
+    """A field whose samples differ in size: `values` one after the other, sample i from `offsets[i]` on.
+
+    `shapes` has a row for each sample when samples have two dimensions or more, else it is None.
+    """
+
+    __slots__ = ("values", "offsets", "shapes", "_text")
+
+    def __init__(self, values: np.ndarray, offsets: np.ndarray, shapes: Optional[np.ndarray] = None,
+                 text: bool = False) -> None:
+        self.values, self.offsets, self.shapes, self._text = values, offsets, shapes, text
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        """Sample i, without a copy."""
+        count = len(self)
+        if not -count <= i < count:
+            raise IndexError(f"sample {i} of {count}")
+        i %= count
+        value = self.values[self.offsets[i]:self.offsets[i + 1]]
+        return value if self.shapes is None else value.reshape(self.shapes[i])
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} samples, {len(self.values)} values of {self.values.dtype})"
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
+
+    def to_bytes(self) -> List[bytes]:
+        """Each sample's bytes, copied."""
+        return [value.tobytes() for value in self]
+
+    def to_list(self) -> List[Any]:
+        """Python values: bytes of byte strings, lists of anything else."""
+        return self.to_bytes() if self._text else [value.tolist() for value in self]
+
+    def to_strings(self, encoding: str = "utf-8", errors: str = "strict") -> List[str]:
+        """Each sample's bytes as text."""
+        return [value.decode(encoding, errors) for value in self.to_bytes()]
+
+    def padded(self, value: Any = 0, length: Optional[int] = None) -> np.ndarray:
+        """Samples of one dimension as one array [count, length], filled up with `value`, or cut."""
+        if self.shapes is not None:
+            raise errors.InvalidError("padded works on samples of one dimension: give images one size with resize")
+        sizes = np.diff(self.offsets)
+        if length is None:
+            length = int(sizes.max(initial=0))
+        out = np.full((len(self), length), value, self.values.dtype)
+        column = np.arange(length)
+        inside = column < sizes[:, None]
+        out[inside] = self.values[(self.offsets[:-1, None] + column)[inside]]
+        return out
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        """An array of objects: bytes, or one array for each sample."""
+        out = np.empty(len(self), object)
+        for i, value in enumerate(self.to_bytes() if self._text else self):
+            out[i] = value
+        return out
+
+
+class Batch(Mapping):
+    """Samples that belong together, as a mapping from the names of fields to arrays.
+
+    `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` where samples differ in size. The
+    memory is the engine's own: keep a batch, or anything made of it, for as long as you like; what is kept is
+    not filled anew.
+    """
+
+    __slots__ = ("_hold", "_fields", "_made", "_count", "seed")
+
+    def __init__(self, pointer: int, fields: Dict[str, Tuple[bytes, int, bool]], seed: int) -> None:
+        self._hold = _Hold(pointer)
+        self._fields = fields  # name: (its bytes, the dimensions of a sample, is it a byte string)
+        self._made: Dict[str, Any] = {}
+        self._count = -1
+        self.seed = seed
+
+    # ---- what a mapping has ----
+
+    def __getitem__(self, name: str) -> Any:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._make(name)
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def __repr__(self) -> str:
+        parts = []
+        for name in self:
+            value = self[name]
+            shape = list(value.shape) if isinstance(value, np.ndarray) else [len(value), None]
+            parts.append(f"{name}: {getattr(value, 'dtype', type(value).__name__)}{shape}")
+        return f"<batch of {self.count}: {', '.join(parts)}>"
+
+    # ---- about the samples ----
+
+    @property
+    def count(self) -> int:
+        """Samples, padding included."""
+        if self._count < 0:
+            self._count = _lib.batch_count(self._hold.pointer)
+        return self._count
+
+    @property
+    def epoch(self) -> int:
+        return _lib.batch_epoch(self._hold.pointer)
+
+    @property
+    def valid(self) -> np.ndarray:
+        """True for a sample, False for padding; not to be written to."""
+        valid = _array(self._hold, _lib.batch_valid(self._hold.pointer), "|b1", (self.count,))
+        valid.flags.writeable = False
+        return valid
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Each sample's global position in the epoch; 2**64 - 1 for padding."""
+        pointer = self._hold.pointer
+        return np.array([_lib.batch_position(pointer, i) for i in range(self.count)], np.uint64)
+
+    # ---- the memory ----
+
+    def _make(self, name: str) -> Any:
+        known = self._fields.get(name)
+        tensor, err = _lib.Tensor(), _lib.Err()
+        status = _lib.batch_field(self._hold.pointer, known[0] if known else str(name).encode(), tensor, err)
+        if status != _lib.OK:
+            raise KeyError(err.text.decode(errors="replace"))
+        shape = tuple(tensor.shape[:tensor.ndim])
+        values = _array(self._hold, tensor.data, _TYPESTR[tensor.dtype], shape)
+        if tensor.dtype == _BF16:
+            values = _bfloat16(values)
+        if not tensor.offsets:
+            return values
+        offsets = _array(self._hold, tensor.offsets, "<i8", (self.count + 1,))
+        shapes = None
+        if tensor.sample_shapes:
+            shapes = _array(self._hold, tensor.sample_shapes, "<i8", (self.count, known[1]))
+        return Ragged(values, offsets, shapes, text=known[2])
+
+    def dlpack(self, name: str, part: int = DATA) -> "DLPack":
+        """A field (or its offsets or shapes) for any framework's from_dlpack, without a copy."""
+        return DLPack(self._hold, self._fields[name][0], part)
+
+    def is_ragged(self, name: str) -> bool:
+        return isinstance(self[name], Ragged)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All fields as a plain dict of arrays, without a copy."""
+        return {name: self[name] for name in self}
+
+    def copy(self) -> Dict[str, Any]:
+        """All fields as a plain dict of arrays that do not hold the batch."""
+        return {name: _copied(value) for name, value in self.items()}
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, Ragged):
+        return value.copy()
+    shapes = None if value.shapes is None else value.shapes.copy()
+    return Ragged(value.values.copy(), value.offsets.copy(), shapes, value._text)
+
+
+# ---- DLPack ----
+
+_api = ctypes.pythonapi
+_capsule_new = _api.PyCapsule_New
+_capsule_new.restype, _capsule_new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_capsule_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_NAME = b"dltensor"
+
+
+class _Managed(ctypes.Structure):
+    """The parts of a DLManagedTensor that come before its deleter."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
+                ("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _drop(capsule: int) -> None:
+    """The end of a capsule: if nobody took the tensor (and renamed the capsule), its hold is let go."""
+    if _capsule_is_valid(capsule, _NAME):
+        pointer = _capsule_pointer(capsule, _NAME)
+        _Managed.from_address(pointer).deleter(pointer)
+
+
+_drop_address = ctypes.cast(_drop, ctypes.c_void_p)
+
+
+class DLPack:
+    """A tensor that a framework has not taken yet: what from_dlpack of NumPy, PyTorch, JAX, ... expects."""
+
+    __slots__ = ("_hold", "_name", "_part")
+
+    def __init__(self, hold: _Hold, name: bytes, part: int) -> None:
+        self._hold, self._name, self._part = hold, name, part
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return 1, 0  # kDLCPU
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: Optional[bool] = None) -> Any:
+        if dl_device is not None and tuple(dl_device) != (1, 0):
+            raise BufferError("a batch lies in the CPU's memory")
+        if copy:
+            raise BufferError("a batch is handed out without a copy")
+        pointer, err = ctypes.c_void_p(), _lib.Err()
+        _lib.check(_lib.batch_dlpack(self._hold.pointer, self._name, self._part, pointer, err), err)
+        return _capsule_new(pointer, _NAME, _drop_address)

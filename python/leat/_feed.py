@@ -1,0 +1,374 @@
+"""An open pipeline, giving batches.
+
+Threads: any may use a feed; one lock keeps their calls apart. A wait is cut into pieces, so that Ctrl-C and
+other signals are seen at once.
+"""
+from __future__ import annotations
+
+import collections
+import ctypes
+import gc
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import weakref
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from . import _lib
+from ._batch import NAMES, Batch
+from ._pipeline import Pipeline
+from .errors import CancelledError, HeldError, InvalidError, ProcessError
+
+_POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: how long a signal may have to wait
+_ON_ERROR = ("fail", "skip", "replace")
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
+_log = logging.getLogger("leat")
+
+
+class FieldSpec(NamedTuple):
+    """What a field's samples are: `shape` has None where they differ."""
+
+    dtype: str
+    shape: Tuple[Optional[int], ...]
+
+    @property
+    def ragged(self) -> bool:
+        return None in self.shape
+
+
+class Bad(NamedTuple):
+    """A sample that could not be read or decoded."""
+
+    epoch: int
+    position: int
+    sample: int
+    uri: str
+    offset: int
+    reason: str
+    replaced: bool
+
+
+def _bytes_of(memory: Union[int, str]) -> int:
+    if not isinstance(memory, str):
+        return int(memory)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", memory)
+    if not match or match[2].lower() not in _UNITS:
+        raise InvalidError(f"memory={memory!r} is no size: expected a number of bytes, or a text such as '512MiB'")
+    return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
+    """What was given; else what torch.distributed says, if it runs; else the library asks the environment."""
+    distributed = sys.modules.get("torch.distributed")
+    if rank is None and world is None and distributed is not None:
+        if distributed.is_available() and distributed.is_initialized():
+            return distributed.get_rank(), distributed.get_world_size()
+    return -1 if rank is None else rank, 0 if world is None else world
+
+
+class _Handle:
+    """The C library's feed. Closed once, and only by the process that opened it."""
+
+    def __init__(self, spec: str, options: Dict[str, Any]) -> None:
+        self.pid = os.getpid()
+        self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
+        given = _lib.Options()
+        _lib.options_init(given, ctypes.sizeof(given))
+        given.seed, given.epochs, given.threads = options["seed"], options["epochs"], options["threads"]
+        given.memory = _bytes_of(options["memory"])
+        given.rank, given.world = _ranks(options["rank"], options["world"])
+        if options["on_error"] not in _ON_ERROR:
+            raise InvalidError(f"on_error={options['on_error']!r} is not one of {', '.join(_ON_ERROR)}")
+        given.on_error = _ON_ERROR.index(options["on_error"])
+        if options["max_bad"] is not None:
+            given.max_bad = options["max_bad"]
+        # Workers only leave a note: what Python's logging does is the consumer's to wait for.
+        notes = self.log
+        self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
+        given.log = self._callback
+        feed, err = ctypes.c_void_p(), _lib.Err()
+        status = _lib.open(spec.encode("utf-8", "surrogateescape"), given, feed, err)
+        self.pointer: Optional[int] = feed.value if status == _lib.OK else None
+        self.drain()
+        _lib.check(status, err)
+
+    def drain(self) -> None:
+        while self.log:
+            level, text = self.log.popleft()
+            _log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.WARNING, "%s", text)
+
+    def close(self) -> None:
+        pointer, self.pointer = self.pointer, None
+        if pointer is not None and self.pid == os.getpid():
+            _lib.close(pointer)
+
+
+class Feed:
+    """An open pipeline. `for batch in feed` runs to the end of the epoch; the next loop runs the next one.
+
+    A loop goes on from where the feed stands, also after `break`; `seek` goes elsewhere.
+
+    Args:
+        pipeline: a spec's text, or a Pipeline.
+        seed: the same seed gives the same bytes, for any number of threads and ranks.
+        epochs: so many, then loops are empty; 0: no end.
+        threads: 0: the CPUs this process may use.
+        memory: bytes the feed may hold, or text such as '512MiB'; 0: a quarter of the RAM, 1 GiB at most.
+        rank, world: which of how many; None: as torch.distributed says if it runs, else the launcher's
+            environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
+        on_error: what becomes of a bad sample: 'fail', 'skip' or 'replace'.
+        max_bad: bad samples per epoch before the feed fails; None: any number.
+    """
+
+    def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
+                 memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
+                 on_error: str = "fail", max_bad: Optional[int] = None) -> None:
+        options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
+                       on_error=on_error, max_bad=max_bad)
+        self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
+
+    def _open(self, pipeline: Pipeline, options: Dict[str, Any]) -> None:
+        self._pipeline, self._options = pipeline, options
+        self._handle = _Handle(pipeline.spec, options)
+        self._pid = self._handle.pid
+        self._lock, self._gate = threading.RLock(), threading.RLock()
+        self._seed = options["seed"]
+        self._ends = 0  # of epochs seen: tells an iterator that another thread saw the end
+        self._maps = pipeline._maps
+        self._close = weakref.finalize(self, self._handle.close)
+        pointer = self._handle.pointer
+        self._feed = ctypes.c_void_p(pointer)
+        self._out, self._err = ctypes.c_void_p(), _lib.Err()
+        self._refs = ctypes.byref(self._out), ctypes.byref(self._err)
+        self.fields: Dict[str, FieldSpec] = {}
+        self._fields: Dict[str, Tuple[bytes, int, bool]] = {}
+        for i in range(_lib.field_count(pointer)):
+            field = _lib.field_at(pointer, i).contents
+            shape = tuple(None if n < 0 else n for n in field.shape[:field.ndim])
+            name = field.name.decode()
+            self.fields[name] = FieldSpec(NAMES[field.dtype], shape)
+            self._fields[name] = field.name, field.ndim, NAMES[field.dtype] == "uint8" and shape == (None,)
+
+    # ---- one batch after the other ----
+
+    def _pointer(self) -> int:
+        if self._pid != os.getpid():
+            raise ProcessError(f"this feed was opened in process {self._pid}, and its threads did not survive the fork "
+                               f"to process {os.getpid()}: open it in the process that uses it")
+        pointer = self._handle.pointer
+        if pointer is None:
+            raise CancelledError("the feed is closed")
+        return pointer
+
+    def _take(self) -> Tuple[int, int]:
+        """Waits for what is next: its status, and the batch. Under the lock."""
+        collected = False
+        while True:
+            self._pointer()
+            status = _lib.next_within(self._feed, _POLL, *self._refs)
+            if status == _lib.AGAIN and not collected:
+                gc.collect()  # batches in cycles of dead objects
+                collected = True
+            elif status == _lib.AGAIN:
+                raise HeldError(self._err.text.decode() + "; keep copies (batch.copy()) of what has to last")
+            elif status != _lib.TIMEOUT:  # else the interpreter has looked at its signals
+                return status, self._out.value
+
+    def _next(self, mark: int) -> Optional[Batch]:
+        """The next batch of the epoch that began when `_ends` was `mark`; None at its end."""
+        with self._lock:
+            if self._ends != mark:
+                return None
+            status, pointer = self._take()
+            if status == _lib.OK:
+                batch = Batch(pointer, self._fields, self._seed)
+            elif status in (_lib.END, _lib.DONE):
+                self._ends += 1
+                batch = None
+            else:
+                raise _lib.error(self._err)
+        if self._handle.log:
+            self._handle.drain()
+        return batch
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches up to the end of the epoch."""
+        return _Epoch(self)
+
+    def __len__(self) -> int:
+        """Batches per epoch, of this rank."""
+        with self._gate:
+            return _lib.batches(self._pointer())
+
+    def steps(self, count: Optional[int] = None) -> Iterator[Batch]:
+        """`count` batches, or without end, over the ends of epochs; fewer when the feed's epochs are over."""
+        left = float("inf") if count is None else count
+        while left > 0:
+            before = left
+            for batch in self:
+                yield batch
+                left -= 1
+                if left <= 0:
+                    return
+            if left == before:
+                return
+
+    # ---- frameworks ----
+
+    def numpy(self) -> Any:
+        """Batches as dicts of NumPy arrays."""
+        from ._view import View
+
+        return View(self, Batch.to_dict)
+
+    def torch(self, device: Any = None, prefetch: int = 1) -> Any:
+        """Batches as dicts of PyTorch tensors: over the same memory on the CPU, or on their way to `device`."""
+        from . import torch
+
+        return torch.view(self, device, prefetch)
+
+    def jax(self, device: Any = None) -> Any:
+        """Batches as dicts of JAX arrays, over the same memory on the CPU."""
+        from . import jax
+
+        return jax.view(self, device)
+
+    def tensorflow(self) -> Any:
+        """Batches as dicts of TensorFlow tensors, over the same memory; `.dataset()` makes a tf.data.Dataset."""
+        from . import tensorflow
+
+        return tensorflow.View(self)
+
+    # ---- where it stands ----
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch belongs to."""
+        with self._gate:
+            return _lib.epoch(self._pointer())
+
+    @property
+    def position(self) -> int:
+        """Samples of that epoch delivered so far, over all ranks."""
+        with self._gate:
+            return _lib.position(self._pointer())
+
+    @property
+    def samples(self) -> int:
+        """Samples per epoch, over all ranks."""
+        with self._gate:
+            return _lib.samples(self._pointer())
+
+    @property
+    def seed(self) -> int:
+        return self._seed
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self._pipeline
+
+    @property
+    def spec(self) -> str:
+        """The pipeline in full: every option with its value."""
+        with self._gate:
+            return _lib.canonical(self._pointer()).decode(errors="replace")
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the feed stands, as a small dict of plain values: a checkpoint for `load_state_dict`.
+
+        Counts the batches that were handed out. Valid for other numbers of threads and ranks, and for another
+        place of the same data.
+        """
+        with self._lock:
+            json_text, err = ctypes.c_void_p(), _lib.Err()
+            _lib.check(_lib.save(self._pointer(), json_text, err), err)
+        return json.loads(_lib.taken(json_text.value))
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Goes to where `state` says, without reading anything again. The seed comes from the checkpoint, too."""
+        with self._lock:
+            err = _lib.Err()
+            _lib.check(_lib.restore(self._pointer(), json.dumps(state).encode(), err), err)
+            self._seed = int(state["seed"])
+
+    def seek(self, epoch: int, position: int = 0) -> None:
+        """Goes to a position of an epoch, at once."""
+        with self._lock:
+            self.load_state_dict(dict(self.state_dict(), epoch=epoch, position=position))
+
+    # ---- what happened ----
+
+    def stats(self) -> Dict[str, Any]:
+        """Counts and times since the feed was opened; see struct leat_stats. From any thread."""
+        with self._gate:
+            stats = _lib.Stats()
+            _lib.stats(self._pointer(), stats, ctypes.sizeof(stats))
+        out = {name: getattr(stats, name) for name, _ in _lib.Stats._fields_}
+        out["limit"] = out["limit"].decode()
+        return out
+
+    def bad(self) -> List[Bad]:
+        """The bad samples so far, in the order of the plan."""
+        with self._lock:
+            pointer = self._pointer()
+            found = [_lib.bad_at(pointer, i).contents for i in range(_lib.bad_count(pointer))]
+            return [Bad(b.epoch, b.position, b.sample, os.fsdecode(b.uri), b.offset,
+                        b.reason.decode(errors="replace"), b.replaced) for b in found]
+
+    # ---- its end ----
+
+    def close(self) -> None:
+        """Stops all work, within milliseconds; batches that are held stay valid."""
+        with self._gate:
+            pointer = self._handle.pointer
+            if pointer is None or self._pid != os.getpid():
+                return
+            _lib.cancel(pointer)  # whoever waits for a batch lets go of the lock
+            with self._lock:
+                self._close()
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.pointer is None
+
+    def __enter__(self) -> "Feed":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<leat.Feed {self._pipeline!r} seed={self._seed}{state}>"
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"pipeline": self._pipeline, "options": self._options, "state": self.state_dict()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self._open(state["pipeline"], state["options"])
+        self.load_state_dict(state["state"])
+
+
+class _Epoch:
+    """The batches up to the end of an epoch. Threads may share one, or have one each."""
+
+    __slots__ = ("_feed", "_mark")
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed, self._mark = feed, feed._ends
+
+    def __iter__(self) -> "_Epoch":
+        return self
+
+    def __next__(self) -> Batch:
+        feed = self._feed
+        batch: Any = feed._next(self._mark)
+        if batch is None:
+            raise StopIteration
+        for stage in feed._maps:
+            batch = stage(batch)
+        return batch

@@ -1,0 +1,137 @@
+"""The C library by ctypes: its structs and functions as include/leat.h has them, and nothing else.
+
+Calls that may wait, be it for a lock that a logging worker holds, let go of the interpreter's lock
+(`waiting`); the short ones (`quick`) keep it, which is cheaper.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any, Optional
+
+from . import errors
+
+MAX_DIMS, MAX_NAME = 4, 63
+FOREVER = 2**64 - 1
+
+
+def library_path() -> str:
+    """Where the shared library lies: LEAT_LIBRARY, beside this file, or where an editable install built it."""
+    given = os.environ.get("LEAT_LIBRARY")
+    if given:
+        return given
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libleat.so")
+    if os.path.exists(beside):
+        return beside
+    from importlib import resources
+
+    return str(resources.files(__package__).joinpath("libleat.so"))
+
+
+class Err(Structure):
+    _fields_ = [("status", c_int), ("text", c_char * 1020)]
+
+
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+
+class Options(Structure):
+    _fields_ = [("size", c_size_t), ("seed", c_uint64), ("epochs", c_uint64), ("threads", c_uint), ("memory", c_size_t),
+                ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
+                ("log_arg", c_void_p)]
+
+
+class Field(Structure):
+    _fields_ = [("name", c_char * (MAX_NAME + 1)), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * MAX_DIMS)]
+
+
+class Tensor(Structure):
+    _fields_ = [("data", c_void_p), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * (1 + MAX_DIMS)),
+                ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t)]
+
+
+class Stats(Structure):
+    _fields_ = [(name, c_uint64) for name in (
+        "samples", "batches", "bytes", "bytes_read", "bad", "wait_ns", "run_ns", "first_batch_ns", "read_ns",
+        "read_wait_ns", "op_ns", "idle_ns")] + [("memory", c_size_t), ("memory_peak", c_size_t), ("threads", c_uint),
+                                                ("limit", c_char * (MAX_NAME + 1))]
+
+
+class Bad(Structure):
+    _fields_ = [("epoch", c_uint64), ("position", c_uint64), ("sample", c_uint64), ("uri", c_char_p),
+                ("offset", c_uint64), ("reason", c_char_p), ("replaced", ctypes.c_bool)]
+
+
+_path = library_path()
+waiting = ctypes.CDLL(_path)
+quick = ctypes.PyDLL(_path)
+_free = ctypes.CDLL(None).free
+_free.argtypes, _free.restype = [c_void_p], None
+
+
+def _declare(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
+    function = getattr(library, name)
+    function.restype, function.argtypes = result, list(arguments)
+    return function
+
+
+version = _declare(quick, "leat_version", c_char_p)
+status_name = _declare(quick, "leat_status_name", c_char_p, c_int)
+options_init = _declare(quick, "leat_options_init_sized", None, POINTER(Options), c_size_t)
+open = _declare(waiting, "leat_open", c_int, c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Err))
+close = _declare(waiting, "leat_close", None, c_void_p)
+# Called for every batch: what has no argtypes is passed as it is, and its callers pass ctypes objects only.
+next_within = waiting.leat_next_within
+release = _declare(waiting, "leat_release", None, c_void_p)
+cancel = _declare(waiting, "leat_cancel", None, c_void_p)
+samples = _declare(quick, "leat_samples", c_uint64, c_void_p)
+batches = _declare(quick, "leat_batches", c_uint64, c_void_p)
+epoch = _declare(quick, "leat_epoch", c_uint64, c_void_p)
+position = _declare(quick, "leat_position", c_uint64, c_void_p)
+canonical = _declare(quick, "leat_canonical", c_char_p, c_void_p)
+dtype_name = _declare(quick, "leat_dtype_name", c_char_p, c_int)
+field_count = _declare(quick, "leat_field_count", c_int, c_void_p)
+field_at = _declare(quick, "leat_field_at", POINTER(Field), c_void_p, c_int)
+batch_count = _declare(quick, "leat_batch_count", c_int64, c_void_p)
+batch_valid = _declare(quick, "leat_batch_valid", c_void_p, c_void_p)
+batch_position = _declare(quick, "leat_batch_position", c_uint64, c_void_p, c_int64)
+batch_epoch = _declare(quick, "leat_batch_epoch", c_uint64, c_void_p)
+batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POINTER(Tensor), POINTER(Err))
+batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
+save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
+restore = _declare(waiting, "leat_restore", c_int, c_void_p, c_char_p, POINTER(Err))
+stats = _declare(quick, "leat_stats_sized", None, c_void_p, POINTER(Stats), c_size_t)
+bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
+bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
+describe = _declare(quick, "leat_describe", c_void_p)
+
+# The statuses by name, in the order of the header.
+OK, END, DONE, AGAIN = range(4)
+_names = []
+while status_name(len(_names)) != b"UNKNOWN":
+    _names.append(status_name(len(_names)).decode())
+TIMEOUT = _names.index("TIMEOUT")
+
+
+def taken(pointer: Optional[int]) -> str:
+    """The text at `pointer`, which the library wants freed."""
+    if not pointer:
+        raise errors.OutOfMemoryError("the system has no more memory")
+    try:
+        return ctypes.string_at(pointer).decode()
+    finally:
+        _free(pointer)
+
+
+def error(err: Err) -> errors.Error:
+    """The exception of what the library reported."""
+    name = _names[err.status] if 0 <= err.status < len(_names) else "INTERNAL"
+    return errors.by_status.get(name, errors.InternalError)(err.text.decode(errors="replace"))
+
+
+def check(status: int, err: Err) -> None:
+    if status != OK:
+        raise error(err)
+
+

@@ -1,0 +1,144 @@
+"""Functions in Python on finished batches: for what has no op.
+
+They run on the consumer's thread, one batch at a time. Their random numbers are counter-based like the
+engine's: a function of seed, epoch, position and which function it is, so that a resumed run draws the same.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
+
+import numpy as np
+
+from ._batch import Batch
+from .errors import InvalidError, MapError
+
+_PADDING = 2**64 - 1
+
+
+class MappedBatch(Mapping):
+    """A batch whose fields were made in Python; what it knows of its samples comes from the engine's batch."""
+
+    __slots__ = ("origin", "_fields")
+
+    def __init__(self, origin: Batch, fields: Dict[str, Any]) -> None:
+        self.origin, self._fields = origin, fields
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        return f"<mapped batch of {self.count}: {', '.join(self)}>"
+
+    count = property(lambda self: self.origin.count)
+    epoch = property(lambda self: self.origin.epoch)
+    valid = property(lambda self: self.origin.valid)
+    positions = property(lambda self: self.origin.positions)
+    seed = property(lambda self: self.origin.seed)
+
+    def to_dict(self) -> Dict[str, Any]:
+        return dict(self._fields)
+
+
+def _generator(seed: int, epoch: int, position: int, stage: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=[seed, epoch], counter=[0, 0, position, stage]))
+
+
+class _Stage:
+    kind = "map"
+
+    def __init__(self, function: Callable[..., Any], number: int) -> None:
+        if not callable(function):
+            raise InvalidError(f"{self.kind} takes a function, not {function!r}")
+        self.function, self.number = function, number
+        try:
+            self.wants_rng = "rng" in inspect.signature(function).parameters
+        except (TypeError, ValueError):  # some functions written in C do not tell
+            self.wants_rng = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}({getattr(self.function, '__name__', type(self.function).__name__)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def _call(self, batch: Any, position: int, *args: Any) -> Any:
+        named = {"rng": _generator(batch.seed, batch.epoch, position, self.number)} if self.wants_rng else {}
+        try:
+            return self.function(*args, **named)
+        except Exception as problem:
+            raise MapError(f"{self} failed at position {position} of epoch {batch.epoch}: "
+                           f"{type(problem).__name__}: {problem}", batch.epoch, position) from problem
+
+    def _origin(self, batch: Any) -> Batch:
+        return batch.origin if isinstance(batch, MappedBatch) else batch
+
+
+class MapBatch(_Stage):
+    kind = "map_batch"
+
+    def __call__(self, batch: Any) -> MappedBatch:
+        fields = batch.to_dict()
+        position = int(batch.positions[0]) if batch.count else 0
+        result = self._call(batch, position, fields)
+        if result is None:
+            result = fields
+        if not isinstance(result, Mapping):
+            raise MapError(f"{self} returned {type(result).__name__}: expected a dict of arrays, or None",
+                           batch.epoch, position)
+        return MappedBatch(self._origin(batch), dict(result))
+
+
+def _stacked(values: List[Any]) -> Any:
+    """One array of all samples' values, or a list where their shapes differ."""
+    arrays = [value if isinstance(value, (str, bytes)) else np.asarray(value) for value in values]
+    first = arrays[0]
+    if any(isinstance(a, (str, bytes)) or a.shape != first.shape or a.dtype != first.dtype for a in arrays):
+        return arrays
+    return np.stack(arrays)
+
+
+class MapSample(_Stage):
+    kind = "map"
+
+    def __init__(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]], number: int) -> None:
+        super().__init__(function, number)
+        self.fields: Optional[List[str]] = [fields] if isinstance(fields, str) else fields and list(fields)
+        self.single = isinstance(fields, str)
+
+    def _results(self, batch: Any, values: Dict[str, Any], i: int, position: int) -> Dict[str, Any]:
+        if self.fields is None:
+            result = self._call(batch, position, {name: value[i] for name, value in values.items()})
+            if not isinstance(result, Mapping):
+                raise MapError(f"{self} returned {type(result).__name__}: expected a dict", batch.epoch, position)
+            return dict(result)
+        result = self._call(batch, position, *(values[name][i] for name in self.fields))
+        results = (result,) if self.single else tuple(result)
+        if len(results) != len(self.fields):
+            raise MapError(f"{self} returned {len(results)} values for the fields {', '.join(self.fields)}",
+                           batch.epoch, position)
+        return dict(zip(self.fields, results))
+
+    def __call__(self, batch: Any) -> MappedBatch:
+        values = batch.to_dict()
+        for name in self.fields or ():
+            if name not in values:
+                raise InvalidError(f"{self}: a batch has no field '{name}'; it has {', '.join(values)}")
+        rows = [self._results(batch, values, i, int(position)) if position != _PADDING else None
+                for i, position in enumerate(batch.positions)]
+        real = next((row for row in rows if row is not None), None)
+        if real is None:  # a batch of padding only: as it is
+            return MappedBatch(self._origin(batch), values)
+        padding = {name: np.zeros_like(value) for name, value in real.items()}
+        rows = [padding if row is None else row for row in rows]
+        made = {name: _stacked([row[name] for row in rows]) for name in real}
+        return MappedBatch(self._origin(batch), made if self.fields is None else {**values, **made})
+
+

@@ -1,0 +1,144 @@
+"""The tables of sources and ops, as the library describes them, and the functions made of them.
+
+Nothing is listed here: a source or op that the library has is a function of `leat` or a method of
+`leat.Pipeline`, with the signature and the words of its table.
+"""
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import Any, Callable, Dict, List
+
+from . import _lib, _text
+from .errors import InvalidError
+
+_REQUIRED = inspect.Parameter.empty
+
+
+def load() -> List[Dict[str, Any]]:
+    return json.loads(_lib.taken(_lib.describe()))["items"]
+
+
+def default_of(option: Dict[str, Any]) -> Any:
+    """An option's default as Python writes it: the table has spec text."""
+    text = option["default"]
+    if text is None:
+        return _REQUIRED
+    if option["type"] in ("string", "enum"):
+        return text
+    if option["type"] == "bool":
+        return text == "true"
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # 40deg, 1/255, [word]
+
+
+def parameters_of(item: Dict[str, Any]) -> List[inspect.Parameter]:
+    """The parameters of an item: positional ones in table order, the others by name only.
+
+    A required list in the last positional place takes all that is left, as in a spec. An option without a
+    default that follows one with a default is by name only in Python.
+    """
+    if item["free_form"]:
+        return [inspect.Parameter("fields", inspect.Parameter.VAR_KEYWORD)]
+    positional = [option for option in item["options"] if option["positional"]]
+    rest = [option for option in item["options"] if not option["positional"]]
+    out, named = [], []
+    for i, option in enumerate(positional):
+        default = default_of(option)
+        if default is _REQUIRED and any(p.default is not _REQUIRED for p in out):
+            named.append(option)
+        elif default is _REQUIRED and option["type"] == "strings" and i + 1 == len(positional):
+            out.append(inspect.Parameter(option["name"], inspect.Parameter.VAR_POSITIONAL))
+        else:
+            out.append(inspect.Parameter(option["name"], inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+    for option in named + rest:
+        out.append(inspect.Parameter(option["name"], inspect.Parameter.KEYWORD_ONLY, default=default_of(option)))
+    return out
+
+
+def _range(option: Dict[str, Any]) -> str:
+    if option.get("choices"):
+        return "one of " + ", ".join(option["choices"])
+    low, high = option.get("min"), option.get("max")
+    kind = {"int": "whole number", "float": "number", "bool": "True or False", "string": "text", "size": "bytes, or text such as '4MiB'",
+            "angle": "text such as '40deg' or '0.5rad'", "floats": "number or list of numbers",
+            "strings": "text or list of texts"}[option["type"]]
+    if low is not None and high is not None and option["type"] not in ("bool",):
+        return f"{kind}, {low:g} to {high:g}"
+    if low is not None and option["type"] not in ("bool",):
+        return f"{kind}, at least {low:g}"
+    return kind
+
+
+def doc_of(item: Dict[str, Any]) -> str:
+    lines = [item["doc"], ""]
+    if item["options"]:
+        lines.append("Args:")
+        for option in item["options"]:
+            default = default_of(option)
+            given = "required" if default is _REQUIRED else f"default {default!r}"
+            lines.append(f"    {option['name']}: {option['doc']} ({_range(option)}; {given})")
+        lines.append("")
+    lines.append(f"In a spec: {item['example']}")
+    return "\n".join(lines)
+
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\Z")
+
+
+def _free_form_text(item: Dict[str, Any], given: Dict[str, Any]) -> str:
+    to_text = _text.feature_value if item["name"] == "example" else _text.to_text
+    for name in given:
+        if not _WORD.match(name):
+            raise InvalidError(f"{name!r} cannot be the name of a field: letters, digits, '_', '.' and '-' are expected")
+    return ", ".join(f"{name}={to_text(value)}" for name, value in given.items())
+
+
+def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: tuple, named: Dict[str, Any]) -> str:
+    """One call of a spec: what was given, as it was given."""
+    try:
+        bound = signature.bind(*args, **named)
+    except TypeError as problem:
+        raise TypeError(f"{item['name']}(): {problem}") from None
+    if item["free_form"]:
+        inside = _free_form_text(item, bound.arguments.get("fields", {}))
+    else:
+        kinds = {option["name"]: option["type"] for option in item["options"]}
+        parts, in_order = [], True
+        for parameter in signature.parameters.values():
+            name = parameter.name
+            if name not in bound.arguments:
+                in_order = False
+                continue
+            value = bound.arguments[name]
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                value = value[0] if len(value) == 1 else list(value)
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                in_order = False
+            text = _text.to_text(value, kinds[name])
+            parts.append(text if in_order else f"{name}={text}")
+        inside = ", ".join(parts)
+    return item["name"] + (f"({inside})" if inside else "")
+
+
+def maker(item: Dict[str, Any], method: bool, make: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an item: a source makes a pipeline, an op adds to one (`method`)."""
+    parameters = parameters_of(item)
+    signature = inspect.Signature(parameters)
+    if method:
+        def function(self: Any, *args: Any, **named: Any) -> Any:
+            return make(self, _call_text(item, signature, args, named))
+        shown = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + parameters
+    else:
+        def function(*args: Any, **named: Any) -> Any:
+            return make(_call_text(item, signature, args, named))
+        shown = parameters
+    function.__name__ = item["name"]
+    function.__qualname__ = f"Pipeline.{item['name']}" if method else item["name"]
+    function.__module__ = __package__
+    function.__doc__ = doc_of(item)
+    function.__signature__ = inspect.Signature(shown, return_annotation="Pipeline")  # type: ignore[attr-defined]
+    return function

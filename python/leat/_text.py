@@ -1,0 +1,115 @@
+"""Python's values as the text of a spec.
+
+What a value becomes depends on the option it is for: "40deg" is an angle for an angle and a text for a name.
+"""
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import re
+from typing import Any, Optional
+
+from .errors import InvalidError
+
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?(\s*/\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)*\s*[a-zA-Z]*\s*\Z")
+_FEATURE = re.compile(r"\s*(bytes|int64|float)\s*([\[(].*)?\Z", re.DOTALL)
+_NUMERIC = {"int", "float", "size", "angle", "floats"}
+
+
+class Raw(str):
+    """Text that goes into a spec as it is."""
+
+
+def quote(text: str) -> str:
+    """A text in quotes, whatever it contains."""
+    out = []
+    for char in text:
+        if char == "\0":
+            raise InvalidError("a text in a spec cannot contain the character 0")
+        if char in "'\\":
+            out.append("\\" + char)
+        elif char == "\n":
+            out.append("\\n")
+        elif char == "\t":
+            out.append("\\t")
+        elif ord(char) < 0x20 or ord(char) == 0x7F:
+            out.append(f"\\x{ord(char):02x}")
+        else:
+            out.append(char)
+    # What os.fsdecode could not decode goes back to the bytes it was.
+    return "'" + "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in out) + "'"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    value = float(value)
+    if not math.isfinite(value):
+        raise InvalidError(f"{value} cannot be written in a spec: a finite number is expected")
+    return repr(value)
+
+
+def _dtype(value: Any) -> Optional[str]:
+    """The name of a type: Python's, NumPy's, or a framework's; None when it is no type."""
+    python = {bytes: "bytes", str: "bytes", int: "int64", float: "float32", bool: "uint8"}
+    if isinstance(value, type) and value in python:
+        return python[value]
+    if isinstance(value, type) or type(value).__module__.split(".")[0] in ("numpy", "torch", "tensorflow", "jax", "ml_dtypes"):
+        name = getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).rpartition(".")[2]
+        return name if isinstance(name, str) else None
+    return None
+
+
+def to_text(value: Any, kind: str = "") -> str:
+    """`value` as spec text, for an option of type `kind` ("" for the arguments of free-form ops)."""
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, bytes):
+        value = os.fsdecode(value)
+    if isinstance(value, str):
+        return str(value).strip() if kind in _NUMERIC and _NUMBER.match(value) else quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Real):
+        return _number(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(to_text(item, kind) for item in value) + "]"
+    if hasattr(value, "tolist") and hasattr(value, "ndim"):  # NumPy's bools, scalars and arrays
+        return to_text(value.tolist(), kind)
+    name = _dtype(value)
+    if name:
+        return name
+    raise InvalidError(f"{value!r} cannot be written in a spec: expected a text, number, bool, type or a list of these")
+
+
+def feature_value(given: Any) -> str:
+    """An argument of `example`: a type, or its text such as "int64[]" or "bytes(default='')"."""
+    if isinstance(given, str) and not isinstance(given, Raw):
+        if not _FEATURE.match(given):
+            raise InvalidError(f"{given!r} is no type of a feature: expected bytes, int64 or float, as in 'int64[3]'")
+        return given
+    name = {"int32": "int64", "uint8": "bytes", "float32": "float", "float64": "float"}
+    text = to_text(given)
+    return name.get(text, text)
+
+
+def feature(dtype: Any, shape: Optional[Any] = None, default: Any = None, key: Optional[str] = None) -> Raw:
+    """A feature of a tf.train.Example, for `example(...)`.
+
+    `dtype` is bytes, int or float; `shape` how many values it has: None for one, () or [] for any number, else
+    dimensions; `default` stands in where a record lacks it; `key` is its name in the records where that is not
+    the field's.
+    """
+    text = feature_value(dtype)
+    if shape is not None:
+        dims = [shape] if isinstance(shape, numbers.Integral) else list(shape)
+        text += "[" + ", ".join(_number(dim) for dim in dims) + "]"
+    named = []
+    if default is not None:
+        named.append("default=" + to_text(default))
+    if key is not None:
+        named.append("key=" + to_text(key))
+    return Raw(text + ("(" + ", ".join(named) + ")" if named else ""))

@@ -1,0 +1,103 @@
+"""stubs.py LEAT: writes leat/__init__.pyi, what type checkers and editors read, from the tables of the command.
+
+The rest of the interface does not change with the tables and is taken from the package's own source.
+"""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any, Dict, List
+
+HEAD = '''\
+# Made by python/stubs.py from the tables of sources and ops.
+import os
+from typing import Any, List, Literal, Optional, Sequence, Union
+
+from . import errors as errors
+from . import jax as jax
+from . import tensorflow as tensorflow
+from . import torch as torch
+from ._array import array as array
+from ._batch import Batch as Batch
+from ._batch import Ragged as Ragged
+from ._feed import Bad as Bad
+from ._feed import Feed as Feed
+from ._feed import FieldSpec as FieldSpec
+from ._pipeline import Pipeline as _Base
+from ._text import feature as feature
+from .errors import *
+
+_Text = Union[str, "os.PathLike[str]"]
+
+__version__: str
+
+def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., threads: int = ...,
+         memory: Union[int, str] = ..., rank: Optional[int] = ..., world: Optional[int] = ...,
+         on_error: Literal["fail", "skip", "replace"] = ..., max_bad: Optional[int] = ...) -> Feed: ...
+def pipeline(spec: str) -> Pipeline: ...
+'''
+
+TYPES = {
+    "int": "Union[int, str]",
+    "float": "Union[float, str]",
+    "bool": "bool",
+    "string": "_Text",
+    "size": "Union[int, str]",
+    "angle": "str",
+    "floats": "Union[float, Sequence[float]]",
+    "strings": "Union[_Text, Sequence[_Text]]",
+}
+
+
+def type_of(option: Dict[str, Any]) -> str:
+    if option["type"] != "enum":
+        return TYPES[option["type"]]
+    choices = "Literal[" + ", ".join(json.dumps(choice) for choice in option["choices"]) + "]"
+    return f"Union[{choices}, Any]" if option["name"] == "dtype" else choices  # NumPy's types too
+
+
+def parameters(item: Dict[str, Any]) -> List[str]:
+    """As _ops.parameters_of makes them."""
+    if item["free_form"]:
+        return ["**fields: Any"]
+    positional = [option for option in item["options"] if option["positional"]]
+    out, named, optional, starred = [], [], False, False
+    for i, option in enumerate(positional):
+        required = option["default"] is None
+        if required and optional:
+            named.append(option)
+        elif required and option["type"] == "strings" and i + 1 == len(positional):
+            out.append(f"*{option['name']}: {type_of(option)}")
+            starred = True
+        else:
+            out.append(f"{option['name']}: {type_of(option)}" + ("" if required else " = ..."))
+            optional = optional or not required
+    named += [option for option in item["options"] if not option["positional"]]
+    if named and not starred:
+        out.append("*")
+    for option in named:
+        out.append(f"{option['name']}: {type_of(option)}" + ("" if option["default"] is None else " = ..."))
+    return out
+
+
+def define(item: Dict[str, Any], indent: str, first: List[str]) -> str:
+    doc = json.dumps(item["doc"], ensure_ascii=False)
+    return (f"{indent}def {item['name']}({', '.join(first + parameters(item))}) -> \"Pipeline\":\n"
+            f"{indent}    {doc}\n{indent}    ...\n")
+
+
+def main(command: str) -> None:
+    items = json.loads(subprocess.run([command, "ops", "--json"], check=True, stdout=subprocess.PIPE).stdout)["items"]
+    print(HEAD)
+    for item in items:
+        if item["kind"] == "source":
+            print(define(item, "", []), end="")
+    print("\nclass Pipeline(_Base):")
+    for item in items:
+        if item["kind"] != "source":
+            print(define(item, "    ", ["self"]), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
