@@ -149,10 +149,11 @@ LEAT_API void leat_release(struct leat_batch *batch);
 /* From any thread: leat_next returns LEAT_CANCELLED, now and ever after. */
 LEAT_API void leat_cancel(struct leat_feed *feed);
 
-LEAT_API uint64_t leat_samples(const struct leat_feed *feed);  /* per epoch, over all ranks */
-LEAT_API uint64_t leat_batches(const struct leat_feed *feed);  /* per epoch, of this rank */
-LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);    /* that the next batch belongs to */
-LEAT_API uint64_t leat_position(const struct leat_feed *feed); /* samples of that epoch delivered, over all ranks */
+LEAT_API uint64_t leat_samples(const struct leat_feed *feed);   /* per epoch, over all ranks */
+LEAT_API uint64_t leat_batches(const struct leat_feed *feed);   /* per epoch, of this rank */
+LEAT_API int64_t leat_batch_size(const struct leat_feed *feed); /* samples of a full batch, of this rank */
+LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);     /* that the next batch belongs to */
+LEAT_API uint64_t leat_position(const struct leat_feed *feed);  /* samples of that epoch delivered, over all ranks */
 
 /* The pipeline in full: every option with its value. */
 LEAT_API const char *leat_canonical(const struct leat_feed *feed);

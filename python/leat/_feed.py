@@ -264,6 +264,12 @@ class Feed:
             return _lib.samples(self._pointer())
 
     @property
+    def batch_size(self) -> int:
+        """Samples of a full batch, of this rank."""
+        with self._gate:
+            return _lib.batch_size(self._pointer())
+
+    @property
     def seed(self) -> int:
         return self._seed
 

@@ -478,6 +478,12 @@ leat_batches(const struct leat_feed *feed)
 	return feed->tail == LEAT_TAIL_DROP ? size / rows : (size + rows - 1) / rows;
 }
 
+int64_t
+leat_batch_size(const struct leat_feed *feed)
+{
+	return feed->global_rows / feed->options.world;
+}
+
 uint64_t
 leat_epoch(const struct leat_feed *feed)
 {

@@ -1,0 +1,47 @@
+"""Batches as JAX arrays: over the engine's memory on the CPU, copied to other devices."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import jax
+import numpy as np
+
+from ._batch import OFFSETS, SHAPES, Batch, Ragged
+from ._feed import Feed
+from ._view import View
+
+
+def _wide(value: Any) -> bool:
+    """64-bit numbers, which JAX narrows unless jax_enable_x64 is set: then it has to copy."""
+    return value.dtype.itemsize == 8 and not jax.config.jax_enable_x64
+
+
+def _from_engine(batch: Batch, name: str, part: int, value: np.ndarray) -> jax.Array:
+    return jax.numpy.asarray(value) if _wide(value) else jax.numpy.from_dlpack(batch.dlpack(name, part))
+
+
+def _field(batch: Any, name: str) -> Any:
+    value = batch[name]
+    engine = isinstance(batch, Batch)
+
+    def array(part: int, values: Any) -> Any:
+        return _from_engine(batch, name, part, values) if engine else jax.numpy.asarray(values)
+
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, Ragged):
+        return array(0, value)
+    shapes = None if value.shapes is None else array(SHAPES, value.shapes)
+    return Ragged(array(0, value.values), array(OFFSETS, value.offsets), shapes, value._text)
+
+
+def arrays(batch: Any) -> Dict[str, Any]:
+    """The fields of a batch as JAX arrays on the CPU; 64-bit numbers are narrowed as JAX does."""
+    return {name: _field(batch, name) for name in batch}
+
+
+def view(feed: Feed, device: Any = None) -> View:
+    """What `feed.jax(...)` returns: iterates like the feed, and gives dicts of arrays, on `device` if given."""
+    if device is None and jax.default_backend() == "cpu":
+        return View(feed, arrays)
+    return View(feed, lambda batch: jax.device_put({name: batch[name] for name in batch}, device))

@@ -1,0 +1,75 @@
+"""Batches as TensorFlow tensors, and a tf.data.Dataset for what wants one, such as Keras."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator
+
+import tensorflow as tf
+
+from ._batch import OFFSETS, Batch, Ragged
+from ._feed import Feed
+from .errors import InvalidError
+
+
+def _taken(batch: Batch, name: str, part: int = 0) -> tf.Tensor:
+    return tf.experimental.dlpack.from_dlpack(batch.dlpack(name, part).__dlpack__())
+
+
+def _field(batch: Any, name: str) -> Any:
+    value = batch[name]
+    if not isinstance(value, Ragged):
+        return _taken(batch, name) if isinstance(batch, Batch) else tf.convert_to_tensor(value)
+    if value._text:
+        return tf.constant(value.to_bytes(), tf.string)
+    if value.shapes is not None:
+        raise InvalidError(f"field '{name}' has samples of different shapes, which TensorFlow has no tensor for: "
+                           "give them one with resize, crop or pad")
+    if not isinstance(batch, Batch):
+        return tf.RaggedTensor.from_row_splits(value.values, value.offsets)
+    return tf.RaggedTensor.from_row_splits(_taken(batch, name), _taken(batch, name, OFFSETS), validate=False)
+
+
+def tensors(batch: Any) -> Dict[str, Any]:
+    """The fields of a batch as tensors: dense ones over the engine's memory, byte strings as tf.string."""
+    return {name: _field(batch, name) for name in batch}
+
+
+class View:
+    """What `feed.tensorflow()` returns: iterates like the feed, and gives dicts of tensors."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        return map(tensors, iter(self.feed))
+
+    def _signature(self, name: str) -> Any:
+        if self.feed.pipeline._maps:
+            raise InvalidError("what map and map_batch return has no known type: give dataset(signature=...)")
+        if name not in self.feed.fields:
+            raise InvalidError(f"a batch has no field '{name}'; it has {', '.join(self.feed.fields)}")
+        spec = self.feed.fields[name]
+        if spec == ("uint8", (None,)):
+            return tf.TensorSpec([None], tf.string, name)
+        if spec.ragged:
+            return tf.RaggedTensorSpec([None, *spec.shape], tf.dtypes.as_dtype(spec.dtype))
+        return tf.TensorSpec([None, *spec.shape], tf.dtypes.as_dtype(spec.dtype), name)
+
+    def dataset(self, *names: str, signature: Any = None) -> tf.data.Dataset:
+        """A tf.data.Dataset, each pass over which is an epoch: of dicts, or of tuples of the fields `names`.
+
+        tf.data copies each batch once. `signature` is from_generator's, and needed behind map and map_batch.
+        """
+        if signature is None:
+            wanted = {name: self._signature(name) for name in names or self.feed.fields}
+            signature = tuple(wanted.values()) if names else wanted
+
+        def generate() -> Iterator[Any]:
+            for batch in self:
+                yield tuple(batch[name] for name in names) if names else batch
+
+        dataset = tf.data.Dataset.from_generator(generate, output_signature=signature)
+        whole = self.feed.position == 0
+        return dataset.apply(tf.data.experimental.assert_cardinality(len(self))) if whole else dataset

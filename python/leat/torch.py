@@ -1,0 +1,173 @@
+"""Batches as PyTorch tensors.
+
+On the CPU a tensor lies over the engine's memory (DLPack). For a GPU, batches go through pinned memory and are
+copied on a stream of their own, ahead of the step.
+"""
+from __future__ import annotations
+
+import collections
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+import torch
+
+from ._batch import OFFSETS, SHAPES, Batch, Ragged
+from ._feed import Feed
+from ._view import View
+from .errors import InvalidError
+
+
+class Jagged(NamedTuple):
+    """A field whose samples differ in size: `values` one after the other, sample i from `offsets[i]` on."""
+
+    values: torch.Tensor
+    offsets: torch.Tensor
+    shapes: Optional[torch.Tensor] = None
+
+    def nested(self) -> torch.Tensor:
+        """As a nested tensor, of samples of one dimension."""
+        return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
+
+
+def _from_engine(batch: Batch, name: str) -> Any:
+    value = batch[name]
+    if not isinstance(value, Ragged):
+        return torch.from_dlpack(batch.dlpack(name))
+    shapes = None if value.shapes is None else torch.from_dlpack(batch.dlpack(name, SHAPES))
+    return Jagged(torch.from_dlpack(batch.dlpack(name)), torch.from_dlpack(batch.dlpack(name, OFFSETS)), shapes)
+
+
+def _from_python(value: Any) -> Any:
+    """What a function of map returned: tensors and lists of texts stay as they are."""
+    if isinstance(value, Ragged):
+        shapes = None if value.shapes is None else torch.as_tensor(value.shapes)
+        return Jagged(torch.as_tensor(value.values), torch.as_tensor(value.offsets), shapes)
+    if isinstance(value, list):
+        return [item if isinstance(item, (str, bytes)) else torch.as_tensor(item) for item in value]
+    return torch.as_tensor(value)
+
+
+def tensors(batch: Any) -> Dict[str, Any]:
+    """The fields of a batch as tensors on the CPU, without a copy."""
+    if isinstance(batch, Batch):
+        return {name: _from_engine(batch, name) for name in batch}
+    return {name: _from_python(value) for name, value in batch.items()}
+
+
+def _each(function: Any, value: Any) -> Any:
+    """`function` on all tensors inside a field's value."""
+    if isinstance(value, Jagged):
+        return Jagged(*(None if part is None else function(part) for part in value))
+    if isinstance(value, list):
+        return [_each(function, item) for item in value]
+    return function(value) if isinstance(value, torch.Tensor) else value
+
+
+class _OnDevice:
+    """Batches on a device. On CUDA up to `prefetch` of them are copied ahead, on a stream of their own."""
+
+    def __init__(self, feed: Feed, device: torch.device, prefetch: int) -> None:
+        self.feed, self.device, self._prefetch = feed, device, prefetch
+        self.reached: Optional[Tuple[int, int]] = None  # epoch and position behind the batch handed out last
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        return self._ahead() if self.device.type == "cuda" else self._plain()
+
+    def _plain(self) -> Iterator[Dict[str, Any]]:
+        for batch in self.feed:
+            yield {name: _each(lambda t: t.to(self.device), value) for name, value in tensors(batch).items()}
+
+    def _start(self, batch: Any, stream: Any) -> Any:
+        # The copy into pinned memory lets go of the engine's batch; PyTorch keeps pinned memory until the copy
+        # that was queued on the stream is done with it.
+        pinned = {name: _each(torch.Tensor.pin_memory, value) for name, value in tensors(batch).items()}
+        with torch.cuda.stream(stream):
+            out = {name: _each(lambda t: t.to(self.device, non_blocking=True), v) for name, v in pinned.items()}
+        return out, stream.record_event(), (self.feed.epoch, self.feed.position)
+
+    def _ahead(self) -> Iterator[Dict[str, Any]]:
+        stream = torch.cuda.Stream(self.device)
+        begun: "collections.deque[Any]" = collections.deque()
+        for batch in self.feed:
+            begun.append(self._start(batch, stream))
+            del batch
+            if len(begun) > self._prefetch:
+                yield self._finish(begun.popleft())
+        while begun:
+            yield self._finish(begun.popleft())
+        self.reached = None
+
+    def _finish(self, begun: Any) -> Dict[str, Any]:
+        out, copied, self.reached = begun
+        current = torch.cuda.current_stream(self.device)
+        current.wait_event(copied)
+        for value in out.values():
+            _each(lambda t: t.record_stream(current), value)
+        return out
+
+
+def view(feed: Feed, device: Any = None, prefetch: int = 1) -> Any:
+    """What `feed.torch(...)` returns: iterates like the feed, and gives dicts of tensors."""
+    device = torch.device("cpu" if device is None else device)
+    if device.type == "cpu":
+        return View(feed, tensors)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidError(f"device {device} was asked for, but PyTorch sees no GPU")
+    return _OnDevice(feed, device, prefetch)
+
+
+class _Samples(torch.utils.data.Dataset):
+    """What `DataLoader.dataset` is asked for: how many samples there are."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def __len__(self) -> int:
+        return self._feed.samples
+
+    def __getitem__(self, index: int) -> Any:
+        raise InvalidError("a feed gives batches in the order of its plan, not single samples by number")
+
+
+class DataLoader:
+    """A feed in the shape of torch.utils.data.DataLoader, for code that expects one.
+
+    As there, every loop begins an epoch at its beginning, also when the loop before it was left early; the first
+    loop after `load_state_dict` goes on from the checkpoint. `fields` chooses the fields of a batch and gives
+    them as a tuple in that order; without it batches are dicts.
+    """
+
+    num_workers = 0
+    sampler = None
+
+    def __init__(self, feed: Feed, device: Any = None, fields: Optional[Tuple[str, ...]] = None,
+                 prefetch: int = 1) -> None:
+        self.feed, self._view, self._fields = feed, view(feed, device, prefetch), fields
+        self.dataset = _Samples(feed)
+        self._goes_on = True  # from where the feed stands
+
+    @property
+    def batch_size(self) -> int:
+        return self.feed.batch_size
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._goes_on and self.feed.position > 0:
+            self.feed.seek(self.feed.epoch + 1)
+        self._goes_on = False
+        for batch in self._view:
+            yield batch if self._fields is None else tuple(batch[name] for name in self._fields)
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the loop stands: batches on their way to the device do not count."""
+        state = self.feed.state_dict()
+        reached = getattr(self._view, "reached", None)
+        return state if reached is None else dict(state, epoch=reached[0], position=reached[1])
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self.feed.load_state_dict(state)
+        self._goes_on = True
