@@ -206,16 +206,16 @@ class Feed:
 
     def steps(self, count: Optional[int] = None) -> Iterator[Batch]:
         """`count` batches, or without end, over the ends of epochs; fewer when the feed's epochs are over."""
-        left = float("inf") if count is None else count
-        while left > 0:
-            before = left
-            for batch in self:
-                yield batch
-                left -= 1
-                if left <= 0:
-                    return
-            if left == before:
+        given, before = 0, -1
+        while count is None or given < count:
+            if given == before:  # an epoch without a batch: there are no more
                 return
+            before = given
+            for batch in self:
+                given += 1
+                yield batch
+                if given == count:
+                    return
 
     # ---- frameworks ----
 

@@ -12,8 +12,10 @@ from typing import Any, Optional
 
 from .errors import InvalidError
 
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?(\s*/\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)*\s*[a-zA-Z]*\s*\Z")
+_PLAIN = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = re.compile(rf"\s*{_PLAIN}(?:\s*/\s*{_PLAIN})*\s*[a-zA-Z]*\s*\Z")
 _FEATURE = re.compile(r"\s*(bytes|int64|float)\s*([\[(].*)?\Z", re.DOTALL)
+_FRAMEWORKS = {"numpy", "torch", "tensorflow", "jax", "ml_dtypes"}
 _NUMERIC = {"int", "float", "size", "angle", "floats"}
 
 
@@ -21,24 +23,20 @@ class Raw(str):
     """Text that goes into a spec as it is."""
 
 
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if code == 0:
+        raise InvalidError("a text in a spec cannot contain the character 0")
+    if char in "'\\":
+        return "\\" + char
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that os.fsdecode could not decode
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x20 or code == 0x7F else char
+
+
 def quote(text: str) -> str:
     """A text in quotes, whatever it contains."""
-    out = []
-    for char in text:
-        if char == "\0":
-            raise InvalidError("a text in a spec cannot contain the character 0")
-        if char in "'\\":
-            out.append("\\" + char)
-        elif char == "\n":
-            out.append("\\n")
-        elif char == "\t":
-            out.append("\\t")
-        elif ord(char) < 0x20 or ord(char) == 0x7F:
-            out.append(f"\\x{ord(char):02x}")
-        else:
-            out.append(char)
-    # What os.fsdecode could not decode goes back to the bytes it was.
-    return "'" + "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in out) + "'"
+    return "'" + "".join(map(_escaped, text)) + "'"
 
 
 def _number(value: Any) -> str:
@@ -55,7 +53,7 @@ def _dtype(value: Any) -> Optional[str]:
     python = {bytes: "bytes", str: "bytes", int: "int64", float: "float32", bool: "uint8"}
     if isinstance(value, type) and value in python:
         return python[value]
-    if isinstance(value, type) or type(value).__module__.split(".")[0] in ("numpy", "torch", "tensorflow", "jax", "ml_dtypes"):
+    if isinstance(value, type) or type(value).__module__.split(".")[0] in _FRAMEWORKS:
         name = getattr(value, "name", None) or getattr(value, "__name__", None) or str(value).rpartition(".")[2]
         return name if isinstance(name, str) else None
     return None
@@ -77,7 +75,7 @@ def to_text(value: Any, kind: str = "") -> str:
         return _number(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(to_text(item, kind) for item in value) + "]"
-    if hasattr(value, "tolist") and hasattr(value, "ndim"):  # NumPy's bools, scalars and arrays
+    if not isinstance(value, type) and hasattr(value, "tolist"):  # NumPy's bools, scalars and arrays
         return to_text(value.tolist(), kind)
     name = _dtype(value)
     if name:

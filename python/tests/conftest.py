@@ -1,0 +1,62 @@
+"""What the tests share: a small data set of drawn cells, and the programs of the C build (LEAT_BUILD)."""
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LEAT_BUILD", ROOT / "build"))
+COUNT = 200
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build():
+    return BUILD
+
+
+@pytest.fixture(scope="session")
+def cells(tmp_path_factory):
+    """A folder with cells/ (images), cells-*.tfrecord (4 files, 200 samples)."""
+    folder = tmp_path_factory.mktemp("cells")
+    subprocess.run([BUILD / "examples/make_cells", "cells", "--count", str(COUNT)], cwd=folder, check=True)
+    subprocess.run([BUILD / "leat", "pack", "cells", "--output", "cells", "--shards", "4"], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture
+def images(cells):
+    """The pipeline of most tests: 200 cells of 16 x 16 pixels."""
+    return (leat.tfrecord(cells / "cells-*.tfrecord").example(image=bytes, label=int).decode().resize(16, 16)
+            .scale(1 / 255))
+
+
+@pytest.fixture
+def numbers():
+    """100 samples, x = 0 .. 99, from memory."""
+    return leat.array(x=np.arange(100), y=np.arange(100, dtype=np.float32).reshape(100, 1) * [1, 2])
+
+
+@pytest.fixture
+def python():
+    """Runs code in another interpreter and gives what it printed; it has to end well, and in time."""
+
+    def run(code, *args, timeout=120, **environment):
+        done = subprocess.run([sys.executable, "-c", code, *map(str, args)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=timeout, env={**os.environ, **environment})
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run

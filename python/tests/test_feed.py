@@ -1,0 +1,247 @@
+"""Feeds and batches: order, memory, lifetimes, where a feed stands."""
+import gc
+import logging
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+
+
+def ids(feed):
+    return [batch["x"].tolist() for batch in feed]
+
+
+def test_a_loop_is_an_epoch(numbers):
+    feed = numbers.batch(32).feed()
+    assert len(feed) == 4 and feed.samples == 100 and feed.batch_size == 32
+    assert sum(ids(feed), []) == list(range(100))
+    assert feed.epoch == 1
+    assert sum(ids(feed), []) == list(range(100))
+    assert feed.epoch == 2
+
+
+def test_epochs_end_when_asked_for(numbers):
+    feed = numbers.batch(50).feed(epochs=2)
+    assert [len(ids(feed)) for _ in range(4)] == [2, 2, 0, 0]
+
+
+def test_a_loop_goes_on_after_break(numbers):
+    feed = numbers.batch(25).feed()
+    for batch in feed:
+        break
+    assert batch["x"][0] == 0 and feed.position == 25
+    assert len(ids(feed)) == 3
+    assert len(ids(feed)) == 4
+
+
+def test_steps_run_over_the_ends_of_epochs(numbers):
+    feed = numbers.batch(50).feed()
+    assert [batch.epoch for batch in feed.steps(5)] == [0, 0, 1, 1, 2]
+    assert len(list(numbers.batch(50).feed(epochs=2).steps())) == 4
+
+
+def test_arrays_lie_in_the_engines_memory_and_can_be_written_to(images):
+    batch = next(iter(images.batch(8).feed()))
+    image = batch["image"]
+    assert image.shape == (8, 16, 16, 3) and image.dtype == np.float32 and batch["label"].dtype == np.int64
+    assert image.flags.writeable and image.flags.c_contiguous and not image.flags.owndata
+    assert image.ctypes.data % 64 == 0
+    tensor = np.from_dlpack(batch.dlpack("image"))
+    assert tensor.ctypes.data == image.ctypes.data
+    image[0, 0, 0, 0] = 7
+    assert tensor[0, 0, 0, 0] == 7
+    assert batch["image"] is image
+
+
+def test_a_batch_knows_its_samples(numbers):
+    feed = numbers.shuffle().batch(30, tail="pad").feed()
+    batches = [(b.count, b.epoch, b.valid.tolist(), b.positions.tolist()) for b in feed]
+    assert [b[0] for b in batches] == [30, 30, 30, 30]
+    assert batches[3][2] == [True] * 10 + [False] * 20
+    assert batches[1][3] == list(range(30, 60)) and batches[3][3][-1] == 2**64 - 1
+
+
+def test_batches_that_are_kept_stay_as_they_are(numbers):
+    feed = numbers.batch(10).feed()
+    kept = [batch["x"] for batch, _ in zip(feed, range(3))]
+    for batch in feed:
+        pass
+    feed.close()
+    del feed, batch
+    gc.collect()
+    assert np.concatenate(kept).tolist() == list(range(30))
+
+
+def test_keeping_too_many_batches_is_an_error_not_a_hang(numbers):
+    feed = numbers.batch(2).feed()
+    with pytest.raises(leat.HeldError, match="are held") as caught:
+        kept = []
+        for batch in feed:
+            kept.append(batch)
+    assert isinstance(caught.value, leat.LimitError)
+    assert len(kept) >= 2
+    after = kept[-1]["x"][-1]
+    del batch, kept
+    assert next(iter(feed))["x"][0] == after + 1  # nothing was lost
+    assert len([batch.copy() for batch in feed]) > 20  # copies do not hold
+
+
+def test_batches_in_dead_cycles_are_found(numbers):
+    feed = numbers.batch(2).feed()
+    for batch in feed:
+        cycle = [batch]
+        cycle.append(cycle)
+    assert feed.epoch == 1
+
+
+def test_ragged_fields(cells, images):
+    whole = [path.read_bytes() for path in sorted((cells / "cells").glob("*/*.jpg"))]
+    feed = leat.folder(cells / "cells").batch(16).feed()
+    field = next(iter(feed))["image"]
+    assert isinstance(field, leat.Ragged) and len(field) == 16
+    assert field.to_list() == whole[:16] and field.to_bytes() == whole[:16]
+    assert field[3].tobytes() == whole[3] and field[-1].tobytes() == whole[15]
+    assert field.values[field.offsets[2]:field.offsets[3]].tobytes() == whole[2]
+    assert np.asarray(field).dtype == object and np.asarray(field)[1] == whole[1]
+    with pytest.raises(IndexError):
+        field[16]
+    decoded = next(iter(leat.folder(cells / "cells").decode().batch(4).feed()))["image"]
+    assert [image.shape for image in decoded] == [tuple(shape) for shape in decoded.shapes]
+    assert decoded[0].base is not None and decoded[0].ndim == 3
+
+
+def test_ragged_values_can_be_padded():
+    field = leat.Ragged(np.arange(6), np.array([0, 1, 1, 6]))
+    assert field.padded(-1).tolist() == [[0, -1, -1, -1, -1], [-1] * 5, [1, 2, 3, 4, 5]]
+    assert field.padded(length=2).tolist() == [[0, 0], [0, 0], [1, 2]]
+    assert field.to_list() == [[0], [], [1, 2, 3, 4, 5]]
+
+
+def test_texts(cells):
+    feed = leat.folder(cells / "cells", path=True).batch(3).feed()
+    assert next(iter(feed))["path"].to_strings()[0].endswith(".jpg")
+
+
+def test_unknown_fields_are_key_errors_with_a_hint(numbers):
+    batch = next(iter(numbers.rename(image="x").batch(3).feed()))
+    with pytest.raises(KeyError, match="did you mean 'image'"):
+        batch["imag"]
+    assert set(batch) == {"image", "y"} and "image" in batch and "imag" not in batch
+
+
+def test_bfloat16(numbers):
+    batch = next(iter(numbers.cast("bfloat16", field="y").batch(4).feed()))
+    assert batch["y"].dtype.itemsize == 2
+
+
+def test_types_of_fields_are_known_beforehand(images):
+    feed = images.batch(8).feed()
+    assert feed.fields == {"image": leat.FieldSpec("float32", (16, 16, 3)), "label": leat.FieldSpec("int64", ())}
+
+
+def test_the_same_seed_gives_the_same_bytes(images):
+    pipeline = images.shuffle().random_flip().random_brightness(0.1).batch(32)
+    def run(seed, threads):
+        return b"".join(batch["image"].tobytes() for batch in pipeline.feed(seed=seed, threads=threads))
+    assert run(1, 1) == run(1, 3) != run(2, 1)
+
+
+def test_state_goes_on_where_it_was(numbers):
+    pipeline = numbers.shuffle().batch(10)
+    feed = pipeline.feed(seed=5)
+    for batch in feed.steps(13):
+        pass
+    state = feed.state_dict()
+    rest = [batch["x"].tolist() for batch in feed.steps(9)]
+    other = pipeline.feed()
+    other.load_state_dict(state)
+    assert (other.epoch, other.position, other.seed) == (1, 30, 5)
+    assert [batch["x"].tolist() for batch in other.steps(9)] == rest
+    with pytest.raises(leat.MismatchError):
+        numbers.batch(10).feed().load_state_dict(state)
+    with pytest.raises(leat.DataError):
+        other.load_state_dict({"seed": "1"})
+
+
+def test_seek(numbers):
+    feed = numbers.shuffle().batch(10).feed(seed=1)
+    first = ids(feed)
+    feed.seek(0)
+    assert ids(feed) == first
+    feed.seek(0, 50)
+    assert ids(feed) == first[5:]
+
+
+def test_pickled_feeds_go_on_where_they_were(numbers):
+    feed = numbers.shuffle().batch(10).feed(seed=3)
+    next(iter(feed))
+    other = pickle.loads(pickle.dumps(feed))
+    feed_rest = ids(feed)
+    assert ids(other) == feed_rest and len(feed_rest) == 9
+
+
+def test_closing(numbers):
+    with numbers.batch(10).feed() as feed:
+        iterator = iter(feed)
+        batch = next(iterator)
+    assert feed.closed and "closed" in repr(feed)
+    assert batch["x"].tolist() == list(range(10))
+    with pytest.raises(leat.CancelledError, match="closed"):
+        next(iterator)
+    with pytest.raises(leat.CancelledError):
+        len(feed)
+    feed.close()
+
+
+def test_ranks_share_an_epoch(numbers):
+    parts = [ids(numbers.shuffle().batch(20).feed(seed=1, rank=rank, world=2)) for rank in range(2)]
+    whole = ids(numbers.shuffle().batch(20).feed(seed=1))
+    assert [a + b for a, b in zip(*parts)] == whole
+
+
+def test_bad_samples_are_listed(cells, tmp_path):
+    for i, path in enumerate(sorted((cells / "cells").glob("*/*.jpg"))[:10]):
+        (tmp_path / "a").mkdir(exist_ok=True)
+        (tmp_path / "a" / f"{i}.jpg").write_bytes(path.read_bytes() if i != 4 else b"no image")
+    pipeline = leat.folder(tmp_path).decode().resize(8, 8).batch(10)
+    with pytest.raises(leat.DataError, match="4.jpg"):
+        list(pipeline.feed())
+    feed = pipeline.feed(on_error="skip")
+    assert [batch.count for batch in feed] == [9]
+    (bad,) = feed.bad()
+    assert bad.position == 4 and bad.uri.endswith("4.jpg") and not bad.replaced
+    with pytest.raises(leat.InvalidError, match="on_error"):
+        pipeline.feed(on_error="ignore")
+
+
+def test_stats_and_memory(images):
+    feed = images.batch(8).feed(memory="64MiB", threads=1)
+    for batch in feed:
+        pass
+    stats = feed.stats()
+    assert stats["samples"] == 200 and stats["memory_peak"] <= 64 << 20 and stats["threads"] == 1 and stats["limit"]
+    with pytest.raises(leat.LimitError, match="memory"):
+        images.batch(8).feed(memory="10kB")
+    with pytest.raises(leat.InvalidError, match="64 buckets"):
+        images.batch(8).feed(memory="64 buckets")
+
+
+def test_the_librarys_words_go_to_pythons_logging(images, caplog):
+    with caplog.at_level(logging.INFO, "leat"):
+        images.batch(2).prefetch(60000).feed(memory="32MiB")
+    assert any("prefetch" in record.message for record in caplog.records)
+
+
+def test_refcounts_alone_give_batches_back(numbers):
+    gc.disable()
+    try:
+        feed = numbers.batch(2).feed()
+        for batch in feed:
+            x = batch["x"]
+            assert sys.getrefcount(batch) <= 3
+        assert x[-1] == 99
+    finally:
+        gc.enable()

@@ -1,0 +1,125 @@
+"""The builder writes the spec that one would write by hand."""
+import inspect
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+import leat
+from leat import _ops, _text
+
+
+def test_methods_make_the_text_of_a_spec():
+    pipeline = (leat.tfrecord("train-*.tfrecord").example(image=bytes, label=int).decode().resize(100, 100)
+                .scale(1 / 255).rotate("40deg").random_flip().batch(32))
+    assert pipeline.spec == ("tfrecord('train-*.tfrecord') | example(image=bytes, label=int64) | decode | "
+                             "resize(100, 100) | scale(0.00392156862745098) | rotate(40deg) | random_flip | batch(32)")
+    assert repr(pipeline) == f"<{pipeline.spec}>"
+
+
+def test_a_pipeline_is_the_same_as_its_text(images):
+    built, written = images.batch(8).feed(), leat.feed(images.batch(8).spec)
+    assert built.spec == written.spec
+    for a, b in zip(built, written):
+        assert np.array_equal(a["image"], b["image"])
+
+
+def test_one_over_255_is_the_same_number_as_in_a_spec(images):
+    by_hand = (leat.pipeline(images.spec.rpartition(" | ")[0]) | "scale(1/255)").batch(8).feed()
+    assert by_hand.state_dict()["pipeline"] == images.batch(8).feed().state_dict()["pipeline"]
+
+
+def test_pipelines_are_immutable():
+    base = leat.tfrecord("a")
+    assert base.batch(1) != base.batch(2)
+    assert base.spec == "tfrecord('a')"
+
+
+@pytest.mark.parametrize("value, kind, text", [
+    ("it's", "string", r"'it\'s'"), ("a\nb\\", "string", r"'a\x0ab\\'"), ("\x01", "string", r"'\x01'"),
+    (pathlib.Path("a/b"), "string", "'a/b'"), (b"a", "string", "'a'"), ("ü", "string", "'ü'"), ("a\udcff", "string", r"'a\xff'"),
+    (True, "bool", "true"), (np.bool_(False), "bool", "false"), (3, "int", "3"), (np.int32(3), "int", "3"),
+    (0.1, "float", "0.1"), (np.float32(0.5), "float", "0.5"), (1e-9, "float", "1e-09"),
+    ("40deg", "angle", "40deg"), ("4MiB", "size", "4MiB"), ("10k", "int", "10k"), ("1/255", "float", "1/255"),
+    ([0.5, 1], "floats", "[0.5, 1]"), (np.array([1.0, 2.0]), "floats", "[1.0, 2.0]"), (["a", "b"], "strings", "['a', 'b']"),
+    (np.float32, "enum", "float32"), (np.dtype("uint8"), "enum", "uint8"), (int, "", "int64"), (bytes, "", "bytes"),
+    (float, "enum", "float32"),
+])
+def test_values_as_text(value, kind, text):
+    assert _text.to_text(value, kind) == text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {"a": 1}, "a\0b"])
+def test_what_cannot_be_written_is_refused(value):
+    with pytest.raises(leat.InvalidError):
+        _text.to_text(value)
+
+
+def test_strings_that_look_like_code_stay_strings(numbers):
+    with pytest.raises(leat.SpecError, match="1; drop"):
+        numbers.batch("1; drop").feed()
+    with pytest.raises(leat.IOError):
+        leat.tfrecord("a') | batch(1) #").feed()
+
+
+def test_features_of_examples():
+    assert leat.tfrecord("a").example(a="int64[]", b=leat.feature(float, [2], default=0), c=leat.feature(
+        bytes, key="image/encoded")).spec == (
+            "tfrecord('a') | example(a=int64[], b=float[2](default=0), c=bytes(key='image/encoded'))")
+    with pytest.raises(leat.InvalidError, match="no type of a feature"):
+        leat.tfrecord("a").example(a="strings")
+
+
+def test_wrong_arguments_are_told_like_pythons_own():
+    with pytest.raises(TypeError, match="resize.*width"):
+        leat.tfrecord("a").resize(100)
+    with pytest.raises(TypeError, match="resize.*hight"):
+        leat.tfrecord("a").resize(100, 100, hight=3)
+    with pytest.raises(AttributeError):
+        leat.tfrecord("a").resise(100, 100)
+
+
+def test_every_source_and_op_has_signature_and_words():
+    items = _ops.load()
+    assert len(items) > 40
+    for item in items:
+        function = getattr(leat if item["kind"] == "source" else leat.Pipeline, item["name"])
+        assert item["doc"] in function.__doc__
+        for option in item["options"]:
+            assert option["name"] in inspect.signature(function).parameters
+            assert option["doc"] in function.__doc__
+    assert str(inspect.signature(leat.Pipeline.resize)) == (
+        "(self, height, width, method='bilinear', mode='tf', antialias=False, *, field=[]) -> 'Pipeline'")
+
+
+def test_every_default_can_be_given(numbers):
+    """What the signature shows as default is understood, and changes nothing."""
+    for item in _ops.load():
+        given = {option["name"]: _ops.default_of(option) for option in item["options"]}
+        given = {name: value for name, value in given.items() if value is not inspect.Parameter.empty}
+        for name, value in given.items():
+            kind = next(option["type"] for option in item["options"] if option["name"] == name)
+            assert _text.to_text(value, kind)
+    plain = leat.pipeline("npy(x='x.npy')")
+    assert plain.shuffle(window=0).spec == "npy(x='x.npy') | shuffle(0)"
+
+
+def test_stubs_are_those_of_the_tables(root, build):
+    out = subprocess.run(["python3", root / "python/stubs.py", build / "leat"], check=True, stdout=subprocess.PIPE,
+                         text=True).stdout
+    compile(out, "__init__.pyi", "exec")
+    installed = pathlib.Path(leat.__file__).with_name("__init__.pyi")
+    if installed.exists():
+        assert installed.read_text() == out
+    for item in json.loads(subprocess.run([build / "leat", "ops", "--json"], stdout=subprocess.PIPE).stdout)["items"]:
+        assert f"def {item['name']}(" in out
+
+
+def test_errors_of_a_spec_have_a_caret():
+    with pytest.raises(leat.SpecError) as caught:
+        leat.feed("npy(x='x.npy') | resise(3)")
+    assert str(caught.value) == ("unknown op 'resise', did you mean 'resize'?\n"
+                                 "npy(x='x.npy') | resise(3)\n                 ^^^^^^")
+    assert isinstance(caught.value, leat.Error) and isinstance(caught.value, ValueError)
