@@ -362,10 +362,10 @@ class Feed:
 class _Epoch:
     """The batches up to the end of an epoch. Threads may share one, or have one each."""
 
-    __slots__ = ("_feed", "_mark")
+    __slots__ = ("_feed", "_mark", "_fresh")
 
     def __init__(self, feed: Feed) -> None:
-        self._feed, self._mark = feed, feed._ends
+        self._feed, self._mark, self._fresh = feed, feed._ends, True
 
     def __iter__(self) -> "_Epoch":
         return self
@@ -373,6 +373,12 @@ class _Epoch:
     def __next__(self) -> Batch:
         feed = self._feed
         batch: Any = feed._next(self._mark)
+        if self._fresh:
+            # The feed stood behind an epoch's last batch: what begins now is the next epoch.
+            if batch is None and feed._ends == self._mark + 1:
+                self._mark += 1
+                batch = feed._next(self._mark)
+            self._fresh = False
         if batch is None:
             raise StopIteration
         for stage in feed._maps:

@@ -37,6 +37,19 @@ def test_a_loop_goes_on_after_break(numbers):
     assert len(ids(feed)) == 4
 
 
+def test_a_loop_that_begins_behind_the_last_batch_is_the_next_epoch(numbers):
+    feed = numbers.batch(50).feed(epochs=2)
+    for i, batch in enumerate(feed):
+        if i == 1:
+            break
+    assert (feed.epoch, feed.position) == (1, 0)
+    state = feed.state_dict()
+    assert len(ids(feed)) == 2 and len(ids(feed)) == 0
+    other = numbers.batch(50).feed(epochs=2)
+    other.load_state_dict(state)
+    assert len(ids(other)) == 2 and len(ids(other)) == 0
+
+
 def test_steps_run_over_the_ends_of_epochs(numbers):
     feed = numbers.batch(50).feed()
     assert [batch.epoch for batch in feed.steps(5)] == [0, 0, 1, 1, 2]
