@@ -16,10 +16,23 @@ from . import _lib, errors
 
 # In the order of enum leat_dtype. NumPy has no bfloat16 of its own.
 _TYPESTR = ("|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8")
-_ITEMSIZE = (1, 4, 8, 2, 2, 4, 8)
-_BF16 = 4
-NAMES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+_BF16 = _TYPESTR.index("<u2")
 DATA, OFFSETS, SHAPES = range(3)
+
+
+def dtype_name(dtype: int) -> str:
+    return _lib.dtype_name(dtype).decode()
+
+
+class Form:
+    """What is the same for a field in all batches of a feed."""
+
+    __slots__ = ("name", "typestr", "shape", "ragged", "text", "bfloat16")
+
+    def __init__(self, name: bytes, dtype: int, shape: Tuple[Optional[int], ...]) -> None:
+        self.name, self.typestr, self.shape = name, _TYPESTR[dtype], shape
+        self.ragged, self.bfloat16 = None in shape, dtype == _BF16
+        self.text = self.typestr == "|u1" and shape == (None,)
 
 
 class _Hold:
@@ -134,9 +147,9 @@ class Batch(Mapping):
 
     __slots__ = ("_hold", "_fields", "_made", "_count", "seed")
 
-    def __init__(self, pointer: int, fields: Dict[str, Tuple[bytes, int, bool]], seed: int) -> None:
+    def __init__(self, pointer: int, fields: Dict[str, Form], seed: int) -> None:
         self._hold = _Hold(pointer)
-        self._fields = fields  # name: (its bytes, the dimensions of a sample, is it a byte string)
+        self._fields = fields
         self._made: Dict[str, Any] = {}
         self._count = -1
         self.seed = seed
@@ -195,29 +208,25 @@ class Batch(Mapping):
     # ---- the memory ----
 
     def _make(self, name: str) -> Any:
-        known = self._fields.get(name)
-        tensor, err = _lib.Tensor(), _lib.Err()
-        status = _lib.batch_field(self._hold.pointer, known[0] if known else str(name).encode(), tensor, err)
-        if status != _lib.OK:
+        hold, form, tensor = self._hold, self._fields.get(name), _lib.Tensor()
+        if form is None:
+            err = _lib.Err()
+            _lib.batch_field(hold.pointer, str(name).encode(), tensor, err)
             raise KeyError(err.text.decode(errors="replace"))
-        shape = tuple(tensor.shape[:tensor.ndim])
-        values = _array(self._hold, tensor.data, _TYPESTR[tensor.dtype], shape)
-        if tensor.dtype == _BF16:
-            values = _bfloat16(values)
-        if not tensor.offsets:
-            return values
-        offsets = _array(self._hold, tensor.offsets, "<i8", (self.count + 1,))
+        _lib.batch_field(hold.pointer, form.name, tensor, None)
+        if not form.ragged:
+            values = _array(hold, tensor.data, form.typestr, (self.count, *form.shape))
+            return _bfloat16(values) if form.bfloat16 else values
+        values = _array(hold, tensor.data, form.typestr, (tensor.shape[0],))
+        offsets = _array(hold, tensor.offsets, "<i8", (self.count + 1,))
         shapes = None
         if tensor.sample_shapes:
-            shapes = _array(self._hold, tensor.sample_shapes, "<i8", (self.count, known[1]))
-        return Ragged(values, offsets, shapes, text=known[2])
+            shapes = _array(hold, tensor.sample_shapes, "<i8", (self.count, len(form.shape)))
+        return Ragged(_bfloat16(values) if form.bfloat16 else values, offsets, shapes, form.text)
 
     def dlpack(self, name: str, part: int = DATA) -> "DLPack":
         """A field (or its offsets or shapes) for any framework's from_dlpack, without a copy."""
-        return DLPack(self._hold, self._fields[name][0], part)
-
-    def is_ragged(self, name: str) -> bool:
-        return isinstance(self[name], Ragged)
+        return DLPack(self._hold, self._fields[name].name, part)
 
     def to_dict(self) -> Dict[str, Any]:
         """All fields as a plain dict of arrays, without a copy."""

@@ -18,7 +18,7 @@ import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _lib
-from ._batch import NAMES, Batch
+from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
 from .errors import CancelledError, HeldError, InvalidError, ProcessError
 
@@ -145,13 +145,12 @@ class Feed:
         self._out, self._err = ctypes.c_void_p(), _lib.Err()
         self._refs = ctypes.byref(self._out), ctypes.byref(self._err)
         self.fields: Dict[str, FieldSpec] = {}
-        self._fields: Dict[str, Tuple[bytes, int, bool]] = {}
+        self._fields: Dict[str, Form] = {}
         for i in range(_lib.field_count(pointer)):
             field = _lib.field_at(pointer, i).contents
             shape = tuple(None if n < 0 else n for n in field.shape[:field.ndim])
-            name = field.name.decode()
-            self.fields[name] = FieldSpec(NAMES[field.dtype], shape)
-            self._fields[name] = field.name, field.ndim, NAMES[field.dtype] == "uint8" and shape == (None,)
+            self.fields[field.name.decode()] = FieldSpec(dtype_name(field.dtype), shape)
+            self._fields[field.name.decode()] = Form(field.name, field.dtype, shape)
 
     # ---- one batch after the other ----
 
@@ -164,33 +163,35 @@ class Feed:
             raise CancelledError("the feed is closed")
         return pointer
 
-    def _take(self) -> Tuple[int, int]:
-        """Waits for what is next: its status, and the batch. Under the lock."""
+    def _wait(self, status: int) -> int:
+        """Goes on with a wait that gave no batch at once: a batch, the end, or an error. Under the lock."""
         collected = False
-        while True:
-            self._pointer()
-            status = _lib.next_within(self._feed, _POLL, *self._refs)
-            if status == _lib.AGAIN and not collected:
+        while status in (_lib.TIMEOUT, _lib.AGAIN):  # the interpreter has looked at its signals
+            if status == _lib.AGAIN and collected:
+                raise HeldError(self._err.text.decode() + "; keep copies (batch.copy()) of what has to last")
+            if status == _lib.AGAIN:
                 gc.collect()  # batches in cycles of dead objects
                 collected = True
-            elif status == _lib.AGAIN:
-                raise HeldError(self._err.text.decode() + "; keep copies (batch.copy()) of what has to last")
-            elif status != _lib.TIMEOUT:  # else the interpreter has looked at its signals
-                return status, self._out.value
+            self._pointer()
+            status = _lib.next_within(self._feed, _POLL, *self._refs)
+        if status not in (_lib.OK, _lib.END, _lib.DONE):
+            raise _lib.error(self._err)
+        return status
 
     def _next(self, mark: int) -> Optional[Batch]:
         """The next batch of the epoch that began when `_ends` was `mark`; None at its end."""
         with self._lock:
             if self._ends != mark:
                 return None
-            status, pointer = self._take()
+            self._pointer()
+            status = _lib.next_within(self._feed, _POLL, *self._refs)
+            if status != _lib.OK:
+                status = self._wait(status)
             if status == _lib.OK:
-                batch = Batch(pointer, self._fields, self._seed)
-            elif status in (_lib.END, _lib.DONE):
+                batch = Batch(self._out.value, self._fields, self._seed)
+            else:
                 self._ends += 1
                 batch = None
-            else:
-                raise _lib.error(self._err)
         if self._handle.log:
             self._handle.drain()
         return batch
