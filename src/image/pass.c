@@ -260,6 +260,39 @@ start_move(struct leat_pass *pass, const struct leat_move *move)
 	pass->move = *move;
 }
 
+/* Can what is left to do to floats be done after a turn as well as before? Pixels are the same either way; what stands
+ * where there was none has to come out of the steps as it went in. */
+static bool
+takes_steps_along(const struct leat_pass *pass, float fill)
+{
+	const struct leat_sink *sink = &pass->sink;
+
+	for (size_t c = 0; c < sink->channels; c++) {
+		float value = fill;
+
+		for (int s = 0; s < sink->steps; s++)
+			value = sink->step[s].mul[c] * value + sink->step[s].add[c];
+		if (memcmp(&value, &fill, sizeof(value)) != 0)
+			return false;
+	}
+	return sink->steps > 0 && sink->made == LEAT_F32 && sink->dtype == LEAT_F32 && !sink->planar;
+}
+
+/* Turns the image as it is without its steps, which come behind the turn then. */
+static enum leat_status
+turn_first(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
+{
+	struct leat_affine step[LEAT_SINK_STEPS];
+	const int steps = pass->sink.steps;
+	enum leat_status status;
+
+	memcpy(step, pass->sink.step, (size_t)steps * sizeof(*step));
+	pass->sink.steps = 0;
+	pass->sink.floats = false;
+	status = leat_pass_move(pass, move, err);
+	return status == LEAT_OK ? leat_pass_step(pass, step, steps, err) : status;
+}
+
 enum leat_status
 leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
 {
@@ -277,6 +310,8 @@ leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat
 		cut(pass, &move->part);
 		return LEAT_OK;
 	}
+	if (move->kind == LEAT_MOVE_ROTATE && takes_steps_along(pass, move->fill))
+		return turn_first(pass, move, err);
 	if (!is_untouched(pass))
 		status = settle(pass, &image, err);
 	if (status == LEAT_OK)
@@ -298,8 +333,7 @@ leat_pass_step(struct leat_pass *pass, const struct leat_affine *step, int steps
 	enum leat_status status = LEAT_OK;
 	struct leat_datum image;
 
-	if (is_cast(sink) || (sink->made != LEAT_U8 && sink->made != LEAT_F32) ||
-	    sink->steps + steps > LEAT_SINK_STEPS)
+	if (is_cast(sink) || (sink->made != LEAT_U8 && sink->made != LEAT_F32) || sink->steps + steps > LEAT_SINK_STEPS)
 		status = settle(pass, &image, err);
 	if (status != LEAT_OK)
 		return status;

@@ -250,19 +250,34 @@ find_eight(const struct rotation *r, int i, int j, const struct leat_view *in, i
 	_mm256_storeu_si256((__m256i *)from, at);
 }
 
+LEAT_AVX2_INLINE const unsigned char *
+source_of(const struct leat_view *in, int32_t from, const void *fill, size_t pixel)
+{
+	return from < 0 ? fill : in->data + (size_t)from * pixel;
+}
+
+/* Pixels of `pixel` bytes are copied as `copied`: what is too much is written over by the next one. So the last eight
+ * of a row of the result, and eight that have the last pixel of the image among them, are copied as they are. */
 LEAT_AVX2_INLINE void
 rotate_eights(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel,
-              int64_t i, const struct leat_window *part)
+              size_t copied, int64_t i, const struct leat_window *part)
 {
 	const int end = (int)(part->left + part->width), pitch = (int)(in->stride / pixel);
+	const __m256i last = _mm256_set1_epi32((int)(in->height - 1) * pitch + (int)in->width - 1);
 
-	for (int j = (int)part->left; j < end; j += EIGHT) {
+	for (int j = (int)part->left; j < end; j += EIGHT, out += EIGHT * pixel) {
 		int count = end - j < EIGHT ? end - j : EIGHT;
 		int32_t from[EIGHT];
+		__m256i eight;
 
 		find_eight(r, (int)i, j, in, pitch, from);
-		for (int k = 0; k < count; k++, out += pixel)
-			memcpy(out, from[k] < 0 ? fill : in->data + (size_t)from[k] * pixel, pixel);
+		eight = _mm256_loadu_si256((const __m256i *)from);
+		if (j + EIGHT < end && !_mm256_movemask_epi8(_mm256_cmpeq_epi32(eight, last)))
+			for (size_t k = 0; k < EIGHT; k++)
+				memcpy(out + k * pixel, source_of(in, from[k], fill, pixel), copied);
+		else
+			for (size_t k = 0; k < (size_t)count; k++)
+				memcpy(out + k * pixel, source_of(in, from[k], fill, pixel), pixel);
 	}
 }
 
@@ -273,11 +288,11 @@ rotate_row_avx2(const struct leat_view *in, unsigned char *out, const struct rot
 	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
 
 	if (pixel == 3)
-		rotate_eights(in, out, r, fill, 3, i, part);
+		rotate_eights(in, out, r, fill, 3, 3, i, part);
 	else if (pixel == 12)
-		rotate_eights(in, out, r, fill, 12, i, part);
+		rotate_eights(in, out, r, fill, 12, 16, i, part);
 	else
-		rotate_eights(in, out, r, fill, pixel, i, part);
+		rotate_eights(in, out, r, fill, pixel, pixel, i, part);
 }
 #endif
 

@@ -289,9 +289,23 @@ take_planes(const struct leat_sink *sink, const void *row, float *const *to)
 static inline void
 copy_mirrored(const unsigned char *restrict from, unsigned char *restrict to, size_t width, size_t pixel)
 {
-	to += width * pixel;
-	for (size_t x = 0; x < width; x++, from += pixel)
-		memcpy(to -= pixel, from, pixel);
+	from += width * pixel;
+	for (size_t x = 0; x < width; x++, to += pixel)
+		memcpy(to, from -= pixel, pixel);
+}
+
+/* Pixels of 12 bytes are copied as 16: what is too much is written over by the next one, or lies before the row's
+ * end. */
+static void
+copy_mirrored_twelve(const unsigned char *restrict from, unsigned char *restrict to, size_t width)
+{
+	const size_t ends = width < 2 ? width : 1;
+
+	copy_mirrored(from + (width - ends) * 12, to, ends, 12);
+	for (size_t x = 1; x + 1 < width; x++)
+		memcpy(to + x * 12, from + (width - 1 - x) * 12, 16);
+	if (width > 1)
+		memcpy(to + (width - 1) * 12, from, 12);
 }
 
 static void
@@ -304,7 +318,7 @@ put_interleaved(const struct leat_sink *sink, const unsigned char *row, unsigned
 	else if (pixel == 3)
 		copy_mirrored(row, to, width, 3);
 	else if (pixel == 12)
-		copy_mirrored(row, to, width, 12);
+		copy_mirrored_twelve(row, to, width);
 	else
 		copy_mirrored(row, to, width, pixel);
 }
