@@ -25,6 +25,7 @@ struct kind {
 	int width, height, quality; /* the least; the most is 5 better */
 	double noise;
 	int rounds; /* that make one run long enough */
+	int mode;   /* enum leat_decode_mode */
 };
 
 struct set {
@@ -34,6 +35,7 @@ struct set {
 	struct leat_window part[IMAGES];
 	uint8_t *pixels;
 	struct leat_scratch scratch;
+	struct leat_decoding how;
 	struct jpeg_decompress_struct cinfo;
 	struct jpeg_error_mgr errors;
 };
@@ -117,7 +119,8 @@ decode(struct set *set, int i, const struct leat_window *part)
 	enum leat_status status;
 
 	leat_scratch_reset(&set->scratch);
-	if (leat_decode_begin(&image, set->bytes[i], set->size[i], 3, MAX_PIXELS, &set->scratch, NULL) != LEAT_OK)
+	if (leat_decode_begin(&image, set->bytes[i], set->size[i], &set->how, MAX_PIXELS, &set->scratch, NULL) !=
+	    LEAT_OK)
 		errx(1, "an image cannot be decoded");
 	if (part)
 		status = leat_decode_region(&image, part, set->pixels, (size_t)part->width * 3, NULL);
@@ -160,7 +163,7 @@ run_bare(void *arg)
 	for (int i = 0; i < set->kind->rounds * IMAGES; i++) {
 		jpeg_mem_src(cinfo, set->bytes[i % IMAGES], set->size[i % IMAGES]);
 		jpeg_read_header(cinfo, TRUE);
-		cinfo->dct_method = JDCT_IFAST;
+		cinfo->dct_method = set->how.mode == LEAT_DECODE_TORCH ? JDCT_ISLOW : JDCT_IFAST;
 		jpeg_start_decompress(cinfo);
 		while (cinfo->output_scanline < cinfo->output_height) {
 			JSAMPROW row = set->pixels + (size_t)cinfo->output_scanline * cinfo->output_width * 3;
@@ -185,7 +188,9 @@ compare(const struct kind *kind, int repeats)
 	struct leat_rng rng;
 	json_t *json;
 
-	*set = (struct set){.kind = kind, .pixels = bench_alloc((size_t)(kind->width * kind->height) * 3)};
+	*set = (struct set){.kind = kind,
+	                    .pixels = bench_alloc((size_t)(kind->width * kind->height) * 3),
+	                    .how = {.channels = 3, .mode = kind->mode}};
 	leat_rng_init(&rng, 1, 0, 0, 0);
 	leat_mem_init(&mem, SIZE_MAX);
 	if (leat_scratch_open(&set->scratch, &mem, SCRATCH) != 0)
@@ -212,8 +217,10 @@ compare(const struct kind *kind, int repeats)
 int
 main(int argc, char **argv)
 {
-	static const struct kind kinds[] = {{"photographs 469x387", 469, 387, 90, 30, 4},
-	                                    {"cells 130x130", 130, 130, 85, 12, 40}};
+	static const struct kind kinds[] = {{"photographs 469x387", 469, 387, 90, 30, 4, LEAT_DECODE_TF},
+	                                    {"cells 130x130", 130, 130, 85, 12, 40, LEAT_DECODE_TF},
+	                                    {"photographs, mode=torch", 469, 387, 90, 30, 4, LEAT_DECODE_TORCH},
+	                                    {"cells, mode=torch", 130, 130, 85, 12, 40, LEAT_DECODE_TORCH}};
 	static const struct option long_options[] = {
 		{"json", required_argument, NULL, 'j'}, {"repeats", required_argument, NULL, 'r'}, {0}};
 	const char *json_path = NULL;

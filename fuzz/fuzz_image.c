@@ -14,13 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 decode(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch)
 {
+	const struct leat_decoding how = {.channels = channels, .mode = (int)(size % 2)};
 	struct leat_decode image;
 	struct leat_err err;
 	uint8_t *pixels;
 
 	leat_err_clear(&err);
 	leat_scratch_reset(scratch);
-	if (leat_decode_begin(&image, data, size, channels, MAX_PIXELS, scratch, &err) != LEAT_OK)
+	if (leat_decode_begin(&image, data, size, &how, MAX_PIXELS, scratch, &err) != LEAT_OK)
 		return;
 	if (image.height < 1 || image.width < 1 || image.height * image.width > MAX_PIXELS)
 		abort();

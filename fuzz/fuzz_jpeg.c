@@ -1,6 +1,6 @@
 /* fuzz_jpeg.c - any bytes as a JPEG image, by our decoder and by libjpeg-turbo: the same verdict and the same pixels
  *
- * The last bytes choose a region, which has to be a piece of the whole. Seeds: fuzz/corpus/jpeg, made by
+ * In both modes. The last bytes choose a region, which has to be a piece of the whole. Seeds: fuzz/corpus/jpeg, made by
  * fuzz/seed_jpeg. Input and pixels have blocks of their own, so that a sanitizer sees every step outside of them. */
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* All pixels, to be freed; NULL: the library fails. */
 static uint8_t *
-by_library(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch, struct leat_decode *image)
+by_library(const uint8_t *data, size_t size, const struct leat_decoding *how, struct leat_scratch *scratch,
+           struct leat_decode *image)
 {
 	struct leat_window all;
 	uint8_t *out = NULL;
 
 	*image = (struct leat_decode){.scratch = scratch, .max_pixels = MAX_PIXELS};
 	leat_scratch_reset(scratch);
-	if (leat_codec_jpeg_turbo.begin(image, data, size, channels, NULL) != LEAT_OK)
+	if (leat_codec_jpeg_turbo.begin(image, data, size, how, NULL) != LEAT_OK)
 		return NULL;
 	all = (struct leat_window){.height = image->height, .width = image->width};
 	out = malloc((size_t)(image->height * image->width * image->channels));
@@ -34,14 +35,15 @@ by_library(const uint8_t *data, size_t size, int channels, struct leat_scratch *
 
 /* Pixels of a part by the codec; NULL: it fails. */
 static uint8_t *
-by_codec(const uint8_t *data, size_t size, int channels, const struct leat_window *part, struct leat_scratch *scratch)
+by_codec(const uint8_t *data, size_t size, const struct leat_decoding *how, const struct leat_window *part,
+         struct leat_scratch *scratch)
 {
 	struct leat_decode image;
 	enum leat_status status;
 	uint8_t *out = NULL;
 
 	leat_scratch_reset(scratch);
-	if (leat_decode_begin(&image, data, size, channels, MAX_PIXELS, scratch, NULL) != LEAT_OK)
+	if (leat_decode_begin(&image, data, size, how, MAX_PIXELS, scratch, NULL) != LEAT_OK)
 		return NULL;
 	if (part) {
 		out = malloc((size_t)(part->height * part->width * image.channels));
@@ -58,11 +60,11 @@ by_codec(const uint8_t *data, size_t size, int channels, const struct leat_windo
 }
 
 static void
-compare(const uint8_t *data, size_t size, int channels, struct leat_scratch *scratch)
+compare(const uint8_t *data, size_t size, const struct leat_decoding *how, struct leat_scratch *scratch)
 {
 	struct leat_decode image;
-	uint8_t *want = by_library(data, size, channels, scratch, &image);
-	uint8_t *got = by_codec(data, size, channels, NULL, scratch);
+	uint8_t *want = by_library(data, size, how, scratch, &image);
+	uint8_t *got = by_codec(data, size, how, NULL, scratch);
 	struct leat_window part;
 
 	if (!want != !got)
@@ -76,7 +78,7 @@ compare(const uint8_t *data, size_t size, int channels, struct leat_scratch *scr
 	part.left = data[size - 2] % image.width;
 	part.height = 1 + data[size - 3] % (image.height - part.top);
 	part.width = 1 + data[size - 4] % (image.width - part.left);
-	got = by_codec(data, size, channels, &part, scratch);
+	got = by_codec(data, size, how, &part, scratch);
 	for (int64_t y = 0; y < part.height; y++)
 		if (!got || memcmp(want + ((part.top + y) * image.width + part.left) * image.channels,
 		                   got + y * part.width * image.channels, (size_t)(part.width * image.channels)) != 0)
@@ -90,13 +92,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct leat_mem mem;
 	struct leat_scratch scratch;
+	struct leat_decoding how;
 
 	if (size < 4 || !leat_codec_jpeg_turbo.recognize(data, size))
 		return 0;
 	leat_mem_init(&mem, SIZE_MAX);
 	if (leat_scratch_open(&scratch, &mem, SCRATCH) != 0)
 		return 0;
-	compare(data, size, data[size - 1] % 2 ? 3 : data[size - 1] % 4 ? 1 : 4, &scratch);
+	how.channels = data[size - 1] % 2 ? 3 : data[size - 1] % 4 ? 1 : 4;
+	for (how.mode = LEAT_DECODE_TF; how.mode <= LEAT_DECODE_TORCH; how.mode++)
+		compare(data, size, &how, &scratch);
 	leat_scratch_close(&scratch, &mem);
 	return 0;
 }

@@ -69,7 +69,7 @@ decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, int ch
 
 	leat_err_clear(&result.err);
 	leat_scratch_reset(scratch);
-	result.status = codec->begin(&image, bytes, size, channels, &result.err);
+	result.status = codec->begin(&image, bytes, size, &(struct leat_decoding){.channels = channels}, &result.err);
 	if (result.status != LEAT_OK)
 		return result;
 	result.count = (size_t)(image.height * image.width * image.channels);

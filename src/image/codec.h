@@ -9,8 +9,8 @@
 struct leat_codec {
 	bool (*recognize)(const uint8_t *bytes, size_t size);
 	/* Sets height, width (by leat_decode_size), channels and state. Cleans up after itself when it fails. */
-	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels,
-	                          struct leat_err *err);
+	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size,
+	                          const struct leat_decoding *how, struct leat_err *err);
 	enum leat_status (*pixels)(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
 	/* Optional: when a part can be had for less than the whole. */
 	enum leat_status (*region)(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,

@@ -25,15 +25,15 @@ fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 }
 
 enum leat_status
-leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels, size_t max_pixels,
-                  struct leat_scratch *scratch, struct leat_err *err)
+leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, const struct leat_decoding *how,
+                  size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err)
 {
 	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels};
 	for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
 		if (!codecs[i]->recognize(bytes, size))
 			continue;
 		decode->codec = codecs[i];
-		return decode->codec->begin(decode, bytes, size, channels, err);
+		return decode->codec->begin(decode, bytes, size, how, err);
 	}
 	return fail_unknown(bytes, size, err);
 }

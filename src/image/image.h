@@ -38,11 +38,20 @@ struct leat_decode {
 	void *state;
 };
 
-/* Finds the format by its first bytes: JPEG or PNG. channels: 1 (gray), 3 (RGB), 4 (RGB and alpha; 255 where the file
- * has none), or 0, what the file has, without alpha. More than max_pixels, or none, is an error. After a failure
+/* Whose pixels: those of tf.io.decode_image, or those of Pillow, which torchvision's loaders take. */
+enum leat_decode_mode { LEAT_DECODE_TF, LEAT_DECODE_TORCH };
+
+struct leat_decoding {
+	int channels; /* 1 (gray), 3 (RGB), 4 (RGB and alpha; 255 where the file has none), 0: what it has, without
+	                 alpha */
+	int mode;     /* enum above, as an option table fills it */
+};
+
+/* Finds the format by its first bytes: JPEG or PNG. More than max_pixels, or none, is an error. After a failure
  * nothing has to be ended. */
-enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, int channels,
-                                   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err);
+enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
+                                   const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
+                                   struct leat_err *err);
 /* One of these, once. A region is a part of the image (not empty, within it), its rows `stride` bytes apart: the very
  * pixels that `pixels` gives there. It reads no more of the file than it needs: damage elsewhere may go unseen. Beside
  * what `pixels` takes, a region of an image whose format cannot be entered anywhere takes up to 4 bytes of scratch for

@@ -10,7 +10,7 @@ struct jpeg {
 	struct leat_jpeg_header header;
 	const uint8_t *bytes;
 	size_t size;
-	int channels;               /* as asked for */
+	struct leat_decoding how;   /* as asked for, then with the channels there are */
 	bool common;                /* until it turns out not to be */
 	struct leat_decode library; /* when it is not */
 };
@@ -28,7 +28,7 @@ library_begin(struct leat_decode *decode, struct leat_err *err)
 	enum leat_status status;
 
 	jpeg->library = *decode;
-	status = leat_codec_jpeg_turbo.begin(&jpeg->library, jpeg->bytes, jpeg->size, jpeg->channels, err);
+	status = leat_codec_jpeg_turbo.begin(&jpeg->library, jpeg->bytes, jpeg->size, &jpeg->how, err);
 	decode->height = jpeg->library.height;
 	decode->width = jpeg->library.width;
 	decode->channels = jpeg->library.channels;
@@ -36,18 +36,21 @@ library_begin(struct leat_decode *decode, struct leat_err *err)
 }
 
 static enum leat_status
-jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
+           struct leat_err *err)
 {
 	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
 
 	if (!jpeg)
 		return leat_decode_full(decode, err);
-	*jpeg = (struct jpeg){.bytes = bytes, .size = size, .channels = channels};
+	*jpeg = (struct jpeg){.bytes = bytes, .size = size, .how = *how};
 	decode->state = jpeg;
 	if (!leat_jpeg_header_read(&jpeg->header, bytes, size))
 		return library_begin(decode, err);
 	jpeg->common = true;
-	decode->channels = channels ? channels : jpeg->header.components;
+	if (!how->channels)
+		jpeg->how.channels = jpeg->header.components;
+	decode->channels = jpeg->how.channels;
 	return leat_decode_size(decode, jpeg->header.width, jpeg->header.height, err);
 }
 
@@ -85,7 +88,7 @@ jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t 
 
 	if (!jpeg->common)
 		return leat_codec_jpeg_turbo.region(&jpeg->library, part, out, stride, err);
-	switch (leat_jpeg_baseline(&jpeg->header, (int)decode->channels, part, out, stride, leat_jpeg_fastest(),
+	switch (leat_jpeg_baseline(&jpeg->header, &jpeg->how, part, out, stride, leat_jpeg_fastest(),
 	                           decode->scratch)) {
 	case LEAT_JPEG_DONE:
 		return LEAT_OK;

@@ -1,8 +1,8 @@
 /* jpeg.h - the parts of the JPEG decoder; private to src/image
  *
  * Most files are baseline: one scan, Huffman codes, 8 bits, gray or YCbCr. Those are decoded here, with the bytes that
- * libjpeg-turbo gives (fast integer DCT, smooth upsampling) and in less than two thirds of its time. Whatever is rare
- * or looks irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a
+ * libjpeg-turbo gives (fast or slow integer DCT, smooth upsampling) and in less than two thirds of its time. Whatever
+ * is rare or looks irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a
  * function here that returns false says no more than "not by me".
  *
  * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits, jpeg_idct.c makes
@@ -108,13 +108,38 @@ typedef int leat_jpeg_read_mcu(struct leat_jpeg_bits *bits, const struct leat_jp
 
 /* ---- jpeg_idct.c ---- */
 
-/* Factors of the transform, with 8 bits behind the point. */
+/* Two transforms: that of TensorFlow, and that of Pillow, which is closer to real numbers. */
+enum leat_jpeg_dct { LEAT_JPEG_FAST, LEAT_JPEG_SLOW, LEAT_JPEG_DCTS };
+enum leat_jpeg_dct leat_jpeg_dct_of(const struct leat_decoding *how);
+
+/* Factors of the fast one, with 8 bits behind the point. */
 enum { LEAT_JPEG_1_082 = 277, LEAT_JPEG_1_414 = 362, LEAT_JPEG_1_847 = 473, LEAT_JPEG_1_613 = 413 };
 /* Bits behind the point: of what goes in, and of what comes out. */
 enum { LEAT_JPEG_IN_BITS = 2, LEAT_JPEG_OUT_BITS = 5 };
 
-/* `quant`: dequantization and scaling in one, laid out as a pair of blocks. */
-void leat_jpeg_quant_build(int16_t *quant, const uint8_t *a, const uint8_t *b);
+/* Factors of the slow one, with LEAT_JPEG_FACTOR_BITS behind the point. A product with two of them is one number. */
+enum {
+	LEAT_JPEG_0_298 = 2446,
+	LEAT_JPEG_0_390 = 3196,
+	LEAT_JPEG_0_541 = 4433,
+	LEAT_JPEG_0_765 = 6270,
+	LEAT_JPEG_0_899 = 7373,
+	LEAT_JPEG_1_175 = 9633,
+	LEAT_JPEG_1_501 = 12299,
+	LEAT_JPEG_1_848 = 15137,
+	LEAT_JPEG_1_961 = 16069,
+	LEAT_JPEG_2_053 = 16819,
+	LEAT_JPEG_2_563 = 20995,
+	LEAT_JPEG_3_073 = 25172,
+};
+enum { LEAT_JPEG_FACTOR_BITS = 13 };
+/* Bits behind the point between its passes, and those that come with two passes of a gain of sqrt(8) each. */
+enum { LEAT_JPEG_PASS_BITS = 2, LEAT_JPEG_GAIN_BITS = 3 };
+
+/* Dequantization, and for the fast one scaling, laid out as a pair of blocks. */
+void leat_jpeg_quant_build(enum leat_jpeg_dct dct, int16_t *quant, const uint8_t *a, const uint8_t *b);
+/* All samples of a block that is no more than its DC. */
+uint8_t leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant);
 /* Two blocks to samples, each in rows `stride` bytes apart. */
 typedef void leat_jpeg_idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b,
                             size_t b_stride);
@@ -132,7 +157,7 @@ typedef void leat_jpeg_color(const uint8_t *y, const uint8_t *cb, const uint8_t 
 
 struct leat_jpeg_kernels {
 	leat_jpeg_read_mcu *read_mcu;
-	leat_jpeg_idct *idct;
+	leat_jpeg_idct *idct[LEAT_JPEG_DCTS];
 	leat_jpeg_upsample *h2v1, *h2v2, *h1v2;
 	leat_jpeg_color *gray_rgb, *gray_rgba, *rgb, *rgba;
 };
@@ -142,14 +167,14 @@ extern const struct leat_jpeg_kernels leat_jpeg_plain;
 const struct leat_jpeg_kernels *leat_jpeg_fastest(void);
 
 leat_jpeg_read_mcu leat_jpeg_read_mcu_plain, leat_jpeg_read_mcu_bmi2;
-leat_jpeg_idct leat_jpeg_idct_plain;
+leat_jpeg_idct leat_jpeg_idct_fast, leat_jpeg_idct_slow;
 
 /* ---- jpeg_baseline.c ---- */
 
 enum leat_jpeg_result { LEAT_JPEG_DONE, LEAT_JPEG_FULL, LEAT_JPEG_IRREGULAR };
 
 /* `part` of the image, to 1, 3 or 4 channels. FULL: the scratch is. IRREGULAR: parts of `out` may have been written. */
-enum leat_jpeg_result leat_jpeg_baseline(const struct leat_jpeg_header *header, int channels,
+enum leat_jpeg_result leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how,
                                          const struct leat_window *part, uint8_t *out, size_t stride,
                                          const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch);
 

@@ -24,7 +24,7 @@ times(__m256i value, int factor)
 }
 
 PART void
-transform(__m256i v[8])
+transform_fast(__m256i v[8])
 {
 	__m256i even0 = _mm256_add_epi16(v[0], v[4]), even1 = _mm256_sub_epi16(v[0], v[4]);
 	__m256i even3 = _mm256_add_epi16(v[2], v[6]);
@@ -81,21 +81,12 @@ store(__m256i two_rows, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride
 	_mm_storeh_pd((double *)(void *)(b + b_stride), _mm_castsi128_pd(second));
 }
 
-static AVX2 void
-idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
+/* v[i] is column i of the samples: to bytes, and turned. */
+PART void
+store_columns(const __m256i v[8], uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
-	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
-	__m256i v[8], bytes[4], lower, upper;
+	__m256i bytes[4], lower, upper;
 
-	for (int i = 0; i < 8; i++)
-		v[i] = _mm256_mullo_epi16(_mm256_load_si256(from + i), _mm256_load_si256(by + i));
-	transform(v);
-	transpose(v);
-	transform(v);
-
-	/* v[i] is now column i of the samples: to bytes, and turned back. */
-	for (int i = 0; i < 8; i++)
-		v[i] = _mm256_srai_epi16(v[i], LEAT_JPEG_OUT_BITS);
 	for (int i = 0; i < 4; i++) {
 		int column = i / 2 * 4 + i % 2;
 
@@ -115,6 +106,136 @@ idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uin
 		store(lower, a + row * a_stride, a_stride, b + row * b_stride, b_stride);
 		store(upper, a + (row + 2) * a_stride, a_stride, b + (row + 2) * b_stride, b_stride);
 	}
+}
+
+static AVX2 void
+idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
+{
+	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
+	__m256i v[8];
+
+	for (int i = 0; i < 8; i++)
+		v[i] = _mm256_mullo_epi16(_mm256_load_si256(from + i), _mm256_load_si256(by + i));
+	transform_fast(v);
+	transpose(v);
+	transform_fast(v);
+	for (int i = 0; i < 8; i++)
+		v[i] = _mm256_srai_epi16(v[i], LEAT_JPEG_OUT_BITS);
+	store_columns(v, a, a_stride, b, b_stride);
+}
+
+/* 16 numbers of 32 bits, or pairs of 16-bit numbers, in the order that unpacking gives and packing takes. */
+struct wide {
+	__m256i low, high;
+};
+
+PART struct wide
+pair_up(__m256i a, __m256i b)
+{
+	return (struct wide){_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)};
+}
+
+PART struct wide
+add(struct wide a, struct wide b)
+{
+	return (struct wide){_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
+}
+
+PART struct wide
+subtract(struct wide a, struct wide b)
+{
+	return (struct wide){_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)};
+}
+
+/* The first of each pair by `x`, the second by `y`, and their sum. */
+PART struct wide
+products(struct wide pairs, int x, int y)
+{
+	const __m256i factors = _mm256_set1_epi32((int)((uint32_t)y << 16 | (uint16_t)x));
+
+	return (struct wide){_mm256_madd_epi16(pairs.low, factors), _mm256_madd_epi16(pairs.high, factors)};
+}
+
+/* As numbers with LEAT_JPEG_FACTOR_BITS behind the point, and `half` added, which rounds the results. */
+PART struct wide
+widened(__m256i value, __m256i half)
+{
+	struct wide upper = pair_up(_mm256_setzero_si256(), value);
+
+	upper.low = _mm256_srai_epi32(upper.low, 16 - LEAT_JPEG_FACTOR_BITS);
+	upper.high = _mm256_srai_epi32(upper.high, 16 - LEAT_JPEG_FACTOR_BITS);
+	return add(upper, (struct wide){half, half});
+}
+
+PART __m256i
+narrowed(struct wide value, int shift)
+{
+	return _mm256_packs_epi32(_mm256_srai_epi32(value.low, shift), _mm256_srai_epi32(value.high, shift));
+}
+
+PART void
+transform_slow(__m256i v[8], int shift)
+{
+	const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
+	struct wide in26 = pair_up(v[2], v[6]), in71 = pair_up(v[7], v[1]), in53 = pair_up(v[5], v[3]);
+	struct wide sums = pair_up(_mm256_add_epi16(v[7], v[3]), _mm256_add_epi16(v[5], v[1]));
+	struct wide even0 = widened(_mm256_add_epi16(v[0], v[4]), half);
+	struct wide even1 = widened(_mm256_sub_epi16(v[0], v[4]), half);
+	struct wide even2 = products(in26, LEAT_JPEG_0_541, LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
+	struct wide even3 = products(in26, LEAT_JPEG_0_541 + LEAT_JPEG_0_765, LEAT_JPEG_0_541);
+	struct wide z3 = products(sums, LEAT_JPEG_1_175 - LEAT_JPEG_1_961, LEAT_JPEG_1_175);
+	struct wide z4 = products(sums, LEAT_JPEG_1_175, LEAT_JPEG_1_175 - LEAT_JPEG_0_390);
+	struct wide odd0 = add(products(in71, LEAT_JPEG_0_298 - LEAT_JPEG_0_899, -LEAT_JPEG_0_899), z3);
+	struct wide odd1 = add(products(in53, LEAT_JPEG_2_053 - LEAT_JPEG_2_563, -LEAT_JPEG_2_563), z4);
+	struct wide odd2 = add(products(in53, -LEAT_JPEG_2_563, LEAT_JPEG_3_073 - LEAT_JPEG_2_563), z3);
+	struct wide odd3 = add(products(in71, -LEAT_JPEG_0_899, LEAT_JPEG_1_501 - LEAT_JPEG_0_899), z4);
+	struct wide a0 = add(even0, even3), a1 = add(even1, even2);
+	struct wide a2 = subtract(even1, even2), a3 = subtract(even0, even3);
+
+	v[0] = narrowed(add(a0, odd3), shift);
+	v[7] = narrowed(subtract(a0, odd3), shift);
+	v[1] = narrowed(add(a1, odd2), shift);
+	v[6] = narrowed(subtract(a1, odd2), shift);
+	v[2] = narrowed(add(a2, odd1), shift);
+	v[5] = narrowed(subtract(a2, odd1), shift);
+	v[3] = narrowed(add(a3, odd0), shift);
+	v[4] = narrowed(subtract(a3, odd0), shift);
+}
+
+/* Blocks without coefficients but in the first row wrap around; `rest` is what the other rows have. */
+PART void
+columns_slow(__m256i v[8], __m256i rest)
+{
+	const __m256i row = _mm256_slli_epi16(v[0], LEAT_JPEG_PASS_BITS);
+	const __m128i a = _mm256_castsi256_si128(rest), b = _mm256_extracti128_si256(rest, 1);
+	const bool one_a = _mm_testz_si128(a, a), one_b = _mm_testz_si128(b, b);
+	__m256i ones;
+
+	transform_slow(v, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
+	if (!one_a && !one_b)
+		return;
+	ones = _mm256_set_m128i(_mm_set1_epi8(one_b ? -1 : 0), _mm_set1_epi8(one_a ? -1 : 0));
+	for (int i = 0; i < 8; i++)
+		v[i] = _mm256_blendv_epi8(v[i], row, ones);
+}
+
+static AVX2 void
+idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
+{
+	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
+	__m256i v[8], rest = _mm256_setzero_si256();
+
+	for (int i = 0; i < 8; i++) {
+		__m256i row = _mm256_load_si256(from + i);
+
+		if (i > 0)
+			rest = _mm256_or_si256(rest, row);
+		v[i] = _mm256_mullo_epi16(row, _mm256_load_si256(by + i));
+	}
+	columns_slow(v, rest);
+	transpose(v);
+	transform_slow(v, LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
+	store_columns(v, a, a_stride, b, b_stride);
 }
 
 /* ---- upsampling ---- */
@@ -350,7 +471,7 @@ gray_rgba(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, 
 
 static const struct leat_jpeg_kernels kernels = {
 	.read_mcu = leat_jpeg_read_mcu_bmi2,
-	.idct = idct,
+	.idct = {idct_fast, idct_slow},
 	.h2v1 = h2v1,
 	.h2v2 = h2v2,
 	.h1v2 = h1v2,

@@ -35,6 +35,7 @@ struct baseline {
 	uint8_t *out;
 	size_t out_stride;
 	int channels;
+	enum leat_jpeg_dct dct;
 
 	uint32_t across, down;                     /* MCUs of the image */
 	uint32_t first_x, last_x, first_y, last_y; /* MCUs that are needed */
@@ -209,7 +210,8 @@ build_quants(struct baseline *b, struct leat_scratch *scratch)
 	for (size_t i = 0; i < pairs; i++) {
 		int first = b->mcu.block[2 * i].component, second = b->mcu.block[2 * i + 1].component;
 
-		leat_jpeg_quant_build(b->quant + i * LEAT_JPEG_PAIR, header->quant[header->component[first].quant],
+		leat_jpeg_quant_build(b->dct, b->quant + i * LEAT_JPEG_PAIR,
+		                      header->quant[header->component[first].quant],
 		                      header->quant[header->component[second].quant]);
 	}
 	return LEAT_JPEG_DONE;
@@ -297,11 +299,8 @@ restart(struct baseline *b, uint32_t x, uint32_t y)
 }
 
 static void
-fill_block(int dc, const int16_t *quant, uint8_t *out, size_t stride)
+fill_block(uint8_t sample, uint8_t *out, size_t stride)
 {
-	int sample = ((int16_t)(dc * quant[0]) >> LEAT_JPEG_OUT_BITS) + 128;
-
-	sample = sample < 0 ? 0 : sample > 255 ? 255 : sample;
 	for (size_t row = 0; row < 8; row++)
 		memset(out + row * stride, sample, 8);
 }
@@ -322,11 +321,12 @@ write_mcu(struct baseline *b, uint32_t x, int more)
 		for (int k = 0; k < 2; k++)
 			to[k] = target[k].plane->rows + target[k].offset + column * target[k].per_mcu;
 		if (more >> i & 3) {
-			b->kernels->idct(pair, quant, to[0], target[0].plane->stride, to[1], target[1].plane->stride);
+			b->kernels->idct[b->dct](pair, quant, to[0], target[0].plane->stride, to[1],
+			                         target[1].plane->stride);
 			continue;
 		}
 		for (int k = 0; k < 2; k++)
-			fill_block(pair[8 * k], quant + 8 * k, to[k], target[k].plane->stride);
+			fill_block(leat_jpeg_flat(b->dct, pair[8 * k], quant[8 * k]), to[k], target[k].plane->stride);
 	}
 }
 
@@ -483,8 +483,9 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 }
 
 enum leat_jpeg_result
-leat_jpeg_baseline(const struct leat_jpeg_header *header, int channels, const struct leat_window *part, uint8_t *out,
-                   size_t stride, const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch)
+leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how,
+                   const struct leat_window *part, uint8_t *out, size_t stride, const struct leat_jpeg_kernels *kernels,
+                   struct leat_scratch *scratch)
 {
 	const size_t mark = scratch->used;
 	struct baseline b = {.header = header,
@@ -492,7 +493,8 @@ leat_jpeg_baseline(const struct leat_jpeg_header *header, int channels, const st
 	                     .part = *part,
 	                     .out = out,
 	                     .out_stride = stride,
-	                     .channels = channels};
+	                     .channels = how->channels,
+	                     .dct = leat_jpeg_dct_of(how)};
 	enum leat_jpeg_result result = decode(&b, scratch);
 
 	scratch->used = mark;

@@ -1,8 +1,11 @@
-/* jpeg_idct.c - coefficients become samples, by the fast integer DCT
+/* jpeg_idct.c - coefficients become samples, by the fast or by the slow integer DCT
  *
- * The transform of Arai, Agui and Nakajima on 16-bit numbers that wrap around, columns first, then rows; products are
- * cut to their upper bits. Each step is that of libjpeg-turbo's SIMD code for JDCT_IFAST, so that even files whose
- * coefficients are out of all bounds give the same samples.
+ * The fast one is the transform of Arai, Agui and Nakajima on 16-bit numbers that wrap around, products cut to their
+ * upper bits. The slow one is that of Loeffler, Ligtenberg and Moschytz: the sums before its products wrap around to 16
+ * bits too, but products and their sums have 32, and are rounded once in each pass. Columns first, then rows.
+ *
+ * Each step is that of libjpeg-turbo's SIMD code for JDCT_IFAST and JDCT_ISLOW, so that even files whose coefficients
+ * are out of all bounds give the same samples.
  *
  * Any thread. */
 #include "image/jpeg.h"
@@ -15,16 +18,29 @@ static const uint8_t zigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 2
                                    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
                                    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
+enum leat_jpeg_dct
+leat_jpeg_dct_of(const struct leat_decoding *how)
+{
+	return how->mode == LEAT_DECODE_TORCH ? LEAT_JPEG_SLOW : LEAT_JPEG_FAST;
+}
+
+static int16_t
+scaled(uint8_t quant, int row, int column)
+{
+	/* Rounded twice, as libjpeg does: to 14 bits, then to LEAT_JPEG_IN_BITS. */
+	int64_t both = (scale[row] * scale[column] + ((int64_t)1 << 33)) >> 34;
+
+	return (int16_t)((quant * both + (1 << 11)) >> 12);
+}
+
 void
-leat_jpeg_quant_build(int16_t *quant, const uint8_t *a, const uint8_t *b)
+leat_jpeg_quant_build(enum leat_jpeg_dct dct, int16_t *quant, const uint8_t *a, const uint8_t *b)
 {
 	for (int i = 0; i < 64; i++) {
 		int row = zigzag[i] / 8, column = zigzag[i] % 8;
-		/* Rounded twice, as libjpeg does: to 14 bits, then to LEAT_JPEG_IN_BITS. */
-		int64_t both = (scale[row] * scale[column] + ((int64_t)1 << 33)) >> 34;
 
-		quant[16 * row + column] = (int16_t)((a[i] * both + (1 << 11)) >> 12);
-		quant[16 * row + column + 8] = (int16_t)((b[i] * both + (1 << 11)) >> 12);
+		quant[16 * row + column] = dct == LEAT_JPEG_SLOW ? a[i] : scaled(a[i], row, column);
+		quant[16 * row + column + 8] = dct == LEAT_JPEG_SLOW ? b[i] : scaled(b[i], row, column);
 	}
 }
 
@@ -34,6 +50,22 @@ wrap(int value)
 	return (int16_t)value;
 }
 
+static uint8_t
+to_sample(int value)
+{
+	return (uint8_t)(value < -128 ? 0 : value > 127 ? 255 : value + 128);
+}
+
+static void
+dequantize(const int16_t *block, const int16_t *quant, int16_t *work)
+{
+	for (size_t row = 0; row < 8; row++)
+		for (size_t column = 0; column < 8; column++)
+			work[8 * row + column] = wrap(block[16 * row + column] * quant[16 * row + column]);
+}
+
+/* ---- the fast one ---- */
+
 /* Only here 16 bits are too few for a product. */
 static int16_t
 times(int16_t value, int factor)
@@ -42,7 +74,7 @@ times(int16_t value, int factor)
 }
 
 static void
-transform(const int16_t *in, int16_t *out, size_t step)
+transform_fast(const int16_t *in, int16_t *out, size_t step)
 {
 	int16_t even0 = wrap(in[0] + in[4 * step]), even1 = wrap(in[0] - in[4 * step]);
 	int16_t even3 = wrap(in[2 * step] + in[6 * step]);
@@ -66,29 +98,112 @@ transform(const int16_t *in, int16_t *out, size_t step)
 }
 
 static void
-idct(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride)
+idct_fast(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride)
 {
 	int16_t work[64];
 
-	for (size_t row = 0; row < 8; row++)
-		for (size_t column = 0; column < 8; column++)
-			work[8 * row + column] = wrap(block[16 * row + column] * quant[16 * row + column]);
+	dequantize(block, quant, work);
 	for (size_t column = 0; column < 8; column++)
-		transform(work + column, work + column, 8);
+		transform_fast(work + column, work + column, 8);
 	for (size_t row = 0; row < 8; row++) {
-		transform(work + 8 * row, work + 8 * row, 1);
-		for (size_t column = 0; column < 8; column++) {
-			int sample = (work[8 * row + column] >> LEAT_JPEG_OUT_BITS) + 128;
-
-			out[row * stride + column] = (uint8_t)(sample < 0 ? 0 : sample > 255 ? 255 : sample);
-		}
+		transform_fast(work + 8 * row, work + 8 * row, 1);
+		for (size_t column = 0; column < 8; column++)
+			out[row * stride + column] = to_sample(work[8 * row + column] >> LEAT_JPEG_OUT_BITS);
 	}
 }
 
 void
-leat_jpeg_idct_plain(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b,
-                     size_t b_stride)
+leat_jpeg_idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
-	idct(pair, quant, a, a_stride);
-	idct(pair + 8, quant + 8, b, b_stride);
+	idct_fast(pair, quant, a, a_stride);
+	idct_fast(pair + 8, quant + 8, b, b_stride);
+}
+
+/* ---- the slow one ---- */
+
+/* No sum overflows: 16 bits times at most 64570 in all. */
+static void
+transform_slow(const int16_t *in, int *out, size_t step, int shift)
+{
+	const int in1 = in[step], in2 = in[2 * step], in3 = in[3 * step];
+	const int in5 = in[5 * step], in6 = in[6 * step], in7 = in[7 * step];
+	const int even0 = wrap(in[0] + in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
+	const int even1 = wrap(in[0] - in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
+	const int even2 = in2 * LEAT_JPEG_0_541 + in6 * (LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
+	const int even3 = in2 * (LEAT_JPEG_0_541 + LEAT_JPEG_0_765) + in6 * LEAT_JPEG_0_541;
+	const int sum73 = wrap(in7 + in3), sum51 = wrap(in5 + in1);
+	const int z3 = sum73 * (LEAT_JPEG_1_175 - LEAT_JPEG_1_961) + sum51 * LEAT_JPEG_1_175;
+	const int z4 = sum73 * LEAT_JPEG_1_175 + sum51 * (LEAT_JPEG_1_175 - LEAT_JPEG_0_390);
+	const int odd0 = in7 * (LEAT_JPEG_0_298 - LEAT_JPEG_0_899) - in1 * LEAT_JPEG_0_899 + z3;
+	const int odd1 = in5 * (LEAT_JPEG_2_053 - LEAT_JPEG_2_563) - in3 * LEAT_JPEG_2_563 + z4;
+	const int odd2 = in3 * (LEAT_JPEG_3_073 - LEAT_JPEG_2_563) - in5 * LEAT_JPEG_2_563 + z3;
+	const int odd3 = in1 * (LEAT_JPEG_1_501 - LEAT_JPEG_0_899) - in7 * LEAT_JPEG_0_899 + z4;
+	const int even[4] = {even0 + even3, even1 + even2, even1 - even2, even0 - even3};
+	const int odd[4] = {odd3, odd2, odd1, odd0};
+
+	for (int i = 0; i < 4; i++) {
+		out[i] = (even[i] + odd[i] + (1 << (shift - 1))) >> shift;
+		out[7 - i] = (even[i] - odd[i] + (1 << (shift - 1))) >> shift;
+	}
+}
+
+/* No coefficients but in the first row. */
+static bool
+is_one_row(const int16_t *block)
+{
+	for (size_t i = 16; i < LEAT_JPEG_PAIR; i++)
+		if (i % 16 < 8 && block[i])
+			return false;
+	return true;
+}
+
+/* In place. What is too large becomes the largest, except where one row makes it easy for libjpeg-turbo. */
+static void
+columns_slow(int16_t *work, bool one_row)
+{
+	int out[8];
+
+	for (size_t column = 0; column < 8; column++) {
+		transform_slow(work + column, out, 8, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
+		for (size_t row = 0; row < 8; row++)
+			work[8 * row + column] = one_row                ? wrap(out[row])
+			                         : out[row] < INT16_MIN ? INT16_MIN
+			                         : out[row] > INT16_MAX ? INT16_MAX
+			                                                : (int16_t)out[row];
+	}
+}
+
+static void
+idct_slow(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride)
+{
+	int16_t work[64];
+	int samples[8];
+
+	dequantize(block, quant, work);
+	columns_slow(work, is_one_row(block));
+	for (size_t row = 0; row < 8; row++) {
+		transform_slow(work + 8 * row, samples, 1,
+		               LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
+		for (size_t column = 0; column < 8; column++)
+			out[row * stride + column] = to_sample(samples[column]);
+	}
+}
+
+void
+leat_jpeg_idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
+{
+	idct_slow(pair, quant, a, a_stride);
+	idct_slow(pair + 8, quant + 8, b, b_stride);
+}
+
+/* ---- both ---- */
+
+uint8_t
+leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant)
+{
+	const int bits = LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS;
+
+	if (dct == LEAT_JPEG_FAST)
+		return to_sample(wrap(dc * quant) >> LEAT_JPEG_OUT_BITS);
+	return to_sample((wrap(dc * quant * (1 << LEAT_JPEG_PASS_BITS)) + (1 << (bits - 1))) >> bits);
 }

@@ -95,7 +95,7 @@ gray_rgba(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, 
 
 const struct leat_jpeg_kernels leat_jpeg_plain = {
 	.read_mcu = leat_jpeg_read_mcu_plain,
-	.idct = leat_jpeg_idct_plain,
+	.idct = {leat_jpeg_idct_fast, leat_jpeg_idct_slow},
 	.h2v1 = h2v1,
 	.h2v2 = h2v2,
 	.h1v2 = h1v2,

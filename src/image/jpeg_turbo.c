@@ -1,8 +1,8 @@
-/* jpeg_turbo.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg
+/* jpeg_turbo.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg or of Pillow
  *
- * TensorFlow's default is the fast integer DCT and smooth ("fancy") upsampling; with the same library
- * that gives the same bytes. Inks (CMYK, YCCK) become RGB by its formula. EXIF is not looked at: an image that a
- * camera marked as turned comes as it is stored. Alpha, if asked for, is 255.
+ * TensorFlow's default is the fast integer DCT, Pillow's the slow one, both with smooth ("fancy") upsampling; with the
+ * same library that gives the same bytes. Inks (CMYK, YCCK) become RGB by the formula of each. EXIF is not looked at:
+ * an image that a camera marked as turned comes as it is stored. Alpha, if asked for, is 255.
  *
  * libjpeg mends what is damaged and only warns. Here lost pixels are an error: data that ends early,
  * codes that do not exist, restart markers out of order. What loses none passes, as in TensorFlow:
@@ -34,6 +34,7 @@ struct jpeg {
 	jmp_buf failed;
 	size_t size;
 	struct leat_decode *decode;
+	int mode;             /* enum leat_decode_mode */
 	struct leat_err *err; /* of the call in progress */
 	enum leat_status status;
 };
@@ -142,9 +143,10 @@ has_inks(const struct jpeg_decompress_struct *cinfo)
 }
 
 static enum leat_status
-choose_colors(struct jpeg *jpeg, int channels)
+choose_colors(struct jpeg *jpeg, const struct leat_decoding *how)
 {
 	struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+	int channels = how->channels;
 
 	if (!channels)
 		channels = cinfo->num_components == 1 ? 1 : 3;
@@ -155,24 +157,32 @@ choose_colors(struct jpeg *jpeg, int channels)
 		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
 	else
 		cinfo->out_color_space = JCS_GRAYSCALE;
-	cinfo->dct_method = JDCT_IFAST;
+	cinfo->dct_method = leat_jpeg_dct_of(how) == LEAT_JPEG_SLOW ? JDCT_ISLOW : JDCT_IFAST;
 	cinfo->do_fancy_upsampling = TRUE;
 	jpeg->decode->channels = channels;
+	jpeg->mode = how->mode;
 	return LEAT_OK;
 }
 
-/* As TensorFlow: files with Adobe's marker hold the inks inverted. To 3 or 4 channels. */
-static void
-inks_to_rgb(const uint8_t *inks, uint8_t *rgb, size_t pixels, size_t channels, bool inverted)
+/* How much light an ink and black, both as light, leave: TensorFlow rounds it down, Pillow rounds what they take. */
+static uint8_t
+light(int ink, int black, int mode)
 {
-	for (size_t i = 0; i < pixels; i++, rgb += channels) {
-		int k = inverted ? inks[4 * i + 3] : 255 - inks[4 * i + 3];
+	if (mode == LEAT_DECODE_TF)
+		return (uint8_t)(ink * black / 255);
+	return (uint8_t)(black - ((255 - ink) * black + 127) / 255);
+}
 
-		for (size_t c = 0; c < 3; c++) {
-			int ink = inverted ? inks[4 * i + c] : 255 - inks[4 * i + c];
+/* Files with Adobe's marker hold the inks inverted, as light; with Pillow all do. To 3 or 4 channels. */
+static void
+inks_to_rgb(const struct jpeg *jpeg, const uint8_t *inks, uint8_t *rgb, size_t pixels)
+{
+	const size_t channels = (size_t)jpeg->decode->channels;
+	const int flip = jpeg->cinfo.saw_Adobe_marker || jpeg->mode == LEAT_DECODE_TORCH ? 0 : 255;
 
-			rgb[c] = (uint8_t)(k * ink / 255);
-		}
+	for (size_t i = 0; i < pixels; i++, inks += 4, rgb += channels) {
+		for (size_t c = 0; c < 3; c++)
+			rgb[c] = light(inks[c] ^ flip, inks[3] ^ flip, jpeg->mode);
 		if (channels == 4)
 			rgb[3] = 255;
 	}
@@ -198,7 +208,7 @@ read_rows(struct jpeg *jpeg, const struct leat_window *part, uint8_t *out, size_
 
 		jpeg_read_scanlines(cinfo, row && whole ? &row : &aside, 1);
 		if (row && inks)
-			inks_to_rgb(aside + 4 * left, row, (size_t)part->width, channels, cinfo->saw_Adobe_marker);
+			inks_to_rgb(jpeg, aside + 4 * left, row, (size_t)part->width);
 		else if (row && !whole)
 			memcpy(row, aside + left * channels, bytes);
 	}
@@ -220,7 +230,8 @@ jpeg_end(struct leat_decode *decode)
 }
 
 static enum leat_status
-jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
+           struct leat_err *err)
 {
 	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
 
@@ -242,7 +253,7 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int ch
 		jpeg_read_header(&jpeg->cinfo, TRUE);
 		jpeg->status = leat_decode_size(decode, jpeg->cinfo.image_width, jpeg->cinfo.image_height, err);
 		if (jpeg->status == LEAT_OK)
-			jpeg->status = choose_colors(jpeg, channels);
+			jpeg->status = choose_colors(jpeg, how);
 	}
 	if (jpeg->status != LEAT_OK)
 		jpeg_end(decode);

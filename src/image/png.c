@@ -315,15 +315,17 @@ begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channel
 }
 
 static enum leat_status
-png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
+          struct leat_err *err)
 {
-	return begin(decode, bytes, size, channels, true, err);
+	return begin(decode, bytes, size, how->channels, true, err);
 }
 
 static enum leat_status
-png_begin_plain(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, struct leat_err *err)
+png_begin_plain(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
+                struct leat_err *err)
 {
-	return begin(decode, bytes, size, channels, false, err);
+	return begin(decode, bytes, size, how->channels, false, err);
 }
 
 /* Reads on to the end of the file, so that one that is cut off or damaged there is found too. */

@@ -1,19 +1,31 @@
 /* decode.c - an image's bytes become its pixels
  *
  * The header is read first, so that pixels go straight to where they are wanted, and only those that ops behind it
- * need. JPEG as
- * tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png, both to 8 bits (image/jpeg.c and
- * image/png.c have the details). Alpha is never blended: it is dropped, or, with channels=4, kept; files without it
- * are opaque then. */
+ * need. Alpha is never blended: it is dropped, or, with channels=4, kept; files without it are opaque then. EXIF is not
+ * looked at. All becomes 8 bits.
+ *
+ * mode=tf: JPEG as tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png (image/jpeg.c and image/png.c have the
+ * details).
+ *
+ * mode=torch: JPEG as Pillow's Image.open(...).convert("RGB"), of which torchvision's image folders are made; inks
+ * (CMYK) too. PNG is the same in both modes, and as Pillow has it for 3 channels. It differs from Pillow
+ * - in gray of 16 bits: here the upper half of each; Pillow keeps 16 bits, and cuts to 255 when they become RGB;
+ * - in color to gray (channels=1): a JPEG's own brightness, as torchvision.io.decode_jpeg gives it, and a PNG's by
+ *   libpng's weights; Pillow's convert("L") is decode(mode=torch) | grayscale(1);
+ * - with channels=4, in transparent colors (tRNS) of gray with 1 to 4 bits, and of 16 bits, which Pillow does not find.
+ */
 #include "op/op.h"
 
 struct decode {
 	int64_t channels;
+	int mode;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct decode, channels, "3", 0, 4,
                  "1: gray, 3: RGB, 0: either, as in each file; 4: RGB and alpha, which is dropped otherwise"),
+	LEAT_ENUM(struct decode, mode, "tf", "tf|torch",
+                  "whose pixels of a JPEG: tf.io.decode_jpeg's, or Pillow's, which torchvision loads; a little slower"),
 	LEAT_OPT_END,
 };
 
@@ -46,9 +58,10 @@ begin(const void *params, const struct leat_datum *bytes, const struct leat_work
       struct leat_err *err)
 {
 	const struct decode *decode = params;
+	const struct leat_decoding how = {.channels = (int)decode->channels, .mode = decode->mode};
 
-	return leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), (int)decode->channels, work->max_pixels,
-	                         work->scratch, err);
+	return leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), &how, work->max_pixels, work->scratch,
+	                         err);
 }
 
 const struct leat_op leat_op_decode = {

@@ -35,6 +35,8 @@ tear_down(void **state)
 	return 0;
 }
 
+static const struct leat_decoding color = {.channels = 3};
+
 /* A copy of exactly `size` bytes, so that a sanitizer sees a read behind them; pixels likewise. */
 static enum leat_status
 decode(const void *bytes, size_t size, int channels)
@@ -46,7 +48,8 @@ decode(const void *bytes, size_t size, int channels)
 	memcpy(copy, bytes, size);
 	leat_err_clear(&err);
 	leat_scratch_reset(&scratch);
-	status = leat_decode_begin(&image, copy, size, channels, MAX_PIXELS, &scratch, &err);
+	status = leat_decode_begin(&image, copy, size, &(struct leat_decoding){.channels = channels}, MAX_PIXELS,
+	                           &scratch, &err);
 	if (status == LEAT_OK) {
 		size_t used = scratch.used;
 
@@ -578,15 +581,15 @@ a_region_is_a_piece_of_the_whole(void **state)
 		unsigned char *bytes = read_file(files[i], &size);
 
 		for (int n = 0; n < 200; n++) {
-			int channels = (const int[]){0, 3, 4}[n % 3];
+			const struct leat_decoding how = {.channels = (const int[]){0, 3, 4}[n % 3]};
 			struct leat_decode image;
 			struct leat_window part;
 			size_t row, stride, used;
 			uint8_t *got;
 
-			assert_int_equal(decode(bytes, size, channels), LEAT_OK);
+			assert_int_equal(decode(bytes, size, how.channels), LEAT_OK);
 			leat_scratch_reset(&scratch);
-			assert_int_equal(leat_decode_begin(&image, bytes, size, channels, MAX_PIXELS, &scratch, &err),
+			assert_int_equal(leat_decode_begin(&image, bytes, size, &how, MAX_PIXELS, &scratch, &err),
 			                 LEAT_OK);
 			part.top = n * 7 % image.height;
 			part.left = n * 5 % image.width;
@@ -624,7 +627,7 @@ giving_up_after_the_header_leaks_nothing(void **state)
 		struct leat_decode image;
 
 		leat_scratch_reset(&scratch);
-		assert_int_equal(leat_decode_begin(&image, bytes, size, 3, MAX_PIXELS, &scratch, &err), LEAT_OK);
+		assert_int_equal(leat_decode_begin(&image, bytes, size, &color, MAX_PIXELS, &scratch, &err), LEAT_OK);
 		leat_decode_end(&image);
 		free(bytes);
 	}
@@ -654,7 +657,8 @@ decode_often(void *arg)
 		struct leat_decode image;
 
 		leat_scratch_reset(&own);
-		if (leat_decode_begin(&image, decoder->bytes, decoder->size, 3, MAX_PIXELS, &own, NULL) != LEAT_OK) {
+		if (leat_decode_begin(&image, decoder->bytes, decoder->size, &color, MAX_PIXELS, &own, NULL) !=
+		    LEAT_OK) {
 			decoder->wrong++;
 			continue;
 		}

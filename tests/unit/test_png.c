@@ -193,7 +193,7 @@ decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, int ch
 	memcpy(copy, bytes, size);
 	leat_err_clear(&result.err);
 	leat_scratch_reset(&scratch);
-	result.status = codec->begin(&image, copy, size, channels, &result.err);
+	result.status = codec->begin(&image, copy, size, &(struct leat_decoding){.channels = channels}, &result.err);
 	if (result.status == LEAT_OK) {
 		memcpy(result.shape, (const int64_t[]){image.height, image.width, image.channels},
 		       sizeof(result.shape));
