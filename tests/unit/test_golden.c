@@ -153,6 +153,13 @@ colors_agree_with_torchvision(void **state)
 	run_cases("torch", 100);
 }
 
+static void
+decoding_agrees_with_pillow(void **state)
+{
+	(void)state;
+	run_cases("pillow", 30);
+}
+
 /* Which of the outputs the sample is now; -1: none. */
 static int
 find_output(const struct leat_datum *outputs, const struct leat_datum *sample)
@@ -225,6 +232,7 @@ main(void)
 		cmocka_unit_test(every_case_agrees_with_tensorflow),
 		cmocka_unit_test(geometry_agrees_with_tensorflow_pillow_and_numpy),
 		cmocka_unit_test(colors_agree_with_torchvision),
+		cmocka_unit_test(decoding_agrees_with_pillow),
 		cmocka_unit_test(augmentations_are_drawn_as_by_torchvision),
 	};
 
