@@ -13,13 +13,16 @@ the C library, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` are wha
 """
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
 from ._text import feature
 from .errors import (CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError, LimitError,
                      MapError, MismatchError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError)
+
+if TYPE_CHECKING:
+    from ._feed import Feed
 
 __version__: str = _lib.version().decode()
 
@@ -32,7 +35,7 @@ for _item in _items:
 del _item
 
 
-def feed(spec: Union[str, Pipeline], **options: Any) -> "Feed":  # noqa: F821
+def feed(spec: Union[str, Pipeline], **options: Any) -> "Feed":
     """Opens a spec, such as "tfrecord('a.tfrecord') | batch(32)"; the options are those of `leat.Feed`."""
     from ._feed import Feed
 

@@ -70,6 +70,39 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
     return -1 if rank is None else rank, 0 if world is None else world
 
 
+class _Opening:
+    """leat_open on a thread of its own: making the index of large data takes time, and Ctrl-C has to be seen."""
+
+    def __init__(self, spec: str, options: _lib.Options, callback: Any) -> None:
+        self._arguments = spec.encode("utf-8", "surrogateescape"), options
+        self._feed, self._err, self._status = ctypes.c_void_p(), _lib.Err(), -1
+        self._callback = callback  # the library may call it for as long as it opens
+        self._lock, self._abandoned = threading.Lock(), False
+
+    def _run(self) -> None:
+        self._status = _lib.open(*self._arguments, self._feed, self._err)
+        with self._lock:
+            if self._abandoned:
+                _lib.close(self._feed)
+
+    def result(self) -> int:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=self._run, name="leat-open", daemon=True)
+            thread.start()
+            try:
+                thread.join()
+            except BaseException:
+                with self._lock:
+                    self._abandoned = True
+                    _lib.close(self._feed)  # NULL if it is not open yet
+                    self._feed.value = None
+                raise
+        else:  # signals are not this thread's
+            self._run()
+        _lib.check(self._status, self._err)
+        return self._feed.value
+
+
 class _Handle:
     """The C library's feed. Closed once, and only by the process that opened it."""
 
@@ -90,11 +123,12 @@ class _Handle:
         notes = self.log
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
         given.log = self._callback
-        feed, err = ctypes.c_void_p(), _lib.Err()
-        status = _lib.open(spec.encode("utf-8", "surrogateescape"), given, feed, err)
-        self.pointer: Optional[int] = feed.value if status == _lib.OK else None
-        self.drain()
-        _lib.check(status, err)
+        self.pointer: Optional[int] = None
+        opening = _Opening(spec, given, self._callback)
+        try:
+            self.pointer = opening.result()
+        finally:
+            self.drain()
 
     def drain(self) -> None:
         while self.log:
@@ -323,8 +357,8 @@ class Feed:
         with self._lock:
             pointer = self._pointer()
             found = [_lib.bad_at(pointer, i).contents for i in range(_lib.bad_count(pointer))]
-            return [Bad(b.epoch, b.position, b.sample, os.fsdecode(b.uri), b.offset,
-                        b.reason.decode(errors="replace"), b.replaced) for b in found]
+            return [Bad(b.epoch, b.position, b.sample, os.fsdecode(b.uri or b""), b.offset,
+                        (b.reason or b"").decode(errors="replace"), b.replaced) for b in found]
 
     # ---- its end ----
 

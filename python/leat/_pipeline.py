@@ -1,12 +1,11 @@
 """A pipeline being written: each op returns a new one, and `feed` opens it."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Tuple, Union
 
 from . import _ops
 from .errors import InvalidError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._feed import Feed
 

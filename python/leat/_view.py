@@ -17,3 +17,20 @@ class View:
 
     def __len__(self) -> int:
         return len(self.feed)
+
+
+class Epochs:
+    """Iterates over a view as tf.data and PyTorch do: every loop is an epoch from its beginning.
+
+    A loop that was left early is not gone on with, but for the first one after a checkpoint was loaded.
+    """
+
+    def __init__(self, view: Any) -> None:
+        self._view, self.goes_on = view, True
+
+    def __iter__(self) -> Iterator[Any]:
+        feed = self._view.feed
+        if not self.goes_on and feed.position > 0:
+            feed.seek(feed.epoch + 1)
+        self.goes_on = False
+        return iter(self._view)

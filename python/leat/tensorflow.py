@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from ._batch import OFFSETS, Batch, Ragged
 from ._feed import Feed
+from ._view import Epochs
 from .errors import InvalidError
 
 
@@ -58,7 +59,7 @@ class View:
         return tf.TensorSpec([None, *spec.shape], tf.dtypes.as_dtype(spec.dtype), name)
 
     def dataset(self, *names: str, signature: Any = None) -> tf.data.Dataset:
-        """A tf.data.Dataset, each pass over which is an epoch: of dicts, or of tuples of the fields `names`.
+        """A tf.data.Dataset, each pass over which is a whole epoch: of dicts, or of tuples of the fields `names`.
 
         tf.data copies each batch once. `signature` is from_generator's, and needed behind map and map_batch.
         """
@@ -66,8 +67,10 @@ class View:
             wanted = {name: self._signature(name) for name in names or self.feed.fields}
             signature = tuple(wanted.values()) if names else wanted
 
+        epochs = Epochs(self)
+
         def generate() -> Iterator[Any]:
-            for batch in self:
+            for batch in epochs:
                 yield tuple(batch[name] for name in names) if names else batch
 
         dataset = tf.data.Dataset.from_generator(generate, output_signature=signature)

@@ -12,7 +12,7 @@ import torch
 
 from ._batch import OFFSETS, SHAPES, Batch, Ragged
 from ._feed import Feed
-from ._view import View
+from ._view import Epochs, View
 from .errors import InvalidError
 
 
@@ -91,14 +91,18 @@ class _OnDevice:
     def _ahead(self) -> Iterator[Dict[str, Any]]:
         stream = torch.cuda.Stream(self.device)
         begun: "collections.deque[Any]" = collections.deque()
-        for batch in self.feed:
-            begun.append(self._start(batch, stream))
-            del batch
-            if len(begun) > self._prefetch:
+        try:
+            for batch in self.feed:
+                begun.append(self._start(batch, stream))
+                del batch
+                if len(begun) > self._prefetch:
+                    yield self._finish(begun.popleft())
+            while begun:
                 yield self._finish(begun.popleft())
-        while begun:
-            yield self._finish(begun.popleft())
-        self.reached = None
+        finally:
+            if begun and self.reached and not self.feed.closed:  # left early: what was not handed out comes again
+                self.feed.seek(*self.reached)
+            self.reached = None
 
     def _finish(self, begun: Any) -> Dict[str, Any]:
         out, copied, self.reached = begun
@@ -146,8 +150,8 @@ class DataLoader:
     def __init__(self, feed: Feed, device: Any = None, fields: Optional[Tuple[str, ...]] = None,
                  prefetch: int = 1) -> None:
         self.feed, self._view, self._fields = feed, view(feed, device, prefetch), fields
+        self._epochs = Epochs(self._view)
         self.dataset = _Samples(feed)
-        self._goes_on = True  # from where the feed stands
 
     @property
     def batch_size(self) -> int:
@@ -157,10 +161,7 @@ class DataLoader:
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._goes_on and self.feed.position > 0:
-            self.feed.seek(self.feed.epoch + 1)
-        self._goes_on = False
-        for batch in self._view:
+        for batch in self._epochs:
             yield batch if self._fields is None else tuple(batch[name] for name in self._fields)
 
     def state_dict(self) -> Dict[str, Any]:
@@ -171,4 +172,4 @@ class DataLoader:
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self.feed.load_state_dict(state)
-        self._goes_on = True
+        self._epochs.goes_on = True

@@ -3,6 +3,7 @@ import inspect
 import json
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ def test_every_default_can_be_given(numbers):
 
 
 def test_stubs_are_those_of_the_tables(root, build):
-    out = subprocess.run(["python3", root / "python/stubs.py", build / "leat"], check=True, stdout=subprocess.PIPE,
+    out = subprocess.run([sys.executable, root / "python/stubs.py", build / "leat"], check=True, stdout=subprocess.PIPE,
                          text=True).stdout
     compile(out, "__init__.pyi", "exec")
     installed = pathlib.Path(leat.__file__).with_name("__init__.pyi")

@@ -30,6 +30,23 @@ print("closed", time.monotonic() - begin < 2.5)
     assert out.split("\n")[:2] == ["interrupted True", "closed True"]
 
 
+def test_ctrl_c_is_seen_while_a_feed_opens(tmp_path, python):
+    out = python("""
+import sys, time, threading, signal, os
+import leat
+leat.Feed
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+open_really = leat._lib.open
+leat._lib.open = lambda *arguments: time.sleep(2) or open_really(*arguments)
+try:
+    leat.folder(sys.argv[1]).feed()
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - begin < 1.5)
+""", tmp_path, timeout=30)
+    assert out.startswith("interrupted True")
+
+
 def test_closing_ends_another_threads_wait(cells, python):
     out = python(SLOW + """
 def wait():
