@@ -12,13 +12,12 @@ from typing import Any, Dict, List
 HEAD = '''\
 # Made by python/stubs.py from the tables of sources and ops.
 import os
-from typing import Any, List, Literal, Optional, Sequence, Union
+from typing import Any, Callable, Literal, Optional, Sequence, Union
 
 from . import errors as errors
 from . import jax as jax
 from . import tensorflow as tensorflow
 from . import torch as torch
-from ._array import array as array
 from ._batch import Batch as Batch
 from ._batch import Ragged as Ragged
 from ._feed import Bad as Bad
@@ -35,8 +34,15 @@ __version__: str
 def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., threads: int = ...,
          memory: Union[int, str] = ..., rank: Optional[int] = ..., world: Optional[int] = ...,
          on_error: Literal["fail", "skip", "replace"] = ..., max_bad: Optional[int] = ...) -> Feed: ...
-def pipeline(spec: str) -> Pipeline: ...
+def pipeline(spec: str) -> "Pipeline": ...
+def array(**arrays: Any) -> "Pipeline": ...
 '''
+
+PIPELINE = '''
+class Pipeline(_Base):
+    def __or__(self, ops: str) -> "Pipeline": ...
+    def map(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]] = ...) -> "Pipeline": ...
+    def map_batch(self, function: Callable[..., Any]) -> "Pipeline": ...'''
 
 TYPES = {
     "int": "Union[int, str]",
@@ -93,7 +99,7 @@ def main(command: str) -> None:
     for item in items:
         if item["kind"] == "source":
             print(define(item, "", []), end="")
-    print("\nclass Pipeline(_Base):")
+    print(PIPELINE)
     for item in items:
         if item["kind"] != "source":
             print(define(item, "    ", ["self"]), end="")

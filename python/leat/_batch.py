@@ -53,6 +53,9 @@ class _View:
 
     __slots__ = ("__array_interface__", "hold")
 
+    __array_interface__: Dict[str, Any]
+    hold: _Hold
+
 
 def _array(hold: _Hold, address: Optional[int], typestr: str, shape: Tuple[int, ...]) -> np.ndarray:
     view = _View()

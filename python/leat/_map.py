@@ -110,7 +110,9 @@ class MapSample(_Stage):
 
     def __init__(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]], number: int) -> None:
         super().__init__(function, number)
-        self.fields: Optional[List[str]] = [fields] if isinstance(fields, str) else fields and list(fields)
+        self.fields: Optional[List[str]] = None
+        if fields is not None:
+            self.fields = [fields] if isinstance(fields, str) else list(fields)
         self.single = isinstance(fields, str)
 
     def _results(self, batch: Any, values: Dict[str, Any], i: int, position: int) -> Dict[str, Any]:
