@@ -236,7 +236,7 @@ random_chains_are_the_same_joined(void **state)
 		alone.position = joined.position = (uint64_t)n;
 		if (n % 3 == 0) {
 			put_random_file();
-			prepare(&chain[first++], "decode");
+			prepare(&chain[first++], draw(2) ? "decode" : "decode(mode=torch)");
 		} else {
 			put_random_image();
 		}
