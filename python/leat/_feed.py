@@ -107,7 +107,7 @@ class _Handle:
     """The C library's feed. Closed once, and only by the process that opened it."""
 
     def __init__(self, spec: str, options: Dict[str, Any]) -> None:
-        self.pid = os.getpid()
+        self.pid, self.lock = os.getpid(), threading.RLock()
         self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
         given = _lib.Options()
         _lib.options_init(given, ctypes.sizeof(given))
@@ -136,8 +136,12 @@ class _Handle:
             _log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.WARNING, "%s", text)
 
     def close(self) -> None:
-        pointer, self.pointer = self.pointer, None
-        if pointer is not None and self.pid == os.getpid():
+        pointer = self.pointer
+        if pointer is None or self.pid != os.getpid():
+            return
+        _lib.cancel(pointer)  # whoever waits for a batch, be it at the interpreter's exit, lets go of the lock
+        with self.lock:
+            self.pointer = None
             _lib.close(pointer)
 
 
@@ -169,7 +173,8 @@ class Feed:
         self._pipeline, self._options = pipeline, options
         self._handle = _Handle(pipeline.spec, options)
         self._pid = self._handle.pid
-        self._lock, self._gate = threading.RLock(), threading.RLock()
+        self._lock = self._handle.lock  # for all that the library wants called by one thread at a time
+        self._gate = threading.RLock()  # for what may be asked at any time, until the feed is closed
         self._seed = options["seed"]
         self._ends = 0  # of epochs seen: tells an iterator that another thread saw the end
         self._maps = pipeline._maps
@@ -283,13 +288,13 @@ class Feed:
     @property
     def epoch(self) -> int:
         """The epoch that the next batch belongs to."""
-        with self._gate:
+        with self._lock:
             return _lib.epoch(self._pointer())
 
     @property
     def position(self) -> int:
         """Samples of that epoch delivered so far, over all ranks."""
-        with self._gate:
+        with self._lock:
             return _lib.position(self._pointer())
 
     @property
@@ -364,12 +369,8 @@ class Feed:
 
     def close(self) -> None:
         """Stops all work, within milliseconds; batches that are held stay valid."""
-        with self._gate:
-            pointer = self._handle.pointer
-            if pointer is None or self._pid != os.getpid():
-                return
-            _lib.cancel(pointer)  # whoever waits for a batch lets go of the lock
-            with self._lock:
+        if self._pid == os.getpid():
+            with self._gate:
                 self._close()
 
     @property

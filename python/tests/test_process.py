@@ -82,6 +82,17 @@ def test_an_exit_without_close_is_clean(cells, python):
     assert python(SLOW + "print('end')", cells / "cells") == "end\n"
 
 
+def test_an_exit_while_another_thread_waits_is_clean(cells, python):
+    out = python(SLOW + """
+thread = threading.Thread(target=lambda: next(iter(feed), None), daemon=True)
+threading.excepthook = lambda problem: None
+thread.start()
+time.sleep(0.2)
+print('end')
+""", cells / "cells", timeout=30)
+    assert out == "end\n"
+
+
 def test_a_forked_child_gets_a_clear_error(python):
     out = python("""
 import os, sys, numpy as np
