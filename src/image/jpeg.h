@@ -117,7 +117,7 @@ enum { LEAT_JPEG_1_082 = 277, LEAT_JPEG_1_414 = 362, LEAT_JPEG_1_847 = 473, LEAT
 /* Bits behind the point: of what goes in, and of what comes out. */
 enum { LEAT_JPEG_IN_BITS = 2, LEAT_JPEG_OUT_BITS = 5 };
 
-/* Factors of the slow one, with LEAT_JPEG_FACTOR_BITS behind the point. A product with two of them is one number. */
+/* Factors of the slow one, with LEAT_JPEG_FACTOR_BITS behind the point; so are sums of two. */
 enum {
 	LEAT_JPEG_0_298 = 2446,
 	LEAT_JPEG_0_390 = 3196,
