@@ -54,7 +54,7 @@ def python():
     """Runs code in another interpreter and gives what it printed; it has to end well, and in time."""
 
     def run(code, *args, timeout=120, **environment):
-        done = subprocess.run([sys.executable, "-c", code, *map(str, args)], stdout=subprocess.PIPE,
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, *map(str, args)], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=timeout, env={**os.environ, **environment})
         assert done.returncode == 0, done.stdout
         return done.stdout
