@@ -70,8 +70,8 @@ import sys, time
 import leat
 leat.Feed  # loads NumPy
 begin = time.perf_counter()
-feed = (leat.folder(sys.argv[1]).shuffle().decode().resize(100, 100).scale(1 / 255).random_flip().layout("chw").batch(32)
-        .feed(seed=1))
+feed = (leat.folder(sys.argv[1]).shuffle().decode().resize(100, 100).scale(1 / 255).random_flip().layout("chw")
+        .batch(32).feed(seed=1))
 batch = next(iter(feed))["image"]
 print((time.perf_counter() - begin) * 1e3)
 """

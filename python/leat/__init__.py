@@ -48,7 +48,8 @@ def pipeline(spec: str) -> Pipeline:
 
 
 # NumPy is not loaded before it is needed: `leat` on the command line does without.
-_later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch", "array": "_array"}
+_later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch",
+          "array": "_array"}
 _modules = ("torch", "jax", "tensorflow", "errors")
 
 
@@ -65,9 +66,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error", "HeldError",
-           "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError", "OutOfMemoryError",
-           "ProcessError", "SpecError", "UnsupportedError"]
+__all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error",
+           "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
+           "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError"]
 
 
 def __dir__() -> list:

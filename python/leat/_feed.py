@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import logging
+import operator
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 from . import _lib
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
-from .errors import CancelledError, HeldError, InvalidError, ProcessError
+from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: how long a signal may have to wait
 _ON_ERROR = ("fail", "skip", "replace")
@@ -61,6 +62,14 @@ def _bytes_of(memory: Union[int, str]) -> int:
     return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
+def _whole(options: Dict[str, Any], name: str, end: int) -> int:
+    """A number that fits into the library's unsigned one: ctypes would cut it in silence."""
+    value = operator.index(options[name])
+    if not 0 <= value < end:
+        raise InvalidError(f"{name}={value} is not between 0 and {end - 1}")
+    return value
+
+
 def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
     """What was given; else what torch.distributed says, if it runs; else the library asks the environment."""
     distributed = sys.modules.get("torch.distributed")
@@ -74,6 +83,8 @@ class _Opening:
     """leat_open on a thread of its own: making the index of large data takes time, and Ctrl-C has to be seen."""
 
     def __init__(self, spec: str, options: _lib.Options, callback: Any) -> None:
+        if "\0" in spec:
+            raise SpecError("a spec cannot contain the character 0")
         self._arguments = spec.encode("utf-8", "surrogateescape"), options
         self._feed, self._err, self._status = ctypes.c_void_p(), _lib.Err(), -1
         self._callback = callback  # the library may call it for as long as it opens
@@ -111,14 +122,16 @@ class _Handle:
         self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
         given = _lib.Options()
         _lib.options_init(given, ctypes.sizeof(given))
-        given.seed, given.epochs, given.threads = options["seed"], options["epochs"], options["threads"]
+        given.seed = _whole(options, "seed", 2**64)
+        given.epochs = _whole(options, "epochs", 2**63)
+        given.threads = _whole(options, "threads", 2**31)
         given.memory = _bytes_of(options["memory"])
         given.rank, given.world = _ranks(options["rank"], options["world"])
         if options["on_error"] not in _ON_ERROR:
             raise InvalidError(f"on_error={options['on_error']!r} is not one of {', '.join(_ON_ERROR)}")
         given.on_error = _ON_ERROR.index(options["on_error"])
         if options["max_bad"] is not None:
-            given.max_bad = options["max_bad"]
+            given.max_bad = _whole(options, "max_bad", 2**64)
         # Workers only leave a note: what Python's logging does is the consumer's to wait for.
         notes = self.log
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))

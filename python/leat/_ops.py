@@ -59,18 +59,26 @@ def parameters_of(item: Dict[str, Any]) -> List[inspect.Parameter]:
     return out
 
 
+_KINDS = {
+    "int": "whole number",
+    "float": "number",
+    "bool": "True or False",
+    "string": "text",
+    "size": "bytes, or text such as '4MiB'",
+    "angle": "text such as '40deg' or '0.5rad'",
+    "floats": "number or list of numbers",
+    "strings": "text or list of texts",
+}
+
+
 def _range(option: Dict[str, Any]) -> str:
     if option.get("choices"):
         return "one of " + ", ".join(option["choices"])
     low, high = option.get("min"), option.get("max")
-    kind = {"int": "whole number", "float": "number", "bool": "True or False", "string": "text", "size": "bytes, or text such as '4MiB'",
-            "angle": "text such as '40deg' or '0.5rad'", "floats": "number or list of numbers",
-            "strings": "text or list of texts"}[option["type"]]
-    if low is not None and high is not None and option["type"] not in ("bool",):
-        return f"{kind}, {low:g} to {high:g}"
-    if low is not None and option["type"] not in ("bool",):
-        return f"{kind}, at least {low:g}"
-    return kind
+    kind = _KINDS[option["type"]]
+    if option["type"] == "bool" or low is None:
+        return kind
+    return f"{kind}, at least {low:g}" if high is None else f"{kind}, {low:g} to {high:g}"
 
 
 def doc_of(item: Dict[str, Any]) -> str:
@@ -93,7 +101,7 @@ def _free_form_text(item: Dict[str, Any], given: Dict[str, Any]) -> str:
     to_text = _text.feature_value if item["name"] == "example" else _text.to_text
     for name in given:
         if not _WORD.match(name):
-            raise InvalidError(f"{name!r} cannot be the name of a field: letters, digits, '_', '.' and '-' are expected")
+            raise InvalidError(f"{name!r} cannot be the name of a field: letters, digits, '_', '.', '-' are expected")
     return ", ".join(f"{name}={to_text(value)}" for name, value in given.items())
 
 

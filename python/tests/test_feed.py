@@ -248,6 +248,17 @@ def test_the_librarys_words_go_to_pythons_logging(images, caplog):
     assert any("prefetch" in record.message for record in caplog.records)
 
 
+@pytest.mark.parametrize("option", [{"seed": -1}, {"seed": 2**64}, {"threads": -1}, {"epochs": -1}, {"max_bad": -1}])
+def test_numbers_out_of_range_are_refused(numbers, option):
+    with pytest.raises(leat.InvalidError, match=next(iter(option))):
+        numbers.batch(10).feed(**option)
+    assert numbers.batch(10).feed(seed=2**64 - 1).state_dict()["seed"] == str(2**64 - 1)
+    with pytest.raises(leat.SpecError, match="character 0"):
+        leat.feed("npy(x='a')\0 | batch(3)")
+    with pytest.raises(TypeError):
+        numbers.batch(10).feed(seed="1")
+
+
 def test_refcounts_alone_give_batches_back(numbers):
     gc.disable()
     try:

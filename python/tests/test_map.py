@@ -60,7 +60,8 @@ def test_a_failure_says_which_sample_and_has_the_traceback(numbers):
         return x
 
     feed = numbers.batch(10).map(picky, fields="x").feed()
-    with pytest.raises(leat.MapError, match=r"map\(picky\) failed at position 17 of epoch 0: ValueError: not 17") as caught:
+    expected = r"map\(picky\) failed at position 17 of epoch 0: ValueError: not 17"
+    with pytest.raises(leat.MapError, match=expected) as caught:
         for batch in feed:
             pass
     assert caught.value.position == 17 and isinstance(caught.value.__cause__, ValueError)

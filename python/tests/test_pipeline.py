@@ -40,11 +40,13 @@ def test_pipelines_are_immutable():
 
 @pytest.mark.parametrize("value, kind, text", [
     ("it's", "string", r"'it\'s'"), ("a\nb\\", "string", r"'a\x0ab\\'"), ("\x01", "string", r"'\x01'"),
-    (pathlib.Path("a/b"), "string", "'a/b'"), (b"a", "string", "'a'"), ("ü", "string", "'ü'"), ("a\udcff", "string", r"'a\xff'"),
+    (pathlib.Path("a/b"), "string", "'a/b'"),
+    (b"a", "string", "'a'"), ("ü", "string", "'ü'"), ("a\udcff", "string", r"'a\xff'"),
     (True, "bool", "true"), (np.bool_(False), "bool", "false"), (3, "int", "3"), (np.int32(3), "int", "3"),
     (0.1, "float", "0.1"), (np.float32(0.5), "float", "0.5"), (1e-9, "float", "1e-09"),
     ("40deg", "angle", "40deg"), ("4MiB", "size", "4MiB"), ("10k", "int", "10k"), ("1/255", "float", "1/255"),
-    ([0.5, 1], "floats", "[0.5, 1]"), (np.array([1.0, 2.0]), "floats", "[1.0, 2.0]"), (["a", "b"], "strings", "['a', 'b']"),
+    ([0.5, 1], "floats", "[0.5, 1]"), (np.array([1.0, 2.0]), "floats", "[1.0, 2.0]"),
+    (["a", "b"], "strings", "['a', 'b']"),
     (np.float32, "enum", "float32"), (np.dtype("uint8"), "enum", "uint8"), (int, "", "int64"), (bytes, "", "bytes"),
     (float, "enum", "float32"),
 ])
