@@ -138,7 +138,7 @@ leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count)
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		out[i] = (uint8_t)(in[i / per_byte] >> (8 - bits - i % per_byte * bits) & mask);
+		out[i] = (uint8_t)((unsigned)in[i / per_byte] >> (8 - bits - i % per_byte * bits) & mask);
 }
 
 static inline bool
