@@ -11,12 +11,7 @@
 
 #include "image/cpu.h"
 
-/* A multiple of 1, 2, 3 and 4 channels, and of the width of a vector. */
-enum { RUN = 96, MAX_STEPS = 8 };
-
-struct spread {
-	float mul[RUN], add[RUN];
-};
+enum { RUN = LEAT_AFFINE_RUN, MAX_STEPS = 8 };
 
 struct leat_affine
 leat_affine_uniform(float mul, float add)
@@ -28,6 +23,18 @@ leat_affine_uniform(float mul, float add)
 		step.add[c] = add;
 	}
 	return step;
+}
+
+void
+leat_affine_spread(struct leat_affine_spread *spread, const struct leat_affine *step, int steps, size_t first,
+                   size_t channels)
+{
+	for (int s = 0; s < steps; s++) {
+		for (size_t i = 0; i < RUN; i++) {
+			spread[s].mul[i] = step[s].mul[first + i % channels];
+			spread[s].add[i] = step[s].add[first + i % channels];
+		}
+	}
 }
 
 static void
@@ -43,20 +50,21 @@ load(float *run, const void *in, enum leat_dtype dtype, size_t at, size_t count)
 	}
 }
 
-/* Elements [first, first + count) of `in`; channel of element first + i is that of spread place i % RUN. */
+/* Elements from `done` on, which is a multiple of RUN. */
 static void
-apply(const struct leat_datum *in, float *out, size_t first, size_t count, const struct spread *spread, int steps)
+apply(const void *in, enum leat_dtype dtype, float *out, size_t done, size_t count,
+      const struct leat_affine_spread *spread, int steps)
 {
 	float run[RUN] = {0};
 
-	for (size_t done = 0; done < count; done += RUN) {
+	for (; done < count; done += RUN) {
 		size_t n = count - done < RUN ? count - done : RUN;
 
-		load(run, in->data, in->dtype, first + done, n);
+		load(run, in, dtype, done, n);
 		for (int s = 0; s < steps; s++)
 			for (int i = 0; i < RUN; i++)
 				run[i] = spread[s].mul[i] * run[i] + spread[s].add[i];
-		memcpy(out + first + done, run, n * sizeof(*run));
+		memcpy(out + done, run, n * sizeof(*run));
 	}
 }
 
@@ -69,15 +77,13 @@ load_eight(const void *in, bool is_u8, size_t at)
 	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)((const uint8_t *)in + at))));
 }
 
-/* The part of a run that stays in registers through all steps; a multiple of 1, 2, 3 and 4 channels, too. */
-enum { PART = 24 };
-
+/* Whole runs; returns how many elements they are. */
 LEAT_AVX2_INLINE size_t
-apply_parts(const void *in, bool is_u8, float *out, size_t first, size_t count, const struct spread *spread, int steps)
+apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
 {
-	size_t i = first;
+	size_t i = 0;
 
-	for (; i + PART <= first + count; i += PART) {
+	for (; i + RUN <= count; i += RUN) {
 		__m256 x = load_eight(in, is_u8, i), y = load_eight(in, is_u8, i + 8),
 		       z = load_eight(in, is_u8, i + 16);
 
@@ -92,45 +98,49 @@ apply_parts(const void *in, bool is_u8, float *out, size_t first, size_t count, 
 		_mm256_storeu_ps(out + i + 8, y);
 		_mm256_storeu_ps(out + i + 16, z);
 	}
-	return i - first;
+	return i;
 }
 
-/* How many elements it has done. */
 LEAT_AVX2 static size_t
-apply_avx2(const struct leat_datum *in, float *out, size_t first, size_t count, const struct spread *spread, int steps)
+apply_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const struct leat_affine_spread *spread,
+           int steps)
 {
-	const bool is_u8 = in->dtype == LEAT_U8;
+	const bool is_u8 = dtype == LEAT_U8;
 
 	if (steps == 1) /* its numbers stay in registers, too */
-		return is_u8 ? apply_parts(in->data, true, out, first, count, spread, 1)
-		             : apply_parts(in->data, false, out, first, count, spread, 1);
-	return is_u8 ? apply_parts(in->data, true, out, first, count, spread, steps)
-	             : apply_parts(in->data, false, out, first, count, spread, steps);
+		return is_u8 ? apply_runs(in, true, out, count, spread, 1)
+		             : apply_runs(in, false, out, count, spread, 1);
+	return is_u8 ? apply_runs(in, true, out, count, spread, steps)
+	             : apply_runs(in, false, out, count, spread, steps);
 }
 #endif
+
+void
+leat_affine_row(const void *in, enum leat_dtype dtype, float *out, size_t count,
+                const struct leat_affine_spread *spread, int steps, bool avx2)
+{
+	size_t done = 0;
+
+#if LEAT_X86
+	if (avx2)
+		done = apply_avx2(in, dtype, out, count, spread, steps);
+#endif
+	(void)avx2; /* elsewhere than on x86 */
+	apply(in, dtype, out, done, count, spread, steps);
+}
 
 /* Up to MAX_STEPS steps. `channels` are interleaved in each of `planes`, which differ in channel too. */
 static void
 apply_some(const struct leat_datum *in, float *out, size_t planes, size_t plane, size_t channels,
            const struct leat_affine *step, int steps, bool avx2)
 {
-	struct spread spread[MAX_STEPS];
+	const size_t size = leat_dtype_size(in->dtype);
+	struct leat_affine_spread spread[MAX_STEPS];
 
-	(void)avx2; /* elsewhere than on x86 */
 	for (size_t p = 0; p < planes; p++) {
-		size_t done = 0;
-
-		for (int s = 0; s < steps; s++) {
-			for (size_t i = 0; i < RUN; i++) {
-				spread[s].mul[i] = step[s].mul[p + i % channels];
-				spread[s].add[i] = step[s].add[p + i % channels];
-			}
-		}
-#if LEAT_X86
-		if (avx2)
-			done = apply_avx2(in, out, p * plane, plane, spread, steps);
-#endif
-		apply(in, out, p * plane + done, plane - done, spread, steps);
+		leat_affine_spread(spread, step, steps, p, channels);
+		leat_affine_row((const unsigned char *)in->data + p * plane * size, in->dtype, out + p * plane, plane,
+		                spread, steps, avx2);
 	}
 }
 

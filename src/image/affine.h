@@ -2,6 +2,7 @@
 #ifndef LEAT_IMAGE_AFFINE_H
 #define LEAT_IMAGE_AFFINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "format/sample.h"
@@ -21,5 +22,21 @@ struct leat_affine leat_affine_uniform(float mul, float add);
  * An image has 1 to LEAT_MAX_CHANNELS channels. */
 void leat_affine_apply(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
                        const struct leat_affine *step, int steps);
+
+/* ---- row by row, for those who have more to do with a row; private to src/image ---- */
+
+/* A step's numbers for so many neighbouring elements: a multiple of 1, 2, 3 and 4 channels and of a vector's 8 floats.
+ */
+enum { LEAT_AFFINE_RUN = 24 };
+struct leat_affine_spread {
+	float mul[LEAT_AFFINE_RUN], add[LEAT_AFFINE_RUN];
+};
+
+/* For elements whose channels are interleaved and begin with channel `first`. */
+void leat_affine_spread(struct leat_affine_spread *spread, const struct leat_affine *step, int steps, size_t first,
+                        size_t channels);
+/* `count` elements of u8 or f32, the first of them of the first channel. `out` may be `in`. */
+void leat_affine_row(const void *in, enum leat_dtype dtype, float *out, size_t count,
+                     const struct leat_affine_spread *spread, int steps, bool avx2);
 
 #endif

@@ -14,9 +14,6 @@
 
 #include <stdbool.h>
 
-/* A kernel in plain C that is worth compiling twice, once for AVX2: two functions consist of a call of it. */
-#define LEAT_KERNEL static inline __attribute__((always_inline))
-
 #if defined(__x86_64__) && defined(__GNUC__)
 #define LEAT_X86 1
 #include <immintrin.h>

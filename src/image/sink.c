@@ -9,13 +9,12 @@
 #include "image/cpu.h"
 #include "image/pixel.h"
 
-/* Elements that go through the steps at once: a multiple of 1, 2, 3 and 4 channels and of a vector's 8 floats. */
-enum { RUN = 24, ALIGNED = 64 };
+enum { ALIGNED = 64 };
 
 static size_t
 line_bytes(int64_t width)
 {
-	size_t bytes = (size_t)width * LEAT_MAX_CHANNELS * sizeof(double) + RUN * sizeof(float);
+	size_t bytes = (size_t)width * LEAT_MAX_CHANNELS * sizeof(double); /* of the largest type */
 
 	return (bytes + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
 }
@@ -23,20 +22,7 @@ line_bytes(int64_t width)
 size_t
 leat_sink_scratch(int64_t width)
 {
-	return 2 * line_bytes(width) + 2 * RUN * sizeof(float) * LEAT_SINK_STEPS + 4 * ALIGNED;
-}
-
-static void
-spread_steps(struct leat_sink *sink)
-{
-	float *to = sink->spread;
-
-	for (int s = 0; s < sink->steps; s++, to += 2 * RUN) {
-		for (size_t i = 0; i < RUN; i++) {
-			to[i] = sink->step[s].mul[i % sink->channels];
-			to[RUN + i] = sink->step[s].add[i % sink->channels];
-		}
-	}
+	return 2 * line_bytes(width) + sizeof(struct leat_affine_spread) * LEAT_SINK_STEPS + 4 * ALIGNED;
 }
 
 enum leat_status
@@ -49,13 +35,13 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 		return LEAT_OK;
 	sink->line = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
 	sink->other = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
-	sink->spread = leat_scratch_alloc(scratch, 2 * RUN * sizeof(float) * LEAT_SINK_STEPS);
+	sink->spread = leat_scratch_alloc(scratch, sizeof(*sink->spread) * LEAT_SINK_STEPS);
 	if (!sink->line || !sink->other || !sink->spread)
 		return leat_fail(
 			err, LEAT_LIMIT,
 			"a row of the image needs more than the %zu bytes there are for a sample; raise memory",
 			scratch->size);
-	spread_steps(sink);
+	leat_affine_spread(sink->spread, sink->step, sink->steps, 0, sink->channels);
 	return LEAT_OK;
 }
 
@@ -70,103 +56,6 @@ leat_sink_for(const struct leat_datum *image)
 		.out = image->data,
 		.straight = true,
 	};
-}
-
-/* ---- rows of floats ---- */
-
-/* `count` elements through all steps. The last run may reach beyond the row, into what is set aside for that. */
-LEAT_KERNEL void
-step_run(const float *in, float *out, const float *spread, int steps)
-{
-	float run[RUN];
-
-	memcpy(run, in, sizeof(run));
-	for (int s = 0; s < steps; s++, spread += 2 * RUN)
-		for (int i = 0; i < RUN; i++)
-			run[i] = spread[i] * run[i] + spread[RUN + i];
-	memcpy(out, run, sizeof(run));
-}
-
-LEAT_KERNEL void
-step_row(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
-{
-	const uint8_t *bytes = in;
-	const float *floats = in;
-	float run[RUN] = {0};
-	size_t i = 0;
-
-	for (; i + RUN <= count; i += RUN) {
-		if (dtype == LEAT_U8)
-			for (int k = 0; k < RUN; k++)
-				run[k] = bytes[i + (size_t)k];
-		step_run(dtype == LEAT_U8 ? run : floats + i, out + i, spread, steps);
-	}
-	if (i == count)
-		return;
-	for (size_t k = 0; i + k < count; k++)
-		run[k] = dtype == LEAT_U8 ? bytes[i + k] : floats[i + k];
-	step_run(run, run, spread, steps);
-	memcpy(out + i, run, (count - i) * sizeof(*out));
-}
-
-static void
-step_row_plain(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
-{
-	if (dtype == LEAT_U8)
-		step_row(in, LEAT_U8, out, count, spread, steps);
-	else
-		step_row(in, LEAT_F32, out, count, spread, steps);
-}
-
-#if LEAT_X86
-LEAT_AVX2_INLINE __m256
-load_eight(const void *in, bool is_u8, size_t at)
-{
-	if (!is_u8)
-		return _mm256_loadu_ps((const float *)in + at);
-	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)((const uint8_t *)in + at))));
-}
-
-/* Whole runs; returns how many elements they are. */
-LEAT_AVX2_INLINE size_t
-step_runs(const void *in, bool is_u8, float *out, size_t count, const float *spread, int steps)
-{
-	size_t i = 0;
-
-	for (; i + RUN <= count; i += RUN) {
-		__m256 run[3] = {load_eight(in, is_u8, i), load_eight(in, is_u8, i + 8), load_eight(in, is_u8, i + 16)};
-		const float *step = spread;
-
-		for (int s = 0; s < steps; s++, step += 2 * RUN)
-			for (int k = 0; k < 3; k++)
-				run[k] = _mm256_add_ps(_mm256_mul_ps(_mm256_load_ps(step + 8 * k), run[k]),
-				                       _mm256_load_ps(step + RUN + 8 * k));
-		for (int k = 0; k < 3; k++)
-			_mm256_storeu_ps(out + i + 8 * k, run[k]);
-	}
-	return i;
-}
-
-LEAT_AVX2 static size_t
-step_runs_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const float *spread, int steps)
-{
-	if (dtype == LEAT_U8)
-		return step_runs(in, true, out, count, spread, steps);
-	return step_runs(in, false, out, count, spread, steps);
-}
-#endif
-
-static void
-to_floats(const struct leat_sink *sink, const void *row, float *out, size_t count)
-{
-	size_t done = 0;
-
-#if LEAT_X86
-	if (leat_cpu_has_avx2())
-		done = step_runs_avx2(row, sink->made, out, count, sink->spread, sink->steps);
-#endif
-	row = (const unsigned char *)row + done * leat_dtype_size(sink->made);
-	step_row_plain(row, sink->made, out + done, count - done, sink->spread, sink->steps);
 }
 
 /* ---- three channels to three planes of floats ---- */
@@ -363,7 +252,7 @@ convert(const struct leat_sink *sink, int64_t y, const void *row)
 
 	if (sink->steps > 0 || (sink->dtype == LEAT_F32 && dtype == LEAT_U8)) {
 		to = last && sink->dtype == LEAT_F32 ? row_of(sink, y) : sink->other;
-		to_floats(sink, row, (float *)(void *)to, count);
+		leat_affine_row(row, dtype, (float *)(void *)to, count, sink->spread, sink->steps, leat_cpu_has_avx2());
 		row = to;
 		dtype = LEAT_F32;
 	}

@@ -27,7 +27,7 @@ struct leat_sink {
 	/* Private: */
 	bool straight; /* rows need nothing */
 	unsigned char *line, *other;
-	float *spread; /* each step's numbers, as many as a run of elements has */
+	struct leat_affine_spread *spread;
 };
 
 /* Takes its lines from scratch. */
