@@ -128,3 +128,11 @@ leat_err_in(struct leat_err *err, const char *fmt, ...)
 	leat_fail(err, status, "%s: %s", where, what);
 	return status;
 }
+
+enum leat_status
+leat_fail_scratch(struct leat_err *err, const struct leat_scratch *scratch, size_t wanted)
+{
+	return leat_fail(err, LEAT_LIMIT,
+	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
+	                 wanted, scratch->size - scratch->used, scratch->size);
+}

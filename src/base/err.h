@@ -28,7 +28,10 @@ enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *f
 
 /* Out of memory, in the words of the limit that was hit. */
 struct leat_mem;
+struct leat_scratch;
 enum leat_status leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, const char *what);
+/* LEAT_LIMIT, when a scratch has no room for `wanted` bytes. */
+enum leat_status leat_fail_scratch(struct leat_err *err, const struct leat_scratch *scratch, size_t wanted);
 
 /* Puts "WHERE: " in front of the sentence of a failure on its way up, and returns the error's status.
  * Without an error there is none to return (LEAT_INTERNAL): keep the status of the call that failed. */

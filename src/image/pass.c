@@ -68,14 +68,6 @@ leat_pass_shape(const struct leat_pass *pass, int64_t *shape)
 
 /* ---- one pass ---- */
 
-static enum leat_status
-fail_full(const struct leat_pass *pass, size_t bytes, struct leat_err *err)
-{
-	return leat_fail(err, LEAT_LIMIT,
-	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
-	                 bytes, pass->scratch->size - pass->scratch->used, pass->scratch->size);
-}
-
 /* The part that counts, to `to` without gaps; it is all there is of the source from then on. */
 static enum leat_status
 decode_part(struct leat_pass *pass, unsigned char *to, struct leat_err *err)
@@ -100,7 +92,7 @@ decode_aside(struct leat_pass *pass, struct leat_err *err)
 	size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
 	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
 
-	return to ? decode_part(pass, to, err) : fail_full(pass, bytes, err);
+	return to ? decode_part(pass, to, err) : leat_fail_scratch(err, pass->scratch, bytes);
 }
 
 static struct leat_view
@@ -186,7 +178,7 @@ make_image(struct leat_pass *pass, struct leat_datum *image, struct leat_err *er
 		return LEAT_OK;
 	image->data = leat_scratch_alloc(pass->scratch, leat_datum_bytes(image));
 	if (!image->data)
-		return fail_full(pass, leat_datum_bytes(image), err);
+		return leat_fail_scratch(err, pass->scratch, leat_datum_bytes(image));
 	return leat_pass_end(pass, image->data, err);
 }
 

@@ -151,13 +151,8 @@ put_pair(struct leat_weight_pair *pair, uint32_t t, double weight)
 	pair[t / 2].high[t % 2] = (int16_t)(w >> LEAT_LOW_BITS);
 }
 
-/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on. */
-struct side {
-	int64_t in, out, first, count;
-};
-
 static void
-find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struct side *side, bool fixed,
+find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struct leat_side *side, bool fixed,
           double *weight)
 {
 	for (int64_t i = 0; i < side->count; i++) {
@@ -274,8 +269,8 @@ leat_resample(const struct leat_view *in, int64_t height, int64_t width, const s
               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const bool fixed = sink->made == LEAT_U8;
-	const struct side down = {in->height, height, sink->part.top, sink->part.height};
-	const struct side along = {in->width, width, sink->part.left, sink->part.width};
+	const struct leat_side down = {in->height, height, sink->part.top, sink->part.height};
+	const struct leat_side along = {in->width, width, sink->part.left, sink->part.width};
 	const size_t most_y = most_taps(how, in->height, height), most_x = most_taps(how, in->width, width);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
 	const size_t row_bytes = fixed ? leat_resample_u8_row((size_t)in->width, in->channels) : floats * sizeof(float);

@@ -11,6 +11,11 @@ enum leat_status leat_resample(const struct leat_view *in, int64_t height, int64
                                struct leat_scratch *scratch, struct leat_err *err);
 size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
+/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on. */
+struct leat_side {
+	int64_t in, out, first, count;
+};
+
 /* For each output place the input places that count, and how much: `most` (even) weights for each, floats or, for
  * bytes, whole numbers of 2^-LEAT_FIXED_BITS. Those come two by two and in two parts, w = high * 2^LEAT_LOW_BITS + low,
  * as the processor multiplies them; behind an odd number of them stands a 0. */

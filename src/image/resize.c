@@ -21,14 +21,8 @@ struct place {
 	float t;       /* between them */
 };
 
-/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on; `stride` lies between two. */
-struct side {
-	int64_t in, out, first, count;
-	size_t stride;
-};
-
 static void
-find_places(struct place *place, const struct side *side)
+find_places(struct place *place, const struct leat_side *side, size_t stride)
 {
 	float scale = (float)side->in / (float)side->out;
 	const int64_t in = side->in;
@@ -38,26 +32,26 @@ find_places(struct place *place, const struct side *side)
 		float below = floorf(x);
 		int64_t lo = (int64_t)below, hi = (int64_t)ceilf(x);
 
-		place[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * side->stride;
-		place[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * side->stride;
+		place[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * stride;
+		place[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * stride;
 		place[i].t = x - below;
 	}
 }
 
 static void
-find_nearest(size_t *place, const struct side *side)
+find_nearest(size_t *place, const struct leat_side *side, size_t stride)
 {
 	float scale = (float)side->in / (float)side->out;
 
 	for (int64_t i = 0; i < side->count; i++) {
 		int64_t at = (int64_t)floorf(((float)(side->first + i) + 0.5f) * scale);
 
-		place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * side->stride;
+		place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * stride;
 	}
 }
 
 static void
-find_nearest_torch(size_t *place, const struct side *side)
+find_nearest_torch(size_t *place, const struct leat_side *side, size_t stride)
 {
 	double step = (double)side->in / (double)side->out, x = step / 2;
 
@@ -66,7 +60,7 @@ find_nearest_torch(size_t *place, const struct side *side)
 		int64_t at = (int64_t)x;
 
 		if (i >= 0)
-			place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * side->stride;
+			place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * stride;
 	}
 }
 
@@ -245,23 +239,23 @@ mix(const float *top, const float *bottom, float t, enum leat_dtype dtype, void 
 	mix_f32(top + done, bottom + done, t, floats + done, count - done);
 }
 
-static struct side
-rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink, size_t stride)
+static struct leat_side
+rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink)
 {
-	return (struct side){in->height, height, sink->part.top, sink->part.height, stride};
+	return (struct leat_side){in->height, height, sink->part.top, sink->part.height};
 }
 
-static struct side
-columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink, size_t stride)
+static struct leat_side
+columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink)
 {
-	return (struct side){in->width, width, sink->part.left, sink->part.width, stride};
+	return (struct leat_side){in->width, width, sink->part.left, sink->part.width};
 }
 
 static enum leat_status
 bilinear(const struct leat_view *in, int64_t height, int64_t width, bool avx2, const struct leat_sink *sink,
          struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct side down = rows_of(in, height, sink, 1), along = columns_of(in, width, sink, in->channels);
+	const struct leat_side down = rows_of(in, height, sink), along = columns_of(in, width, sink);
 	const size_t line = (size_t)along.count * in->channels;
 	struct place *xs = leat_scratch_alloc(scratch, (size_t)along.count * sizeof(*xs));
 	struct place *ys = leat_scratch_alloc(scratch, (size_t)down.count * sizeof(*ys));
@@ -271,8 +265,8 @@ bilinear(const struct leat_view *in, int64_t height, int64_t width, bool avx2, c
 
 	if (!xs || !ys || !lines)
 		return leat_resize_full(scratch, err);
-	find_places(xs, &along);
-	find_places(ys, &down);
+	find_places(xs, &along, in->channels);
+	find_places(ys, &down, 1);
 #if LEAT_X86
 	if (avx2 && in->channels == 3)
 		target.inner = count_inner(xs, target.width, in->width);
@@ -301,17 +295,18 @@ static enum leat_status
 nearest(const struct leat_view *in, int64_t height, int64_t width, enum leat_resize_mode mode,
         const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	void (*find)(size_t *, const struct side *) = mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
+	void (*find)(size_t *, const struct leat_side *, size_t) =
+		mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
 	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
-	const struct side down = rows_of(in, height, sink, in->stride), along = columns_of(in, width, sink, pixel);
+	const struct leat_side down = rows_of(in, height, sink), along = columns_of(in, width, sink);
 	const size_t count = (size_t)along.count;
 	size_t *xs = leat_scratch_alloc(scratch, count * sizeof(*xs));
 	size_t *ys = leat_scratch_alloc(scratch, (size_t)down.count * sizeof(*ys));
 
 	if (!xs || !ys)
 		return leat_resize_full(scratch, err);
-	find(xs, &along);
-	find(ys, &down);
+	find(xs, &along, pixel);
+	find(ys, &down, in->stride);
 	for (int64_t y = 0; y < down.count; y++) {
 		const unsigned char *row = in->data + ys[y];
 		unsigned char *to = leat_sink_line(sink, y);

@@ -121,14 +121,6 @@ leat_check_scale(const struct leat_datum *image, struct leat_err *err)
 		(double)x[i]);
 }
 
-static enum leat_status
-fail_full(const struct leat_scratch *scratch, size_t wanted, struct leat_err *err)
-{
-	return leat_fail(err, LEAT_LIMIT,
-	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
-	                 wanted, scratch->size - scratch->used, scratch->size);
-}
-
 enum leat_status
 leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
               struct leat_err *err)
@@ -146,7 +138,7 @@ leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim
 	if (!out.data)
 		out.data = leat_scratch_alloc(work->scratch, bytes);
 	if (!out.data)
-		return fail_full(work->scratch, bytes, err);
+		return leat_fail_scratch(err, work->scratch, bytes);
 	work->sample->field[field] = out;
 	return LEAT_OK;
 }
@@ -157,6 +149,6 @@ leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err)
 	void *block = leat_scratch_alloc(work->scratch, bytes);
 
 	if (!block)
-		fail_full(work->scratch, bytes, err);
+		leat_fail_scratch(err, work->scratch, bytes);
 	return block;
 }
