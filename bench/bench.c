@@ -318,3 +318,43 @@ bench_save(json_t *json, const char *path)
 		errx(1, "cannot write %s", path);
 	json_decref(json);
 }
+
+static bool
+set_option(const struct bench_option *options, const char *name, const char *value)
+{
+	for (; options->name; options++) {
+		char *end = NULL;
+
+		if (strcmp(options->name, name) != 0)
+			continue;
+		if (options->text)
+			*options->text = value;
+		else
+			*options->number = strtoll(value, &end, 10);
+		return options->text || (end != value && *end == '\0' && *options->number >= 0);
+	}
+	return false;
+}
+
+const char *
+bench_arguments(int argc, char **argv, const char *usage, struct bench_common *common,
+                const struct bench_option *options)
+{
+	const struct bench_option both[] = {{"json", &common->json, NULL}, {"repeats", NULL, &common->repeats}, {0}};
+	const char *folder = NULL;
+	bool good = true;
+
+	for (int i = 1; i < argc && good; i++) {
+		if (strncmp(argv[i], "--", 2) == 0 && i + 1 < argc) {
+			good = set_option(both, argv[i] + 2, argv[i + 1]) ||
+			       set_option(options, argv[i] + 2, argv[i + 1]);
+			i++;
+		} else {
+			good = !folder && argv[i][0] != '-';
+			folder = argv[i];
+		}
+	}
+	if (!good || !folder || common->repeats < 1 || common->repeats > BENCH_REPEATS)
+		errx(2, "usage: %s", usage);
+	return folder;
+}

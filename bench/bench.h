@@ -98,6 +98,22 @@ json_t *bench_json(const struct bench_result *result, double target); /* target 
 json_t *bench_spread_json(const struct bench_spread *spread);
 void bench_save(json_t *json, const char *path); /* NULL: nowhere; frees json */
 
+/* Where an option's value goes: text to a const char *, a number to an int64_t. */
+struct bench_option {
+	const char *name;
+	const char **text;
+	int64_t *number;
+};
+
+/* Reads the arguments by the table, which ends with a nameless option; what it does not know, or not exactly one
+ * operand, shows the usage and exits. Returns the operand, the folder. --json and --repeats are common to all. */
+struct bench_common {
+	const char *json;
+	int64_t repeats;
+};
+const char *bench_arguments(int argc, char **argv, const char *usage, struct bench_common *common,
+                            const struct bench_option *options);
+
 /* Memory or an end. */
 void *bench_alloc(size_t bytes);
 

@@ -9,7 +9,6 @@
  * Batches are not looked at, here nor there. */
 #include <err.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,9 +213,9 @@ map(size_t bytes)
 }
 
 struct choice {
-	size_t size;
-	unsigned threads;
-	int repeats;
+	int64_t size;
+	int64_t threads;
+	struct bench_common common;
 	json_t *results;
 };
 
@@ -248,7 +247,7 @@ bench_case(const char *source, const struct shape *shape, unsigned threads, bool
 	snprintf(name, sizeof name, "%zu %s%s, %u thread%s", shape->bytes, shape->ragged ? "ragged" : "dense",
 	         shuffled ? " shuffled" : "", threads, threads == 1 ? "" : "s");
 	result.name = name;
-	bench_compare(&result, contender, sizeof contender / sizeof *contender, choice->repeats);
+	bench_compare(&result, contender, sizeof contender / sizeof *contender, (int)choice->common.repeats);
 	bench_print(stdout, &result, target);
 	json_array_append_new(choice->results, bench_json(&result, target));
 	leat_close(fed.feed);
@@ -285,13 +284,6 @@ bench_shape(const char *folder, const struct shape *shape, const struct choice *
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", required_argument, NULL, 'j'},
-		{"repeats", required_argument, NULL, 'r'},
-		{"size", required_argument, NULL, 's'},
-		{"threads", required_argument, NULL, 't'},
-		{0},
-	};
 	static const struct shape shapes[] = {
 		{1024, 1024, false}, /* rows of numbers */
 		{12288, 256, false}, /* 64 x 64 x 3 */
@@ -300,36 +292,19 @@ main(int argc, char **argv)
 		{20000, 64, true},   /* JPEG files */
 		{150528, 64, true},
 	};
-	struct choice choice = {.repeats = 7, .results = json_array()};
-	const char *json = NULL;
+	struct choice choice = {.common = {.repeats = 7}, .results = json_array()};
+	const struct bench_option options[] = {{"size", NULL, &choice.size}, {"threads", NULL, &choice.threads}, {0}};
+	const char *folder = bench_arguments(
+		argc, argv, "bench_cache FOLDER [--json FILE] [--repeats N] [--size BYTES] [--threads 1|2]",
+		&choice.common, options);
 
-	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-		switch (c) {
-		case 'j':
-			json = optarg;
-			break;
-		case 'r':
-			choice.repeats = atoi(optarg);
-			break;
-		case 's':
-			choice.size = (size_t)atol(optarg);
-			break;
-		case 't':
-			choice.threads = (unsigned)atoi(optarg);
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (optind + 1 != argc || choice.repeats < 1 || choice.repeats > BENCH_REPEATS)
-		errx(2, "bench_cache FOLDER [--json FILE] [--repeats N] [--size BYTES] [--threads 1|2]");
-	if (mkdir(argv[optind], 0777) != 0 && access(argv[optind], W_OK) != 0)
-		err(1, "cannot make %s", argv[optind]);
+	if (mkdir(folder, 0777) != 0 && access(folder, W_OK) != 0)
+		err(1, "cannot make %s", folder);
 	leat_mem_init(&mem, SIZE_MAX);
 	bench_print_head(stdout);
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		if (!choice.size || choice.size == shapes[i].bytes)
-			bench_shape(argv[optind], &shapes[i], &choice);
-	bench_save(choice.results, json);
+		if (!choice.size || (size_t)choice.size == shapes[i].bytes)
+			bench_shape(folder, &shapes[i], &choice);
+	bench_save(choice.results, choice.common.json);
 	return 0;
 }

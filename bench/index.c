@@ -9,7 +9,6 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,8 +310,8 @@ run_leat(void *arg)
 
 struct choice {
 	const char *only;
-	unsigned threads;
-	int repeats;
+	int64_t threads;
+	struct bench_common common;
 	json_t *results;
 };
 
@@ -332,7 +331,7 @@ bench_set(struct set *set, const struct choice *choice)
 		printf("(%s: blocks of %zu KiB)\n", name, set->block >> 10);
 	else
 		printf("(%s: headers alone)\n", name);
-	bench_compare(&result, contender, 2, choice->repeats);
+	bench_compare(&result, contender, 2, (int)choice->common.repeats);
 	bench_print(stdout, &result, target);
 	json_array_append_new(choice->results, bench_json(&result, target));
 }
@@ -340,37 +339,13 @@ bench_set(struct set *set, const struct choice *choice)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", required_argument, NULL, 'j'},
-		{"repeats", required_argument, NULL, 'r'},
-		{"threads", required_argument, NULL, 't'},
-		{"only", required_argument, NULL, 'o'},
-		{0},
-	};
 	static const size_t lengths[] = {100, 1024, 10000}, file_sizes[] = {32 << 20, 32 << 20, 64 << 20};
-	struct choice choice = {.repeats = 15, .results = json_array()};
-	const char *json = NULL;
+	struct choice choice = {.common = {.repeats = 15}, .results = json_array()};
+	const struct bench_option options[] = {{"threads", NULL, &choice.threads}, {"only", &choice.only, NULL}, {0}};
+	const char *folder = bench_arguments(
+		argc, argv, "bench_index FOLDER [--json FILE] [--repeats N] [--threads 1|2] [--only tfrecord|tar]",
+		&choice.common, options);
 
-	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-		switch (c) {
-		case 'j':
-			json = optarg;
-			break;
-		case 'r':
-			choice.repeats = atoi(optarg);
-			break;
-		case 't':
-			choice.threads = (unsigned)atoi(optarg);
-			break;
-		case 'o':
-			choice.only = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (optind + 1 != argc || choice.repeats < 1 || choice.repeats > BENCH_REPEATS)
-		errx(2, "bench_index FOLDER [--json FILE] [--repeats N] [--threads 1|2] [--only tfrecord|tar]");
 	leat_mem_init(&mem, SIZE_MAX);
 	bench_print_head(stdout);
 	for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
@@ -380,12 +355,12 @@ main(int argc, char **argv)
 			if (choice.only && strcmp(choice.only, formats[f].name) != 0)
 				continue;
 			set.per_file = file_sizes[i] / (lengths[i] + formats[f].header);
-			make_set(&set, argv[optind]);
+			make_set(&set, folder);
 			for (set.threads = 1; set.threads <= MAX_THREADS; set.threads++)
 				if (!choice.threads || choice.threads == set.threads)
 					bench_set(&set, &choice);
 		}
 	}
-	bench_save(choice.results, json);
+	bench_save(choice.results, choice.common.json);
 	return 0;
 }

@@ -7,7 +7,6 @@
  * prepared as in the demo, and waits for the first batch; the second opens a million tiny
  * samples (--samples) of each source, and does not read one. */
 #include <err.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,8 @@ static const double first_batch_ms = 20, open_ms = 100;
 
 struct choice {
 	const char *only;
-	uint64_t samples;
-	int repeats;
+	int64_t samples;
+	struct bench_common common;
 	json_t *results;
 };
 
@@ -137,7 +136,7 @@ measure(const char *name, const struct opened *opened, double target_ms, const s
 
 	if (choice->only && !strstr(name, choice->only))
 		return;
-	bench_compare(&result, &leat, 1, choice->repeats);
+	bench_compare(&result, &leat, 1, (int)choice->common.repeats);
 	ms = result.wall[0].median * 1e3;
 	printf("%-44s %9llu %8.2f (%.2f .. %.2f)", name, (unsigned long long)opened->samples, ms,
 	       result.wall[0].low * 1e3, result.wall[0].high * 1e3);
@@ -181,7 +180,7 @@ static void
 measure_many(const char *folder, const struct choice *choice)
 {
 	for (size_t i = 0; leat_sources[i]; i++) {
-		struct many many = {.source = leat_sources[i]->name, .samples = choice->samples};
+		struct many many = {.source = leat_sources[i]->name, .samples = (uint64_t)choice->samples};
 		char name[80], spec[BENCH_PATH + 100];
 
 		if (choice->only && strcmp(choice->only, many.source) != 0)
@@ -199,41 +198,17 @@ measure_many(const char *folder, const struct choice *choice)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", required_argument, NULL, 'j'},
-		{"repeats", required_argument, NULL, 'r'},
-		{"samples", required_argument, NULL, 's'},
-		{"only", required_argument, NULL, 'o'},
-		{0},
-	};
-	struct choice choice = {.repeats = 15, .samples = 1000000, .results = json_array()};
-	const char *json = NULL;
+	struct choice choice = {.common = {.repeats = 15}, .samples = 1000000, .results = json_array()};
+	const struct bench_option options[] = {{"samples", NULL, &choice.samples}, {"only", &choice.only, NULL}, {0}};
+	const char *folder =
+		bench_arguments(argc, argv, "bench_open FOLDER [--json FILE] [--repeats N] [--samples N] [--only NAME]",
+	                        &choice.common, options);
 
-	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-		switch (c) {
-		case 'j':
-			json = optarg;
-			break;
-		case 'r':
-			choice.repeats = atoi(optarg);
-			break;
-		case 's':
-			choice.samples = strtoull(optarg, NULL, 10);
-			break;
-		case 'o':
-			choice.only = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (optind + 1 != argc || choice.repeats < 1 || choice.repeats > BENCH_REPEATS || choice.samples < 1000 ||
-	    choice.samples % 1000)
-		errx(2, "bench_open FOLDER [--json FILE] [--repeats N] [--samples N] [--only NAME]; N samples are a "
-		        "multiple of 1000");
+	if (choice.samples < 1000 || choice.samples % 1000)
+		errx(2, "--samples is a multiple of 1000");
 	printf("%-44s %9s %8s (quartiles)\n", "what", "samples", "ms");
-	measure_first_batches(argv[optind], &choice);
-	measure_many(argv[optind], &choice);
-	bench_save(choice.results, json);
+	measure_first_batches(folder, &choice);
+	measure_many(folder, &choice);
+	bench_save(choice.results, choice.common.json);
 	return 0;
 }

@@ -8,7 +8,6 @@
  * `bare+copy` also copies the records, one behind the other, into a batch, as whoever wants
  * to use them has to. For shuffled records the bare loop reads each one by itself. */
 #include <err.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,8 +261,8 @@ run_fed(void *arg)
 
 struct choice {
 	const char *data, *only, *order;
-	unsigned threads;
-	int repeats;
+	int64_t threads;
+	struct bench_common common;
 	json_t *results;
 };
 
@@ -287,7 +286,7 @@ compare(const struct bench_data *data, const struct bench_contender *contender, 
 			wanted = 0;
 		}
 	}
-	bench_compare(&result, contender, contenders, choice->repeats);
+	bench_compare(&result, contender, contenders, (int)choice->common.repeats);
 	bench_print(stdout, &result, wanted);
 	json_array_append_new(choice->results, bench_json(&result, wanted));
 }
@@ -339,56 +338,28 @@ bench_data_set(const struct bench_data *data, const struct choice *choice)
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", required_argument, NULL, 'j'},
-		{"repeats", required_argument, NULL, 'r'},
-		{"data", required_argument, NULL, 'd'},
-		{"threads", required_argument, NULL, 't'},
-		{"only", required_argument, NULL, 'o'},
-		{"order", required_argument, NULL, 'O'},
-		{0},
-	};
 	struct bench_data data[] = {
 		{.name = "1k", .length = 1024, .files = 16, .per_file = 32256},
 		{.name = "75k", .length = 75000, .files = 16, .per_file = 880},
 	};
-	struct choice choice = {.repeats = 9, .results = json_array()};
-	const char *json = NULL;
+	struct choice choice = {.common = {.repeats = 9}, .results = json_array()};
+	const struct bench_option options[] = {{"data", &choice.data, NULL},
+	                                       {"threads", NULL, &choice.threads},
+	                                       {"only", &choice.only, NULL},
+	                                       {"order", &choice.order, NULL},
+	                                       {0}};
+	const char *folder = bench_arguments(argc, argv,
+	                                     "bench_read FOLDER [--json FILE] [--repeats N] [--data 1k|75k] "
+	                                     "[--threads 1|2] [--only NAME] [--order in|shuffled]",
+	                                     &choice.common, options);
 
-	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-		switch (c) {
-		case 'j':
-			json = optarg;
-			break;
-		case 'r':
-			choice.repeats = atoi(optarg);
-			break;
-		case 'd':
-			choice.data = optarg;
-			break;
-		case 't':
-			choice.threads = (unsigned)atoi(optarg);
-			break;
-		case 'o':
-			choice.only = optarg;
-			break;
-		case 'O':
-			choice.order = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (optind + 1 != argc || choice.repeats < 1 || choice.repeats > BENCH_REPEATS)
-		errx(2, "bench_read FOLDER [--json FILE] [--repeats N] [--data 1k|75k] [--threads 1|2] [--only NAME] "
-		        "[--order in|shuffled]");
 	bench_print_head(stdout);
 	for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
 		if (choice.data && strcmp(choice.data, data[i].name) != 0)
 			continue;
-		bench_data_make(&data[i], argv[optind]);
+		bench_data_make(&data[i], folder);
 		bench_data_set(&data[i], &choice);
 	}
-	bench_save(choice.results, json);
+	bench_save(choice.results, choice.common.json);
 	return 0;
 }
