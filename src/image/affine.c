@@ -50,14 +50,13 @@ load(float *run, const void *in, enum leat_dtype dtype, size_t at, size_t count)
 	}
 }
 
-/* Elements from `done` on, which is a multiple of RUN. */
 static void
-apply(const void *in, enum leat_dtype dtype, float *out, size_t done, size_t count,
-      const struct leat_affine_spread *spread, int steps)
+apply(const void *in, enum leat_dtype dtype, float *out, size_t count, const struct leat_affine_spread *spread,
+      int steps)
 {
 	float run[RUN] = {0};
 
-	for (; done < count; done += RUN) {
+	for (size_t done = 0; done < count; done += RUN) {
 		size_t n = count - done < RUN ? count - done : RUN;
 
 		load(run, in, dtype, done, n);
@@ -77,8 +76,37 @@ load_eight(const void *in, bool is_u8, size_t at)
 	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)((const uint8_t *)in + at))));
 }
 
-/* Whole runs; returns how many elements they are. */
-LEAT_AVX2_INLINE size_t
+LEAT_AVX2_INLINE __m256
+take_steps(__m256 x, const struct leat_affine_spread *spread, int steps, size_t at)
+{
+	for (int s = 0; s < steps; s++)
+		x = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(spread[s].mul + at), x),
+		                  _mm256_loadu_ps(spread[s].add + at));
+	return x;
+}
+
+/* The end of a row, fewer than a run: eight at a time, then those that are left. */
+LEAT_AVX2_INLINE void
+apply_end(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
+{
+	const __m256i ahead = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	float rest[8] = {0};
+	__m256i some;
+	__m256 x;
+	size_t i = 0;
+
+	for (; i + 8 <= count; i += 8)
+		_mm256_storeu_ps(out + i, take_steps(load_eight(in, is_u8, i), spread, steps, i));
+	if (i == count)
+		return;
+	some = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(count - i)), ahead);
+	for (size_t k = i; is_u8 && k < count; k++)
+		rest[k - i] = ((const uint8_t *)in)[k];
+	x = is_u8 ? _mm256_loadu_ps(rest) : _mm256_maskload_ps((const float *)in + i, some);
+	_mm256_maskstore_ps(out + i, some, take_steps(x, spread, steps, i));
+}
+
+LEAT_AVX2_INLINE void
 apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
 {
 	size_t i = 0;
@@ -87,31 +115,28 @@ apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct le
 		__m256 x = load_eight(in, is_u8, i), y = load_eight(in, is_u8, i + 8),
 		       z = load_eight(in, is_u8, i + 16);
 
-		for (int s = 0; s < steps; s++) {
-			const float *mul = spread[s].mul, *add = spread[s].add;
-
-			x = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul), x), _mm256_loadu_ps(add));
-			y = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul + 8), y), _mm256_loadu_ps(add + 8));
-			z = _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(mul + 16), z), _mm256_loadu_ps(add + 16));
-		}
-		_mm256_storeu_ps(out + i, x);
-		_mm256_storeu_ps(out + i + 8, y);
-		_mm256_storeu_ps(out + i + 16, z);
+		_mm256_storeu_ps(out + i, take_steps(x, spread, steps, 0));
+		_mm256_storeu_ps(out + i + 8, take_steps(y, spread, steps, 8));
+		_mm256_storeu_ps(out + i + 16, take_steps(z, spread, steps, 16));
 	}
-	return i;
+	apply_end((const unsigned char *)in + i * (is_u8 ? 1 : sizeof(float)), is_u8, out + i, count - i, spread,
+	          steps);
 }
 
-LEAT_AVX2 static size_t
+LEAT_AVX2 static void
 apply_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const struct leat_affine_spread *spread,
            int steps)
 {
 	const bool is_u8 = dtype == LEAT_U8;
 
-	if (steps == 1) /* its numbers stay in registers, too */
-		return is_u8 ? apply_runs(in, true, out, count, spread, 1)
-		             : apply_runs(in, false, out, count, spread, 1);
-	return is_u8 ? apply_runs(in, true, out, count, spread, steps)
-	             : apply_runs(in, false, out, count, spread, steps);
+	if (steps == 1 && is_u8) /* its numbers stay in registers, too */
+		apply_runs(in, true, out, count, spread, 1);
+	else if (steps == 1)
+		apply_runs(in, false, out, count, spread, 1);
+	else if (is_u8)
+		apply_runs(in, true, out, count, spread, steps);
+	else
+		apply_runs(in, false, out, count, spread, steps);
 }
 #endif
 
@@ -119,14 +144,14 @@ void
 leat_affine_row(const void *in, enum leat_dtype dtype, float *out, size_t count,
                 const struct leat_affine_spread *spread, int steps, bool avx2)
 {
-	size_t done = 0;
-
 #if LEAT_X86
-	if (avx2)
-		done = apply_avx2(in, dtype, out, count, spread, steps);
+	if (avx2) {
+		apply_avx2(in, dtype, out, count, spread, steps);
+		return;
+	}
 #endif
 	(void)avx2; /* elsewhere than on x86 */
-	apply(in, dtype, out, done, count, spread, steps);
+	apply(in, dtype, out, count, spread, steps);
 }
 
 /* Up to MAX_STEPS steps. `channels` are interleaved in each of `planes`, which differ in channel too. */
