@@ -123,20 +123,26 @@ apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct le
 	          steps);
 }
 
+/* The numbers of one or two steps stay in registers, too. */
+LEAT_AVX2_INLINE void
+apply_steps(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
+{
+	if (steps == 1)
+		apply_runs(in, is_u8, out, count, spread, 1);
+	else if (steps == 2)
+		apply_runs(in, is_u8, out, count, spread, 2);
+	else
+		apply_runs(in, is_u8, out, count, spread, steps);
+}
+
 LEAT_AVX2 static void
 apply_avx2(const void *in, enum leat_dtype dtype, float *out, size_t count, const struct leat_affine_spread *spread,
            int steps)
 {
-	const bool is_u8 = dtype == LEAT_U8;
-
-	if (steps == 1 && is_u8) /* its numbers stay in registers, too */
-		apply_runs(in, true, out, count, spread, 1);
-	else if (steps == 1)
-		apply_runs(in, false, out, count, spread, 1);
-	else if (is_u8)
-		apply_runs(in, true, out, count, spread, steps);
+	if (dtype == LEAT_U8)
+		apply_steps(in, true, out, count, spread, steps);
 	else
-		apply_runs(in, false, out, count, spread, steps);
+		apply_steps(in, false, out, count, spread, steps);
 }
 #endif
 
