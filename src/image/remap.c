@@ -210,74 +210,83 @@ rotate_row_plain(const struct leat_view *in, unsigned char *out, const struct ro
 }
 
 #if LEAT_X86
-/* Sides up to this keep every number below in 32 bits, and exact in float where it has to be. */
+/* Sides up to this keep every number below exact in float where it has to be; offsets fit into 31 bits. */
 enum { MAX_SIDE = 1 << 14, EIGHT = 8 };
 
+/* As nearest_place: halves go up with what is just below a half, as the sum is rounded, and nothing else does. */
 LEAT_AVX2_INLINE __m256i
 nearest_places(float by_column, __m256 columns, float by_row, float origin)
 {
-	const __m256 half = _mm256_set1_ps(0.5f), minus_half = _mm256_set1_ps(-0.5f);
+	const __m256 sign = _mm256_set1_ps(-0.0f), below_half = _mm256_set1_ps(0x1.fffffep-2f);
 	__m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(by_column), columns), _mm256_set1_ps(by_row));
-	__m256i towards_zero, up, down;
-	__m256 rest;
 
 	x = _mm256_add_ps(x, _mm256_set1_ps(origin));
-	towards_zero = _mm256_cvttps_epi32(x);
-	rest = _mm256_sub_ps(x, _mm256_cvtepi32_ps(towards_zero));
-	up = _mm256_castps_si256(_mm256_cmp_ps(rest, half, _CMP_GE_OQ)); /* -1 where it is true */
-	down = _mm256_castps_si256(_mm256_cmp_ps(rest, minus_half, _CMP_LE_OQ));
-	return _mm256_add_epi32(_mm256_sub_epi32(towards_zero, up), down);
+	return _mm256_cvttps_epi32(_mm256_add_ps(x, _mm256_or_ps(_mm256_and_ps(x, sign), below_half)));
 }
 
+/* Negative numbers are large ones without a sign. */
 LEAT_AVX2_INLINE __m256i
-is_outside(__m256i place, int side)
+is_inside(__m256i place, int side)
 {
-	return _mm256_or_si256(_mm256_cmpgt_epi32(_mm256_setzero_si256(), place),
-	                       _mm256_cmpgt_epi32(place, _mm256_set1_epi32(side - 1)));
+	return _mm256_cmpeq_epi32(_mm256_min_epu32(place, _mm256_set1_epi32(side - 1)), place);
 }
 
-/* For eight columns of row i, from column j on: which pixel of the input they are, -1 for none. */
-LEAT_AVX2_INLINE void
-find_eight(const struct rotation *r, int i, int j, const struct leat_view *in, int pitch, int32_t *from)
+/* Where eight columns of row i come from, from column j on, in bytes: returns a bit for each that lies inside. */
+LEAT_AVX2_INLINE unsigned
+find_eight(const struct rotation *r, int i, int j, const struct leat_view *in, int pixel, __m256i *offsets)
 {
 	const __m256i ahead = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 	const __m256 columns = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_set1_epi32(j), ahead));
 	__m256i x = nearest_places(r->xx, columns, r->xy * (float)i, r->x0);
 	__m256i y = nearest_places(r->yx, columns, r->yy * (float)i, r->y0);
-	__m256i at = _mm256_add_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32(pitch)), x);
+	__m256i inside = _mm256_and_si256(is_inside(x, (int)in->width), is_inside(y, (int)in->height));
 
-	at = _mm256_or_si256(at, _mm256_or_si256(is_outside(x, (int)in->width), is_outside(y, (int)in->height)));
-	_mm256_storeu_si256((__m256i *)from, at);
+	*offsets = _mm256_add_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32((int)in->stride)),
+	                            _mm256_mullo_epi32(x, _mm256_set1_epi32(pixel)));
+	return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(inside));
 }
 
-LEAT_AVX2_INLINE const unsigned char *
-source_of(const struct leat_view *in, int32_t from, const void *fill, size_t pixel)
+/* Eight pixels that lie inside, `copied` bytes of each: what is too much is written over by the next one. */
+LEAT_AVX2_INLINE void
+copy_eight(const unsigned char *from, __m256i offsets, unsigned char *out, size_t pixel, size_t copied)
 {
-	return from < 0 ? fill : in->data + (size_t)from * pixel;
+	uint32_t offset[EIGHT];
+
+	_mm256_storeu_si256((__m256i *)offset, offsets);
+	for (size_t k = 0; k < EIGHT; k++)
+		memcpy(out + k * pixel, from + offset[k], copied);
 }
 
-/* Pixels of `pixel` bytes are copied as `copied`: what is too much is written over by the next one. So the last eight
- * of a row of the result, and eight that have the last pixel of the image among them, are copied as they are. */
+LEAT_AVX2_INLINE void
+copy_some(const unsigned char *from, __m256i offsets, unsigned inside, unsigned char *out, const void *fill,
+          size_t pixel, size_t count)
+{
+	uint32_t offset[EIGHT];
+
+	_mm256_storeu_si256((__m256i *)offset, offsets);
+	for (size_t k = 0; k < count; k++)
+		memcpy(out + k * pixel, inside >> k & 1 ? from + offset[k] : fill, pixel);
+}
+
+/* Neither the last eight of a row of the result, nor eight that have the image's last pixel among them, are copied
+ * with more than their bytes: there may be nothing behind. */
 LEAT_AVX2_INLINE void
 rotate_eights(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel,
               size_t copied, int64_t i, const struct leat_window *part)
 {
-	const int end = (int)(part->left + part->width), pitch = (int)(in->stride / pixel);
-	const __m256i last = _mm256_set1_epi32((int)(in->height - 1) * pitch + (int)in->width - 1);
+	const int end = (int)(part->left + part->width);
+	const __m256i last = _mm256_set1_epi32((int)((in->height - 1) * (int64_t)in->stride) +
+	                                       (int)((in->width - 1) * (int64_t)pixel));
 
 	for (int j = (int)part->left; j < end; j += EIGHT, out += EIGHT * pixel) {
 		int count = end - j < EIGHT ? end - j : EIGHT;
-		int32_t from[EIGHT];
-		__m256i eight;
+		__m256i offsets;
+		unsigned inside = find_eight(r, (int)i, j, in, (int)pixel, &offsets);
 
-		find_eight(r, (int)i, j, in, pitch, from);
-		eight = _mm256_loadu_si256((const __m256i *)from);
-		if (j + EIGHT < end && !_mm256_movemask_epi8(_mm256_cmpeq_epi32(eight, last)))
-			for (size_t k = 0; k < EIGHT; k++)
-				memcpy(out + k * pixel, source_of(in, from[k], fill, pixel), copied);
+		if (inside == 0xff && j + EIGHT < end && !_mm256_movemask_epi8(_mm256_cmpeq_epi32(offsets, last)))
+			copy_eight(in->data, offsets, out, pixel, copied);
 		else
-			for (size_t k = 0; k < (size_t)count; k++)
-				memcpy(out + k * pixel, source_of(in, from[k], fill, pixel), pixel);
+			copy_some(in->data, offsets, inside, out, fill, pixel, (size_t)count);
 	}
 }
 
@@ -288,7 +297,7 @@ rotate_row_avx2(const struct leat_view *in, unsigned char *out, const struct rot
 	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
 
 	if (pixel == 3)
-		rotate_eights(in, out, r, fill, 3, 3, i, part);
+		rotate_eights(in, out, r, fill, 3, 4, i, part);
 	else if (pixel == 12)
 		rotate_eights(in, out, r, fill, 12, 16, i, part);
 	else
@@ -301,9 +310,8 @@ static bool
 fits_eights(const struct leat_view *in)
 {
 #if LEAT_X86
-	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
-
-	return in->height <= MAX_SIDE && in->width <= MAX_SIDE && in->stride / pixel <= MAX_SIDE && leat_cpu_has_avx2();
+	return in->height <= MAX_SIDE && in->width <= MAX_SIDE && in->height * (int64_t)in->stride <= INT32_MAX &&
+	       leat_cpu_has_avx2();
 #else
 	(void)in;
 	return false;
