@@ -25,12 +25,18 @@ leat_sink_scratch(int64_t width)
 	return 2 * line_bytes(width) + sizeof(struct leat_affine_spread) * LEAT_SINK_STEPS + 4 * ALIGNED;
 }
 
+static bool
+is_straight(const struct leat_sink *sink)
+{
+	return !sink->mirror && sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+}
+
 enum leat_status
 leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
 	sink->floats |= sink->steps > 0;
 	sink->planar &= sink->channels > 1;
-	sink->straight = !sink->mirror && sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+	sink->straight = is_straight(sink);
 	if (sink->straight)
 		return LEAT_OK;
 	sink->line = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
@@ -43,6 +49,13 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 			scratch->size);
 	leat_affine_spread(sink->spread, sink->step, sink->steps, 0, sink->channels);
 	return LEAT_OK;
+}
+
+void
+leat_sink_gets_mirrored(struct leat_sink *sink)
+{
+	sink->mirror = false;
+	sink->straight = is_straight(sink);
 }
 
 struct leat_sink

@@ -40,6 +40,9 @@ void leat_sink_take(const struct leat_sink *sink, int64_t y);
 /* The same for a row that lies elsewhere and is not changed. */
 void leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row);
 
+/* For a kernel that makes rows mirrored by itself. */
+void leat_sink_gets_mirrored(struct leat_sink *sink);
+
 /* All of `image`, which is HWC, as it is. */
 struct leat_sink leat_sink_for(const struct leat_datum *image);
 
