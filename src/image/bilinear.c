@@ -4,9 +4,9 @@
  * row of the input is interpolated once and kept as long as it is one of the two needed; which changes nothing, as the
  * order of the two directions is TensorFlow's. mode=torch is the same, bytes rounded to bytes.
  *
- * With AVX2, eight elements of a row of bytes are made at a time if all that they need lies within 16 bytes: one
- * shuffle puts it in place. That is so wherever the width shrinks to two thirds or not so far. Which byte goes where
- * is worked out once for all rows, so that a mirrored row costs the same. */
+ * With AVX2, eight elements of a row of bytes are made at a time if all that they need lies within 32 bytes: two
+ * shuffles put it in place. That is so wherever the width shrinks to a third or not so far. Which byte goes where is
+ * worked out once for all rows, so that a mirrored row costs the same. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -56,8 +56,8 @@ STRETCH(uint8_t, stretch_u8)
 STRETCH(float, stretch_f32)
 
 #if LEAT_X86
-/* Three channels, of which four elements are read and written: how many pixels of the result, from the first one on,
- * have one behind them to read and to be written later. */
+/* Three channels of floats, of which four elements are read and written: how many pixels of the result, from the first
+ * one on, have one behind them to read and to be written later. */
 static size_t
 count_inner(const struct place *place, size_t width, int64_t in_width)
 {
@@ -68,42 +68,23 @@ count_inner(const struct place *place, size_t width, int64_t in_width)
 	return inner;
 }
 
-LEAT_AVX2_INLINE __m128
-load_four(const void *row, bool is_u8, size_t at)
-{
-	int32_t four;
-
-	if (!is_u8)
-		return _mm_loadu_ps((const float *)row + at);
-	memcpy(&four, (const uint8_t *)row + at, sizeof(four));
-	return _mm_cvtepi32_ps(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(four)));
-}
-
-LEAT_AVX2_INLINE void
-stretch_inner(const void *row, bool is_u8, float *out, const struct place *place, size_t inner)
+LEAT_AVX2 static void
+stretch_inner(const float *row, float *out, const struct place *place, size_t inner)
 {
 	for (size_t x = 0; x < inner; x++) {
-		__m128 a = load_four(row, is_u8, place[x].lo), b = load_four(row, is_u8, place[x].hi);
+		__m128 a = _mm_loadu_ps(row + place[x].lo), b = _mm_loadu_ps(row + place[x].hi);
 		__m128 part = _mm_mul_ps(_mm_sub_ps(b, a), _mm_set1_ps(place[x].t));
 
 		_mm_storeu_ps(out + 3 * x, _mm_add_ps(a, part));
 	}
 }
-
-LEAT_AVX2 static void
-stretch_avx2(const void *row, enum leat_dtype dtype, float *out, const struct place *place, size_t inner)
-{
-	if (dtype == LEAT_U8)
-		stretch_inner(row, true, out, place, inner);
-	else
-		stretch_inner(row, false, out, place, inner);
-}
 #endif
 
 /* Eight elements of a stretched row of bytes, and where they come from. */
-enum { EIGHT = 8, WINDOW = 16 };
+enum { EIGHT = 8, HALF = 16, WINDOW = 2 * HALF, NONE = 0x80 };
 struct eight {
-	uint8_t from[WINDOW]; /* in the window: the lower neighbors, then the upper ones */
+	uint8_t from[2]
+		    [HALF]; /* which byte of each half, NONE: of the other; the lower neighbors, then the upper ones */
 	float t[EIGHT];
 	size_t window; /* where it begins in the row of the input */
 };
@@ -115,6 +96,13 @@ count_eights(size_t elements)
 }
 
 #if LEAT_X86
+static void
+choose_byte(struct eight *eight, size_t k, size_t from)
+{
+	eight->from[0][k] = (uint8_t)(from < HALF ? from : NONE);
+	eight->from[1][k] = (uint8_t)(from < HALF ? NONE : from - HALF);
+}
+
 /* Fails if the window is too narrow. Behind the row's last element, that one is made again. */
 static bool
 find_eight(struct eight *eight, const struct place *place, size_t first, size_t elements, size_t channels,
@@ -135,8 +123,8 @@ find_eight(struct eight *eight, const struct place *place, size_t first, size_t 
 	if (begin + WINDOW > in_elements)
 		begin = in_elements - WINDOW;
 	for (size_t k = 0; k < EIGHT; k++) {
-		eight->from[k] = (uint8_t)(lo[k] - begin);
-		eight->from[EIGHT + k] = (uint8_t)(hi[k] - begin);
+		choose_byte(eight, k, lo[k] - begin);
+		choose_byte(eight, EIGHT + k, hi[k] - begin);
 	}
 	eight->window = begin;
 	return end - begin < WINDOW;
@@ -160,8 +148,11 @@ LEAT_AVX2 static void
 stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t count)
 {
 	for (size_t i = 0; i < count; i++, eight++) {
-		__m128i window = _mm_loadu_si128((const __m128i *)(const void *)(row + eight->window));
-		__m128i both = _mm_shuffle_epi8(window, _mm_loadu_si128((const __m128i *)(const void *)eight->from));
+		const __m128i *window = (const __m128i *)(const void *)(row + eight->window);
+		const __m128i *from = (const __m128i *)(const void *)eight->from;
+		__m128i first = _mm_shuffle_epi8(_mm_loadu_si128(window), _mm_loadu_si128(from));
+		__m128i second = _mm_shuffle_epi8(_mm_loadu_si128(window + 1), _mm_loadu_si128(from + 1));
+		__m128i both = _mm_or_si128(first, second);
 		__m256i a = _mm256_cvtepu8_epi32(both), b = _mm256_cvtepu8_epi32(_mm_srli_si128(both, EIGHT));
 		__m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(b, a)), _mm256_loadu_ps(eight->t));
 
@@ -174,7 +165,7 @@ stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t
 struct target {
 	struct place *place;
 	size_t width;
-	size_t inner;        /* pixels that stretch_avx2 may do; 0: none */
+	size_t inner;        /* pixels that stretch_inner may do; 0: none */
 	struct eight *eight; /* of a row; NULL: not by eights */
 };
 
@@ -191,7 +182,7 @@ stretch(const struct leat_view *in, size_t row, float *out, const struct target 
 		return;
 	}
 	if (target->inner)
-		stretch_avx2(at, in->dtype, out, target->place, target->inner);
+		stretch_inner(at, out, target->place, target->inner);
 #endif
 	out += target->inner * channels;
 
@@ -306,7 +297,7 @@ choose_kernel(struct target *target, const struct leat_view *in, struct leat_sin
 	}
 	if (sink->mirror)
 		reverse(target->place, target->width);
-	if (in->channels == 3)
+	if (in->dtype == LEAT_F32 && in->channels == 3)
 		target->inner = count_inner(target->place, target->width, in->width);
 #else
 	(void)target, (void)in, (void)sink, (void)eight, (void)reverse;
