@@ -253,14 +253,16 @@ leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t siz
 	if (scratch->base == NULL)
 		return -1;
 	scratch->size = size;
+	scratch->mem = mem;
 	return 0;
 }
 
 void
 leat_scratch_close(struct leat_scratch *scratch, struct leat_mem *mem)
 {
-	if (scratch->kept)
-		scratch->end_kept(scratch->kept);
+	for (int i = 0; i < LEAT_KEPT; i++)
+		if (scratch->kept[i].object)
+			scratch->kept[i].end(scratch->kept[i].object, mem);
 	leat_unmap(mem, scratch->base, scratch->size);
 	memset(scratch, 0, sizeof(*scratch));
 }
@@ -282,4 +284,25 @@ void
 leat_scratch_reset(struct leat_scratch *scratch)
 {
 	scratch->used = 0;
+}
+
+void *
+leat_scratch_kept(const struct leat_scratch *scratch, leat_end_kept *end)
+{
+	for (int i = 0; i < LEAT_KEPT; i++)
+		if (scratch->kept[i].end == end)
+			return scratch->kept[i].object;
+	return NULL;
+}
+
+bool
+leat_scratch_keep(struct leat_scratch *scratch, void *object, leat_end_kept *end)
+{
+	for (int i = 0; i < LEAT_KEPT; i++) {
+		if (!scratch->kept[i].object) {
+			scratch->kept[i] = (struct leat_kept){object, end};
+			return true;
+		}
+	}
+	return false;
 }

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct leat_mem {
@@ -34,19 +35,29 @@ char *leat_asprintf(struct leat_mem *mem, const char *fmt, ...) __attribute__((f
 void *leat_map(struct leat_mem *mem, size_t size);
 void leat_unmap(struct leat_mem *mem, void *ptr, size_t size); /* takes NULL */
 
+/* Ends what was kept with a scratch; also the name it is kept under. */
+typedef void leat_end_kept(void *object, struct leat_mem *mem);
+enum { LEAT_KEPT = 2 };
+
 /* A bump allocator over one leat_map'ed region: what a sample needs while it is worked on.
  * One thread. Reset between samples; touches no lock and never grows. */
 struct leat_scratch {
 	unsigned char *base;
 	size_t size, used, peak;
-	/* A library's object that is made with the first sample and serves all of them; closing ends it. NULL: none. */
-	void *kept;
-	void (*end_kept)(void *kept);
+	struct leat_mem *mem; /* where it is from */
+	struct leat_kept {
+		void *object;
+		leat_end_kept *end;
+	} kept[LEAT_KEPT];
 };
 
 int leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t size); /* 0, or -1: no memory */
 void leat_scratch_close(struct leat_scratch *scratch, struct leat_mem *mem);
 void *leat_scratch_alloc(struct leat_scratch *scratch, size_t size); /* 64-byte aligned, not zeroed; NULL: full */
 void leat_scratch_reset(struct leat_scratch *scratch);
+
+/* Objects that are made with the first sample that needs them and serve all of them: closing the scratch ends them. */
+void *leat_scratch_kept(const struct leat_scratch *scratch, leat_end_kept *end);        /* NULL: there is none */
+bool leat_scratch_keep(struct leat_scratch *scratch, void *object, leat_end_kept *end); /* false: no place is left */
 
 #endif

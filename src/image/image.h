@@ -27,7 +27,8 @@ struct leat_window {
  * dozen rows; with PNGs, where there is room, also the file's pixels as it has them (up to 8 bytes each) and its bytes,
  * and where there is not, they take more time instead, except when they are 16-bit, or have alpha or color, and become
  * gray: up to 8 bytes a pixel; with progressive JPEGs up to 6 bytes a pixel, both sides rounded up to whole blocks (32
- * at most). The first PNG makes an object of some 11 KB on the heap that is kept with the scratch. */
+ * at most). Kept with the scratch, for all images to come, are some 11 KB from the heap after the first PNG and, if the
+ * caller's memory has room, 38 KB of tables after the first JPEG. */
 struct leat_codec;
 struct leat_decode {
 	int64_t height, width, channels; /* of the result; set by begin */

@@ -5,8 +5,9 @@
  * is rare or looks irregular is left to the library (jpeg_turbo.c), which also has the last word on what is an error: a
  * function here that returns false says no more than "not by me".
  *
- * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits, jpeg_idct.c makes
- * samples of those, jpeg_rows.c makes pixels, jpeg_baseline.c goes from MCU to MCU. An MCU is the smallest piece of a
+ * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits with the tables that
+ * jpeg_tables.c keeps, jpeg_idct.c makes samples of those, jpeg_rows.c makes pixels, jpeg_baseline.c goes from MCU to
+ * MCU. An MCU is the smallest piece of a
  * scan: the blocks of 8x8 samples that cover the same pixels, up to 16x16 of them. */
 #ifndef LEAT_IMAGE_JPEG_H
 #define LEAT_IMAGE_JPEG_H
@@ -35,7 +36,7 @@ struct leat_jpeg_header {
 	int components;    /* 1: gray; 3: YCbCr */
 	struct leat_jpeg_component component[LEAT_JPEG_COMPONENTS];
 	const uint8_t *quant[4];   /* 64 values in zigzag order; NULL: not defined */
-	const uint8_t *code[2][4]; /* of DC and AC coefficients: 16 counts, then the symbols */
+	const uint8_t *code[2][4]; /* of DC and AC coefficients: 16 counts, then the symbols, 256 at most */
 	const uint8_t *scan, *end;
 };
 
@@ -78,6 +79,18 @@ struct leat_jpeg_ac {
 /* `counts`: how many codes have 1 to 16 bits, the symbols behind them. False: no code that a baseline file may have. */
 bool leat_jpeg_dc_build(struct leat_jpeg_dc *dc, const uint8_t *counts);
 bool leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts);
+
+/* ---- jpeg_tables.c ---- */
+
+enum { LEAT_JPEG_CODES = 2 }; /* of DC and of AC, that a baseline file may have */
+
+/* The tables of the scratch's last image; if they cannot be kept there, new ones of this image. NULL: it is full. */
+struct leat_jpeg_tables *leat_jpeg_tables_of(struct leat_scratch *scratch);
+/* The table of a code, `which` of LEAT_JPEG_CODES. NULL: it is none that a baseline file may have. */
+const struct leat_jpeg_dc *leat_jpeg_dc_table(struct leat_jpeg_tables *tables, unsigned which, const uint8_t *code);
+const struct leat_jpeg_ac *leat_jpeg_ac_table(struct leat_jpeg_tables *tables, unsigned which, const uint8_t *code);
+
+/* ---- jpeg_huffman.c, again ---- */
 
 /* In an order that keeps gcc from putting neighbours into one vector register, where they are out of reach. */
 struct leat_jpeg_bits {

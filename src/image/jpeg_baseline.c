@@ -7,7 +7,7 @@
  * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, or, where
  * there are restart markers, are passed by; what lies below is not looked at.
  *
- * Any thread. Memory comes from the scratch: tables of 17 KB for each component at most, and a strip. */
+ * Any thread. Memory comes from the scratch: a strip, and some 38 KB of tables where it does not keep those. */
 #include "image/jpeg.h"
 
 #include <string.h>
@@ -131,36 +131,9 @@ take_planes(struct baseline *b, struct leat_scratch *scratch)
 	return take_plane(b, &b->nowhere, 1, 1, scratch);
 }
 
-/* The tables of the codes that components use, some of them the same. */
-struct tables {
-	struct leat_jpeg_dc *dc[4];
-	struct leat_jpeg_ac *ac[4];
-};
-
-static enum leat_jpeg_result
-build_codes(struct tables *tables, const struct leat_jpeg_header *header, const struct leat_jpeg_component *c,
-            struct leat_scratch *scratch)
-{
-	if (!tables->dc[c->dc]) {
-		tables->dc[c->dc] = leat_scratch_alloc(scratch, sizeof(*tables->dc[0]));
-		if (!tables->dc[c->dc])
-			return LEAT_JPEG_FULL;
-		if (!leat_jpeg_dc_build(tables->dc[c->dc], header->code[0][c->dc]))
-			return LEAT_JPEG_IRREGULAR;
-	}
-	if (!tables->ac[c->ac]) {
-		tables->ac[c->ac] = leat_scratch_alloc(scratch, sizeof(*tables->ac[0]));
-		if (!tables->ac[c->ac])
-			return LEAT_JPEG_FULL;
-		if (!leat_jpeg_ac_build(tables->ac[c->ac], header->code[1][c->ac]))
-			return LEAT_JPEG_IRREGULAR;
-	}
-	return LEAT_JPEG_DONE;
-}
-
 /* The blocks of a component, row by row. */
 static void
-add_blocks(struct baseline *b, int i, const struct tables *tables)
+add_blocks(struct baseline *b, int i, const struct leat_jpeg_dc *dc, const struct leat_jpeg_ac *ac)
 {
 	const struct leat_jpeg_component *c = &b->header->component[i];
 	struct leat_jpeg_mcu *mcu = &b->mcu;
@@ -173,8 +146,8 @@ add_blocks(struct baseline *b, int i, const struct tables *tables)
 			.per_mcu = 8u * c->h,
 		};
 		mcu->block[mcu->blocks++] = (struct leat_jpeg_block){
-			.dc = tables->dc[c->dc],
-			.ac = tables->ac[c->ac],
+			.dc = dc,
+			.ac = ac,
 			.component = (uint8_t)i,
 			.wanted = i == 0 || is_color(b),
 		};
@@ -184,14 +157,22 @@ add_blocks(struct baseline *b, int i, const struct tables *tables)
 static enum leat_jpeg_result
 build_mcu(struct baseline *b, struct leat_scratch *scratch)
 {
-	struct tables tables = {{NULL}};
+	struct leat_jpeg_tables *tables = leat_jpeg_tables_of(scratch);
 
+	if (!tables)
+		return LEAT_JPEG_FULL;
 	for (int i = 0; i < b->header->components; i++) {
-		enum leat_jpeg_result result = build_codes(&tables, b->header, &b->header->component[i], scratch);
+		const struct leat_jpeg_component *c = &b->header->component[i];
+		const struct leat_jpeg_dc *dc;
+		const struct leat_jpeg_ac *ac;
 
-		if (result != LEAT_JPEG_DONE)
-			return result;
-		add_blocks(b, i, &tables);
+		if (c->dc >= LEAT_JPEG_CODES || c->ac >= LEAT_JPEG_CODES)
+			return LEAT_JPEG_IRREGULAR;
+		dc = leat_jpeg_dc_table(tables, c->dc, b->header->code[0][c->dc]);
+		ac = leat_jpeg_ac_table(tables, c->ac, b->header->code[1][c->ac]);
+		if (!dc || !ac)
+			return LEAT_JPEG_IRREGULAR;
+		add_blocks(b, i, dc, ac);
 	}
 	b->target[b->mcu.blocks] = (struct target){.plane = &b->nowhere, .offset = b->nowhere.stride};
 	return LEAT_JPEG_DONE;

@@ -209,21 +209,25 @@ join_data(struct file *file, struct leat_scratch *scratch)
 /* ---- inflating ---- */
 
 static void
-end_decompressor(void *decompressor)
+end_decompressor(void *decompressor, struct leat_mem *mem)
 {
+	(void)mem;
 	libdeflate_free_decompressor(decompressor);
 }
 
 static struct libdeflate_decompressor *
 decompressor_of(struct leat_scratch *scratch)
 {
-	if (!scratch->kept) {
-		scratch->kept = libdeflate_alloc_decompressor();
-		scratch->end_kept = end_decompressor;
-	} else if (scratch->end_kept != end_decompressor) {
-		return NULL; /* something else is kept there */
+	struct libdeflate_decompressor *decompressor = leat_scratch_kept(scratch, end_decompressor);
+
+	if (decompressor)
+		return decompressor;
+	decompressor = libdeflate_alloc_decompressor();
+	if (decompressor && !leat_scratch_keep(scratch, decompressor, end_decompressor)) {
+		libdeflate_free_decompressor(decompressor);
+		return NULL;
 	}
-	return scratch->kept;
+	return decompressor;
 }
 
 /* zlib may hold distances against the window that the stream says it needs, libdeflate does not. None is too long for

@@ -250,8 +250,9 @@ scratch_is_aligned_bounded_and_reusable(void **state)
 }
 
 static void
-count_end(void *kept)
+count_end(void *kept, struct leat_mem *mem)
 {
+	assert_non_null(mem);
 	++*(int *)kept;
 }
 
@@ -265,9 +266,10 @@ what_is_kept_with_a_scratch_ends_with_it_once(void **state)
 	(void)state;
 	leat_mem_init(&mem, SIZE_MAX);
 	assert_int_equal(leat_scratch_open(&scratch, &mem, 1000), 0);
-	scratch.kept = &ended;
-	scratch.end_kept = count_end;
+	assert_null(leat_scratch_kept(&scratch, count_end));
+	assert_true(leat_scratch_keep(&scratch, &ended, count_end));
 	leat_scratch_reset(&scratch);
+	assert_ptr_equal(leat_scratch_kept(&scratch, count_end), &ended);
 	assert_int_equal(ended, 0);
 	leat_scratch_close(&scratch, &mem);
 	leat_scratch_close(&scratch, &mem);

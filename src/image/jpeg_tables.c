@@ -1,0 +1,101 @@
+/* jpeg_tables.c - the look-up tables of Huffman codes, kept from image to image
+ *
+ * Most files of a data set were written by one program with the same codes, and making the tables takes as long as
+ * decoding some 40 blocks: a worker keeps its last ones, with the codes they were made of, and makes another only when
+ * a file's codes are not the same. Where there is no memory to keep them, each image makes its own.
+ *
+ * One thread for each scratch. */
+#include "image/jpeg.h"
+
+#include <string.h>
+
+enum { LENGTHS = 16 }; /* numbers of codes of each length, before the symbols */
+
+/* What a table was made of; size 0: there is none. */
+struct source {
+	size_t size;
+	uint8_t code[LENGTHS + 256];
+};
+
+struct leat_jpeg_tables {
+	struct source dc_source[LEAT_JPEG_CODES], ac_source[LEAT_JPEG_CODES];
+	struct leat_jpeg_dc dc[LEAT_JPEG_CODES];
+	struct leat_jpeg_ac ac[LEAT_JPEG_CODES];
+};
+
+static void
+forget_all(struct leat_jpeg_tables *tables)
+{
+	for (int i = 0; i < LEAT_JPEG_CODES; i++)
+		tables->dc_source[i].size = tables->ac_source[i].size = 0;
+}
+
+static void
+end_tables(void *tables, struct leat_mem *mem)
+{
+	leat_free(mem, tables);
+}
+
+struct leat_jpeg_tables *
+leat_jpeg_tables_of(struct leat_scratch *scratch)
+{
+	struct leat_jpeg_tables *tables = leat_scratch_kept(scratch, end_tables);
+
+	if (tables)
+		return tables;
+	tables = scratch->mem ? leat_alloc(scratch->mem, sizeof(*tables)) : NULL;
+	if (tables && !leat_scratch_keep(scratch, tables, end_tables)) {
+		leat_free(scratch->mem, tables);
+		tables = NULL;
+	}
+	if (!tables)
+		tables = leat_scratch_alloc(scratch, sizeof(*tables));
+	if (tables)
+		forget_all(tables);
+	return tables;
+}
+
+static size_t
+code_size(const uint8_t *code)
+{
+	size_t size = LENGTHS;
+
+	for (int i = 0; i < LENGTHS; i++)
+		size += code[i];
+	return size;
+}
+
+/* Was the table made of this code? If not, it is remembered as what it will be made of. */
+static bool
+is_source(struct source *source, const uint8_t *code)
+{
+	const size_t size = code_size(code);
+
+	if (source->size == size && memcmp(source->code, code, size) == 0)
+		return true;
+	source->size = size;
+	memcpy(source->code, code, size);
+	return false;
+}
+
+const struct leat_jpeg_dc *
+leat_jpeg_dc_table(struct leat_jpeg_tables *tables, unsigned which, const uint8_t *code)
+{
+	struct source *source = &tables->dc_source[which];
+
+	if (is_source(source, code) || leat_jpeg_dc_build(&tables->dc[which], source->code))
+		return &tables->dc[which];
+	source->size = 0;
+	return NULL;
+}
+
+const struct leat_jpeg_ac *
+leat_jpeg_ac_table(struct leat_jpeg_tables *tables, unsigned which, const uint8_t *code)
+{
+	struct source *source = &tables->ac_source[which];
+
+	if (is_source(source, code) || leat_jpeg_ac_build(&tables->ac[which], source->code))
+		return &tables->ac[which];
+	source->size = 0;
+	return NULL;
+}
