@@ -11,7 +11,9 @@
 
 #include "image/cpu.h"
 
-enum { RUN = LEAT_AFFINE_RUN, MAX_STEPS = 8 };
+/* AHEAD: results mostly lie in memory that no cache has, a batch's; asking for it so many floats before it is written
+ * makes images a few percent faster. */
+enum { RUN = LEAT_AFFINE_RUN, MAX_STEPS = 8, AHEAD = 384 };
 
 struct leat_affine
 leat_affine_uniform(float mul, float add)
@@ -115,6 +117,8 @@ apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct le
 		__m256 x = load_eight(in, is_u8, i), y = load_eight(in, is_u8, i + 8),
 		       z = load_eight(in, is_u8, i + 16);
 
+		__builtin_prefetch(out + i + AHEAD, 1);
+		__builtin_prefetch(out + i + AHEAD + 16, 1);
 		_mm256_storeu_ps(out + i, take_steps(x, spread, steps, 0));
 		_mm256_storeu_ps(out + i + 8, take_steps(y, spread, steps, 8));
 		_mm256_storeu_ps(out + i + 16, take_steps(z, spread, steps, 16));

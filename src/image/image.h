@@ -109,7 +109,8 @@ void leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_
 
 /* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
  * u8 or f32. Places that no pixel of `in` covers become `fill`. */
-void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);
+void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill,
+                 struct leat_scratch *scratch); /* NULL: does not keep anything for the next image */
 
 /* As torchvision's affine with nearest, on images: sheared, scaled and turned clockwise about the centre, then moved
  * by whole pixels; the size stays. Places that no pixel of `in` covers become `fill`. u8 or f32. */

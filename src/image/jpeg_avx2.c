@@ -413,18 +413,21 @@ store_colors(struct colors v, uint8_t *out, size_t channels)
 		store_rgba(v, out);
 }
 
-/* What is left of a row at its end goes by way of `last`. */
+/* The last 32 of a row may be some that were made before; a row shorter than that goes by way of `last`. */
 PART void
 to_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count, size_t channels)
 {
 	uint8_t last[4 * 32];
 
-	for (; count >= 32; count -= 32, y += 32, cb += 32, cr += 32, out += 32 * channels)
-		store_colors(load_colors(y, cb, cr), out, channels);
-	if (!count)
+	if (count < 32) {
+		store_colors(load_colors(y, cb, cr), last, channels);
+		memcpy(out, last, count * channels);
 		return;
-	store_colors(load_colors(y, cb, cr), last, channels);
-	memcpy(out, last, count * channels);
+	}
+	for (size_t i = 0, next = 0; next < count; next = i + 32) {
+		i = next + 32 > count ? count - 32 : next;
+		store_colors(load_colors(y + i, cb + i, cr + i), out + i * channels, channels);
+	}
 }
 
 PART void

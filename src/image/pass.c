@@ -118,7 +118,7 @@ make_rows(struct leat_pass *pass, struct leat_err *err)
 	case LEAT_MOVE_RESIZE:
 		return leat_resize_to(&view, move->height, move->width, &move->how, sink, pass->scratch, err);
 	case LEAT_MOVE_ROTATE:
-		leat_rotate_to(&view, move->radians, move->fill, sink);
+		leat_rotate_to(&view, move->radians, move->fill, sink, pass->scratch);
 		return LEAT_OK;
 	case LEAT_MOVE_CROP:
 		leat_crop_to(&view, move->part.top + sink->part.top, move->part.left + sink->part.left, move->border,

@@ -22,7 +22,9 @@ struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_
 enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
                                 const struct leat_resampling *how, const struct leat_sink *sink,
                                 struct leat_scratch *scratch, struct leat_err *err);
-void leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink);
+/* The scratch keeps where pixels come from, for images of one size that are turned by one angle. NULL: does not. */
+void leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink,
+                    struct leat_scratch *scratch);
 /* Here the sink's part begins at (top, left) of the plane, and its own place is not looked at. */
 void leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_border border, float fill,
                   const struct leat_sink *sink);

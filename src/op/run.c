@@ -1,6 +1,6 @@
 /* run.c - a sample op, by itself or as a part of a pass over an image
  *
- * Worker threads: nothing is locked, nothing is allocated but scratch. */
+ * Worker threads: nothing is locked, nothing is allocated but scratch and what it keeps. */
 #include "op/op.h"
 
 bool

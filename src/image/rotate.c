@@ -1,0 +1,351 @@
+/* rotate.c - rotation about the middle, to the nearest pixel
+ *
+ * Pixels are found in float, in the order in which TensorFlow computes. With AVX2 eight are found at a time; and a
+ * worker that turns one image after the other by the same angle, all of one size, keeps where their pixels come from,
+ * and has only to copy. The element type matters by its size alone. */
+#include "image/pixel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "image/cpu.h"
+#include "image/plain.h"
+#include "image/view.h"
+
+/* Where an output place comes from: x = xx * X + xy * Y + x0, the same for y. In float, in the order
+ * that TensorFlow computes it. */
+struct rotation {
+	float xx, xy, x0, yx, yy, y0;
+};
+
+static struct rotation
+rotation_about_centre(float radians, int64_t height, int64_t width)
+{
+	float c = cosf(radians), s = sinf(radians), right = (float)(width - 1), bottom = (float)(height - 1);
+
+	return (struct rotation){
+		.xx = c,
+		.xy = -s,
+		.x0 = (right - (c * right - s * bottom)) / 2,
+		.yx = s,
+		.yy = c,
+		.y0 = (bottom - (s * right + c * bottom)) / 2,
+	};
+}
+
+/* Half away from zero. Numbers too large for an int64_t cannot come up: |x| is at most the sum of the sides. */
+static int64_t
+nearest_place(float x)
+{
+	int64_t towards_zero = (int64_t)x;
+	float rest = x - (float)towards_zero;
+
+	return towards_zero + (rest >= 0.5f) - (rest <= -0.5f);
+}
+
+/* Part of row `i` of the result. */
+static inline void
+pick_pixels(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel,
+            int64_t i, const struct leat_window *part)
+{
+	for (int64_t j = part->left; j < part->left + part->width; j++, out += pixel) {
+		int64_t x = nearest_place(r->xx * (float)j + r->xy * (float)i + r->x0);
+		int64_t y = nearest_place(r->yx * (float)j + r->yy * (float)i + r->y0);
+
+		if (x >= 0 && x < in->width && y >= 0 && y < in->height)
+			memcpy(out, in->data + (size_t)y * in->stride + (size_t)x * pixel, pixel);
+		else
+			memcpy(out, fill, pixel);
+	}
+}
+
+static void
+rotate_row_plain(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, int64_t i,
+                 const struct leat_window *part)
+{
+	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
+
+	if (pixel == 3)
+		pick_pixels(in, out, r, fill, 3, i, part);
+	else if (pixel == 12)
+		pick_pixels(in, out, r, fill, 12, i, part);
+	else
+		pick_pixels(in, out, r, fill, pixel, i, part);
+}
+
+#if LEAT_X86
+/* Where eight neighbors in a row of the result come from. */
+enum { EIGHT = 8 };
+struct eight {
+	uint32_t offset[EIGHT]; /* in bytes, of those that are inside */
+	uint8_t inside;         /* a bit for each */
+	bool roomy;             /* all are, and what lies behind each, of the image and of the result, may be touched */
+};
+
+/* What a rotation's eights depend on. */
+struct turn {
+	float radians;
+	size_t stride, pixel;
+	int64_t height, width;
+	struct leat_window part; /* of the result */
+};
+
+static size_t
+eights_of_row(const struct leat_window *part)
+{
+	return ((size_t)part->width + EIGHT - 1) / EIGHT;
+}
+
+/* Sides up to this keep every number below exact in float where it has to be; offsets fit into 31 bits. */
+enum { MAX_SIDE = 1 << 14 };
+
+/* As nearest_place: halves go up with what is just below a half, as the sum is rounded, and nothing else does. */
+LEAT_AVX2_INLINE __m256i
+nearest_places(float by_column, __m256 columns, float by_row, float origin)
+{
+	const __m256 sign = _mm256_set1_ps(-0.0f), below_half = _mm256_set1_ps(0x1.fffffep-2f);
+	__m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(by_column), columns), _mm256_set1_ps(by_row));
+
+	x = _mm256_add_ps(x, _mm256_set1_ps(origin));
+	return _mm256_cvttps_epi32(_mm256_add_ps(x, _mm256_or_ps(_mm256_and_ps(x, sign), below_half)));
+}
+
+/* Negative numbers are large ones without a sign. */
+LEAT_AVX2_INLINE __m256i
+is_inside(__m256i place, int side)
+{
+	return _mm256_cmpeq_epi32(_mm256_min_epu32(place, _mm256_set1_epi32(side - 1)), place);
+}
+
+/* Eight columns of row i, from column j on. `last` is where the image's last pixel lies. */
+LEAT_AVX2_INLINE void
+find_eight(struct eight *eight, const struct turn *turn, const struct rotation *r, int i, int j, int last)
+{
+	const __m256i ahead = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	const __m256 columns = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_set1_epi32(j), ahead));
+	__m256i x = nearest_places(r->xx, columns, r->xy * (float)i, r->x0);
+	__m256i y = nearest_places(r->yx, columns, r->yy * (float)i, r->y0);
+	__m256i inside = _mm256_and_si256(is_inside(x, (int)turn->width), is_inside(y, (int)turn->height));
+	__m256i offsets = _mm256_add_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32((int)turn->stride)),
+	                                   _mm256_mullo_epi32(x, _mm256_set1_epi32((int)turn->pixel)));
+	__m256i is_last = _mm256_cmpeq_epi32(offsets, _mm256_set1_epi32(last));
+
+	_mm256_storeu_si256((__m256i *)(void *)eight->offset, offsets);
+	eight->inside = (uint8_t)_mm256_movemask_ps(_mm256_castsi256_ps(inside));
+	eight->roomy = eight->inside == 0xff && j + EIGHT < turn->part.left + turn->part.width &&
+	               !_mm256_movemask_epi8(is_last);
+}
+
+/* `count` of row y of the part, from the one numbered `first` on. */
+LEAT_AVX2 static void
+find_eights(struct eight *eight, const struct turn *turn, const struct rotation *r, int64_t y, size_t first,
+            size_t count)
+{
+	const int last = (int)((turn->height - 1) * (int64_t)turn->stride + (turn->width - 1) * (int64_t)turn->pixel);
+	const int i = (int)(turn->part.top + y), j = (int)turn->part.left + (int)first * EIGHT;
+
+	for (size_t k = 0; k < count; k++)
+		find_eight(&eight[k], turn, r, i, j + (int)k * EIGHT, last);
+}
+
+/* Pixels of a row of the result, `width` of them. Where there is room, `roomy` bytes of each are copied: what is too
+ * much is written over by the next one. */
+static inline void
+copy_pixels(const unsigned char *from, unsigned char *out, const struct eight *eight, const void *fill, size_t pixel,
+            size_t roomy, size_t width)
+{
+	for (size_t j = 0; j < width; j += EIGHT, out += EIGHT * pixel, eight++) {
+		const size_t count = width - j < EIGHT ? width - j : EIGHT;
+
+		if (eight->roomy)
+			for (size_t k = 0; k < EIGHT; k++)
+				memcpy(out + k * pixel, from + eight->offset[k], roomy);
+		else
+			for (size_t k = 0; k < count; k++)
+				memcpy(out + k * pixel, eight->inside >> k & 1 ? from + eight->offset[k] : fill, pixel);
+	}
+}
+
+static void
+copy_eights(const unsigned char *from, unsigned char *out, const struct eight *eight, const void *fill, size_t pixel,
+            size_t width)
+{
+	if (pixel == 3)
+		copy_pixels(from, out, eight, fill, 3, 4, width);
+	else if (pixel == 12)
+		copy_pixels(from, out, eight, fill, 12, 16, width);
+	else
+		copy_pixels(from, out, eight, fill, pixel, pixel, width);
+}
+
+/* Finds and copies a few at a time. */
+static void
+rotate_row(const struct leat_view *in, const struct turn *turn, const struct rotation *r, const void *fill, int64_t y,
+           unsigned char *out)
+{
+	enum { SOME = 32 };
+	struct eight some[SOME];
+	size_t left = (size_t)turn->part.width;
+
+	for (size_t first = 0; left; first += SOME) {
+		const size_t width = left < SOME * EIGHT ? left : SOME * EIGHT;
+
+		find_eights(some, turn, r, y, first, (width + EIGHT - 1) / EIGHT);
+		copy_eights(in->data, out, some, fill, turn->pixel, width);
+		out += width * turn->pixel;
+		left -= width;
+	}
+}
+
+/* ---- what a worker keeps ---- */
+
+enum { MAX_KEPT = 256 << 10 };
+
+/* The last rotation, and where its pixels come from if it was that of the image before, too. */
+struct kept {
+	struct turn turn;
+	struct eight *eight; /* of all rows; NULL: not found yet */
+};
+
+static void
+end_kept(void *object, struct leat_mem *mem)
+{
+	struct kept *kept = object;
+
+	leat_free(mem, kept->eight);
+	leat_free(mem, kept);
+}
+
+static struct kept *
+kept_of(struct leat_scratch *scratch)
+{
+	struct kept *kept = leat_scratch_kept(scratch, end_kept);
+
+	if (kept || !scratch->mem)
+		return kept;
+	kept = leat_alloc(scratch->mem, sizeof(*kept));
+	if (!kept)
+		return NULL;
+	memset(kept, 0, sizeof(*kept));
+	if (leat_scratch_keep(scratch, kept, end_kept))
+		return kept;
+	leat_free(scratch->mem, kept);
+	return NULL;
+}
+
+static bool
+is_same(const struct turn *a, const struct turn *b)
+{
+	return memcmp(&a->radians, &b->radians, sizeof(a->radians)) == 0 && a->stride == b->stride &&
+	       a->pixel == b->pixel && a->height == b->height && a->width == b->width &&
+	       memcmp(&a->part, &b->part, sizeof(a->part)) == 0;
+}
+
+/* All eights of a rotation that comes again; NULL: they have to be found row by row. */
+static const struct eight *
+all_eights(const struct turn *turn, const struct rotation *r, struct leat_scratch *scratch)
+{
+	const size_t row = eights_of_row(&turn->part), bytes = (size_t)turn->part.height * row * sizeof(struct eight);
+	struct kept *kept = bytes <= MAX_KEPT ? kept_of(scratch) : NULL;
+
+	if (!kept)
+		return NULL;
+	if (!is_same(&kept->turn, turn)) {
+		leat_free(scratch->mem, kept->eight);
+		*kept = (struct kept){.turn = *turn};
+		return NULL;
+	}
+	if (kept->eight)
+		return kept->eight;
+	kept->eight = leat_alloc(scratch->mem, bytes);
+	for (int64_t y = 0; kept->eight && y < turn->part.height; y++)
+		find_eights(kept->eight + (size_t)y * row, turn, r, y, 0, row);
+	return kept->eight;
+}
+
+static void
+rotate_eights(const struct leat_view *in, const struct turn *turn, const struct rotation *r, const void *fill,
+              const struct leat_sink *sink, struct leat_scratch *scratch)
+{
+	const struct eight *eight = scratch ? all_eights(turn, r, scratch) : NULL;
+
+	for (int64_t y = 0; y < sink->part.height; y++) {
+		unsigned char *out = leat_sink_line(sink, y);
+
+		if (eight)
+			copy_eights(in->data, out, eight + (size_t)y * eights_of_row(&turn->part), fill, turn->pixel,
+			            (size_t)turn->part.width);
+		else
+			rotate_row(in, turn, r, fill, y, out);
+		leat_sink_take(sink, y);
+	}
+}
+
+/* Can the places of this image be found in 32 bits, eight at a time? */
+static bool
+fits_eights(const struct leat_view *in)
+{
+	return in->height <= MAX_SIDE && in->width <= MAX_SIDE && in->height * (int64_t)in->stride <= INT32_MAX;
+}
+#endif
+
+/* ---- any image ---- */
+
+static void
+rotate_plain(const struct leat_view *in, const struct rotation *r, const void *fill, const struct leat_sink *sink)
+{
+	for (int64_t y = 0; y < sink->part.height; y++) {
+		rotate_row_plain(in, leat_sink_line(sink, y), r, fill, y + sink->part.top, &sink->part);
+		leat_sink_take(sink, y);
+	}
+}
+
+static void
+rotate(const struct leat_view *in, float radians, float fill, bool avx2, const struct leat_sink *sink,
+       struct leat_scratch *scratch)
+{
+	const struct rotation r = rotation_about_centre(radians, in->height, in->width);
+	const struct leat_pixel color = leat_pixel_of(fill, in->dtype);
+
+#if LEAT_X86
+	if (avx2 && fits_eights(in)) {
+		const struct turn turn = {.radians = radians,
+		                          .stride = in->stride,
+		                          .pixel = in->channels * leat_dtype_size(in->dtype),
+		                          .height = in->height,
+		                          .width = in->width,
+		                          .part = sink->part};
+
+		rotate_eights(in, &turn, &r, color.bytes, sink, scratch);
+		return;
+	}
+#endif
+	(void)avx2, (void)scratch; /* elsewhere than on x86 */
+	rotate_plain(in, &r, color.bytes, sink);
+}
+
+void
+leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink,
+               struct leat_scratch *scratch)
+{
+	rotate(in, radians, fill, leat_cpu_has_avx2(), sink, scratch);
+}
+
+void
+leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill,
+            struct leat_scratch *scratch)
+{
+	const struct leat_view view = leat_view_of(in, NULL);
+	const struct leat_sink sink = leat_sink_for(out);
+
+	leat_rotate_to(&view, radians, fill, &sink, scratch);
+}
+
+void
+leat_rotate_plain(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill)
+{
+	const struct leat_view view = leat_view_of(in, NULL);
+	const struct leat_sink sink = leat_sink_for(out);
+
+	rotate(&view, radians, fill, false, &sink, NULL);
+}
