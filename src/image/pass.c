@@ -125,8 +125,7 @@ make_rows(struct leat_pass *pass, struct leat_err *err)
 		             move->fill, sink);
 		return LEAT_OK;
 	default:
-		for (int64_t y = 0; y < sink->part.height; y++)
-			leat_sink_copy(sink, y, view.data + (size_t)y * view.stride);
+		leat_sink_copy_all(sink, view.data, view.stride);
 		return LEAT_OK;
 	}
 }

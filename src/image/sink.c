@@ -309,3 +309,26 @@ leat_sink_take(const struct leat_sink *sink, int64_t y)
 	if (!sink->straight)
 		leat_sink_copy(sink, y, sink->line);
 }
+
+/* Rows of floats that lie one behind the other, here and there, are one long row to pointwise steps. */
+static bool
+is_one_row(const struct leat_sink *sink, size_t stride)
+{
+	return sink->steps > 0 && sink->dtype == LEAT_F32 && !sink->planar && !sink->mirror && !sink->upside_down &&
+	       stride == (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->made);
+}
+
+void
+leat_sink_copy_all(const struct leat_sink *sink, const unsigned char *rows, size_t stride)
+{
+	const size_t height = (size_t)sink->part.height;
+
+	if (is_one_row(sink, stride)) {
+		leat_affine_row(rows, sink->made, (float *)(void *)sink->out,
+		                height * (size_t)sink->part.width * sink->channels, sink->spread, sink->steps,
+		                leat_cpu_has_avx2());
+		return;
+	}
+	for (size_t y = 0; y < height; y++)
+		leat_sink_copy(sink, (int64_t)y, rows + y * stride);
+}

@@ -40,6 +40,9 @@ void leat_sink_take(const struct leat_sink *sink, int64_t y);
 /* The same for a row that lies elsewhere and is not changed. */
 void leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row);
 
+/* The same for all rows, `stride` bytes apart. */
+void leat_sink_copy_all(const struct leat_sink *sink, const unsigned char *rows, size_t stride);
+
 /* For a kernel that makes rows mirrored by itself. */
 void leat_sink_gets_mirrored(struct leat_sink *sink);
 
