@@ -273,7 +273,8 @@ leat_resample(const struct leat_view *in, int64_t height, int64_t width, const s
 	const struct leat_side along = {in->width, width, sink->part.left, sink->part.width};
 	const size_t most_y = most_taps(how, in->height, height), most_x = most_taps(how, in->width, width);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
-	const size_t row_bytes = fixed ? leat_resample_u8_row((size_t)in->width, in->channels) : floats * sizeof(float);
+	const size_t row_bytes =
+		fixed ? leat_resample_u8_row((size_t)in->width, in->channels, most_x) : floats * sizeof(float);
 	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along.count, in->channels, most_y) : 0;
 	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
 	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
@@ -307,7 +308,7 @@ leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, cons
 	const size_t tables =
 		(height + width) * sizeof(struct leat_span) + (height * most_y + width * most_x) * sizeof(float);
 	const size_t line = (in_width * LEAT_MAX_CHANNELS + LINE_EXTRA) * sizeof(float);
-	const size_t row = leat_resample_u8_row(in_width, LEAT_MAX_CHANNELS);
+	const size_t row = leat_resample_u8_row(in_width, LEAT_MAX_CHANNELS, most_x);
 	const size_t ring = how->mode == LEAT_RESIZE_TORCH ? leat_resample_u8_ring(width, LEAT_MAX_CHANNELS, most_y) +
 	                                                             leat_resample_u8_quads(width, most_x)
 	                                                   : 0;

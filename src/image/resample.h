@@ -51,7 +51,7 @@ struct leat_taps {
  * AVX2. */
 void leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
                       const struct leat_taps *ys, uint8_t *row, uint8_t *ring, void *quads);
-size_t leat_resample_u8_row(size_t width, size_t channels);                /* of the input */
+size_t leat_resample_u8_row(size_t width, size_t channels, size_t most);   /* of the input; xs->most */
 size_t leat_resample_u8_ring(size_t width, size_t channels, size_t lines); /* of the result; ys->most lines */
 size_t leat_resample_u8_quads(size_t width, size_t most);                  /* of the result; xs->most */
 

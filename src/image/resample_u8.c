@@ -13,8 +13,15 @@
 
 #include "image/cpu.h"
 
-/* Room behind a row and a line: for pixels read beyond the last, which count for 0, and for whole vectors. */
+/* Room behind a line: for whole vectors. */
 enum { EXTRA = 64, VECTOR = 32 };
+
+/* Bytes behind a row that are read, and count for 0. */
+static size_t
+bytes_behind(size_t channels, size_t most)
+{
+	return (most + 4) * channels + 16;
+}
 
 static size_t
 line_bytes(size_t width, size_t channels)
@@ -23,9 +30,9 @@ line_bytes(size_t width, size_t channels)
 }
 
 size_t
-leat_resample_u8_row(size_t width, size_t channels)
+leat_resample_u8_row(size_t width, size_t channels, size_t most)
 {
-	return width * channels + EXTRA;
+	return width * channels + bytes_behind(channels, most);
 }
 
 size_t
@@ -65,140 +72,158 @@ gather(const uint8_t *row, uint8_t *restrict out, const struct leat_taps *taps, 
 }
 
 #if LEAT_X86
-/* Weights of four taps as they are multiplied: for each half of a vector those of two taps, four times over. */
-struct quad {
-	int16_t low[16], high[16];
+/* Four pixels of the result are made at a time, of four taps each: in vectors of two pixels, a half for each. */
+enum { FOUR = 4 };
+
+/* The weights of two pixels for four taps as they are multiplied: taps 0 and 1 four times over, for each channel, then
+ * 2 and 3. */
+struct two_pixels {
+	int16_t low[2][16], high[2][16];
 };
+
+/* Weights, and where the first taps of each pixel lie in a row; the width is rounded up to whole fours. */
+struct quads {
+	struct two_pixels *two; /* of four pixels their first taps, the next ones, ..., then those of the next pixels */
+	uint32_t *from;
+	size_t count; /* fours of taps that a pixel has */
+};
+
+static size_t
+whole_fours(size_t count)
+{
+	return (count + FOUR - 1) / FOUR * FOUR;
+}
 
 size_t
 leat_resample_u8_quads(size_t width, size_t most)
 {
-	return width * ((most + 3) / 4) * sizeof(struct quad);
+	return whole_fours(width) * (whole_fours(most) / FOUR * sizeof(struct two_pixels) / 2 + sizeof(uint32_t));
 }
 
 static void
-make_quads(struct quad *quad, const struct leat_taps *taps, size_t width)
+set_weights(const struct quads *quads, size_t x, size_t p, const struct leat_weight_pair *pair)
 {
-	const size_t quads = (taps->most + 3) / 4, pairs = taps->most / 2;
+	struct two_pixels *two = &quads->two[(x / FOUR * quads->count + p / 2) * 2 + x % FOUR / 2];
 
-	for (size_t x = 0; x < width; x++) {
-		const struct leat_weight_pair *pair = taps->weight.pair + x * pairs;
-		const size_t used = (taps->span[x].count + 1) / 2;
-
-		for (size_t p = 0; p < 2 * quads; p++) {
-			const struct leat_weight_pair two = p < used ? pair[p] : (struct leat_weight_pair){{0}, {0}};
-			struct quad *to = &quad[x * quads + p / 2];
-
-			for (size_t k = 0; k < 4; k++) {
-				memcpy(to->low + p % 2 * 8 + 2 * k, two.low, sizeof(two.low));
-				memcpy(to->high + p % 2 * 8 + 2 * k, two.high, sizeof(two.high));
-			}
-		}
+	for (size_t k = 0; k < 4; k++) {
+		memcpy(two->low[p % 2] + x % 2 * 8 + 2 * k, pair->low, sizeof(pair->low));
+		memcpy(two->high[p % 2] + x % 2 * 8 + 2 * k, pair->high, sizeof(pair->high));
 	}
 }
 
-/* Sums of one pixel: the lower and the upper half are of different taps and still to be added. */
-struct sums {
-	__m256i low, high;
-};
-
-/* The bytes of four pixels of 3 or 4 channels, as pairs of 16 bits: taps 0 and 1 of each channel, then 2 and 3. */
-LEAT_AVX2_INLINE __m256i
-pairs_at(const uint8_t *from, __m256i order)
+/* Behind the last tap and the last pixel, weights are 0. */
+static struct quads
+make_quads(void *memory, const struct leat_taps *taps, size_t width, size_t channels)
 {
-	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)from)), order);
-}
+	static const struct leat_weight_pair none;
+	struct quads quads = {.two = memory};
+	size_t most = 0;
 
-/* `single`: there are no more than four taps anywhere. */
-LEAT_AVX2_INLINE struct sums
-sum_pixel(const uint8_t *from, const struct quad *quad, uint32_t count, __m256i order, size_t channels, bool single)
-{
-	__m256i four = pairs_at(from, order);
-	struct sums sums = {_mm256_madd_epi16(four, _mm256_load_si256((const void *)quad->low)),
-	                    _mm256_madd_epi16(four, _mm256_load_si256((const void *)quad->high))};
+	for (size_t x = 0; x < width; x++)
+		most = taps->span[x].count > most ? taps->span[x].count : most;
+	quads.count = whole_fours(most) / FOUR;
+	quads.from = (void *)(quads.two + whole_fours(width) / 2 * quads.count);
+	for (size_t x = 0; x < whole_fours(width); x++) {
+		const struct leat_span span = x < width ? taps->span[x] : (struct leat_span){0};
 
-	for (uint32_t t = 4; !single && t < count; t += 4) {
-		quad++;
-		from += 4 * channels;
-		four = pairs_at(from, order);
-		sums.low =
-			_mm256_add_epi32(sums.low, _mm256_madd_epi16(four, _mm256_load_si256((const void *)quad->low)));
-		sums.high = _mm256_add_epi32(sums.high,
-		                             _mm256_madd_epi16(four, _mm256_load_si256((const void *)quad->high)));
+		quads.from[x] = span.first * (uint32_t)channels;
+		for (size_t p = 0; p < 2 * quads.count; p++)
+			set_weights(&quads, x, p,
+			            2 * p < span.count ? &taps->weight.pair[x * taps->most / 2 + p] : &none);
 	}
-	return sums;
+	return quads;
 }
 
-/* Eight sums, put together from their parts and cut to whole numbers; those are packed, and so clipped, to bytes. */
+/* Sums, put together from their parts and cut to whole numbers; those are packed, and so clipped, to bytes. */
 LEAT_AVX2_INLINE __m256i
 finish(__m256i low, __m256i high)
 {
 	return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, LEAT_LOW_BITS)), LEAT_FIXED_BITS);
 }
 
-/* Two pixels' sums to bytes, each in the first four of a half. */
-LEAT_AVX2_INLINE __m256i
-finish_two(struct sums a, struct sums b)
-{
-	const __m256i half = _mm256_set1_epi32(1 << (LEAT_FIXED_BITS - 1));
-	__m256i low = _mm256_add_epi32(_mm256_permute2x128_si256(a.low, b.low, 0x20),
-	                               _mm256_permute2x128_si256(a.low, b.low, 0x31));
-	__m256i high = _mm256_add_epi32(_mm256_permute2x128_si256(a.high, b.high, 0x20),
-	                                _mm256_permute2x128_si256(a.high, b.high, 0x31));
-	__m256i whole = finish(_mm256_add_epi32(low, half), high);
+/* Which bytes of four pixels are multiplied: one channel of two neighbors side by side, in 16 bits each. */
+struct order {
+	__m256i taps_01, taps_23;
+};
 
-	whole = _mm256_packs_epi32(whole, whole);
-	return _mm256_packus_epi16(whole, whole);
-}
-
-LEAT_AVX2_INLINE void
-put_four(uint8_t *out, __m128i bytes)
-{
-	int32_t four = _mm_cvtsi128_si32(bytes);
-
-	memcpy(out, &four, sizeof(four));
-}
-
-/* Three or four channels. Reads up to 16 bytes from the begin of each four taps on, and writes up to a pixel and a byte
- * more than there are. */
-LEAT_AVX2_INLINE void
-gather_pixels(const uint8_t *row, uint8_t *out, const struct leat_taps *taps, const struct quad *quad, size_t width,
-              size_t channels, bool single)
+LEAT_AVX2_INLINE struct order
+order_of(size_t channels)
 {
 	const __m128i three[2] = {_mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1),
 	                          _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1)};
 	const __m128i all[2] = {_mm_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1),
 	                        _mm_setr_epi8(8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1)};
-	const __m256i order = channels == 3 ? _mm256_set_m128i(three[1], three[0]) : _mm256_set_m128i(all[1], all[0]);
-	const size_t quads = single ? 1 : (taps->most + 3) / 4;
-	const struct leat_span *span = taps->span;
+	const __m128i *of = channels == 3 ? three : all;
 
-	for (size_t x = 0; x + 2 <= width; x += 2, span += 2, out += 2 * channels, quad += 2 * quads) {
-		struct sums a = sum_pixel(row + span[0].first * channels, quad, span[0].count, order, channels, single);
-		struct sums b =
-			sum_pixel(row + span[1].first * channels, quad + quads, span[1].count, order, channels, single);
-		__m256i bytes = finish_two(a, b);
+	return (struct order){_mm256_broadcastsi128_si256(of[0]), _mm256_broadcastsi128_si256(of[1])};
+}
 
-		put_four(out, _mm256_castsi256_si128(bytes));
-		put_four(out + channels, _mm256_extracti128_si256(bytes, 1));
+LEAT_AVX2_INLINE __m256i
+add_products(__m256i sum, __m256i taps_01, __m256i taps_23, const int16_t (*weights)[16])
+{
+	__m256i a = _mm256_madd_epi16(taps_01, _mm256_load_si256((const void *)weights[0]));
+	__m256i b = _mm256_madd_epi16(taps_23, _mm256_load_si256((const void *)weights[1]));
+
+	return _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
+}
+
+/* The channels of two pixels, as whole numbers. */
+LEAT_AVX2_INLINE __m256i
+sum_two(const uint8_t *a, const uint8_t *b, const struct two_pixels *two, size_t count, struct order order,
+        size_t channels)
+{
+	__m256i low = _mm256_set1_epi32(1 << (LEAT_FIXED_BITS - 1)), high = _mm256_setzero_si256();
+
+	for (size_t q = 0; q < count; q++, two += 2) {
+		__m256i bytes = _mm256_set_m128i(_mm_loadu_si128((const void *)(b + q * FOUR * channels)),
+		                                 _mm_loadu_si128((const void *)(a + q * FOUR * channels)));
+		__m256i taps_01 = _mm256_shuffle_epi8(bytes, order.taps_01);
+		__m256i taps_23 = _mm256_shuffle_epi8(bytes, order.taps_23);
+
+		low = add_products(low, taps_01, taps_23, two->low);
+		high = add_products(high, taps_01, taps_23, two->high);
 	}
-	if (width % 2) {
-		struct sums a = sum_pixel(row + span->first * channels, quad, span->count, order, channels, single);
+	return finish(low, high);
+}
 
-		put_four(out, _mm256_castsi256_si128(finish_two(a, a)));
+/* Four pixels of 3 or 4 channels from the numbers of the first and second, the third and fourth. Writes 16 bytes. */
+LEAT_AVX2_INLINE void
+put_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
+{
+	const __m128i close_up = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+	__m256i words = _mm256_packs_epi32(first, second), bytes = _mm256_packus_epi16(words, words);
+	__m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+
+	_mm_storeu_si128((void *)out, channels == 3 ? _mm_shuffle_epi8(four, close_up) : four);
+}
+
+/* Reads up to 16 bytes from the begin of each four taps on, and writes up to 16 bytes more than there are. */
+LEAT_AVX2_INLINE void
+gather_fours(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t count, size_t width, size_t channels)
+{
+	const struct order order = order_of(channels);
+	const struct two_pixels *two = quads->two;
+	const uint32_t *from = quads->from;
+
+	for (size_t x = 0; x < width; x += FOUR, from += FOUR, two += 2 * count, out += FOUR * channels) {
+		__m256i first = sum_two(row + from[0], row + from[1], two, count, order, channels);
+		__m256i second = sum_two(row + from[2], row + from[3], two + 1, count, order, channels);
+
+		put_four(out, first, second, channels);
 	}
 }
 
 LEAT_AVX2 static void
-gather_avx2(const uint8_t *row, uint8_t *out, const struct leat_taps *taps, const void *quads, size_t width,
-            size_t channels)
+gather_avx2(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t width, size_t channels)
 {
-	if (channels == 3 && taps->most <= 4)
-		gather_pixels(row, out, taps, quads, width, 3, true);
+	if (channels == 3 && quads->count == 1)
+		gather_fours(row, out, quads, 1, width, 3);
+	else if (channels == 3 && quads->count == 2)
+		gather_fours(row, out, quads, 2, width, 3);
 	else if (channels == 3)
-		gather_pixels(row, out, taps, quads, width, 3, false);
+		gather_fours(row, out, quads, quads->count, width, 3);
 	else
-		gather_pixels(row, out, taps, quads, width, 4, false);
+		gather_fours(row, out, quads, quads->count, width, 4);
 }
 #else
 size_t
@@ -290,29 +315,32 @@ add_rows(const struct ring *ring, const struct leat_span *span, const struct lea
 	}
 }
 
-/* Row `at` of the input, with bytes behind it that can be read: of the next row, or in the copy `row`. */
+/* Row `at` of the input, with `behind` bytes behind it that can be read: of the next rows, or in the copy `row`. */
 static const uint8_t *
-readable_row(const struct leat_view *in, size_t at, uint8_t *row)
+readable_row(const struct leat_view *in, size_t at, uint8_t *row, size_t behind)
 {
 	const size_t bytes = (size_t)in->width * in->channels;
 
-	if ((int64_t)at + 1 < in->height && bytes >= EXTRA)
+	if (((size_t)in->height - 1 - at) * in->stride >= behind)
 		return in->data + at * in->stride;
 	memcpy(row, in->data + at * in->stride, bytes);
-	memset(row + bytes, 0, EXTRA);
+	memset(row + bytes, 0, behind);
 	return row;
 }
 
 void
 leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
-                 const struct leat_taps *ys, uint8_t *row, uint8_t *ring_bytes, void *quads)
+                 const struct leat_taps *ys, uint8_t *row, uint8_t *ring_bytes, void *memory)
 {
 	const size_t width = (size_t)sink->part.width, bytes = width * in->channels;
+	const size_t behind = bytes_behind(in->channels, xs->most);
+	const bool by_fours = memory && in->channels >= 3;
 	struct ring ring = {ring_bytes, line_bytes(width, in->channels), ys->most, 0};
-
 #if LEAT_X86
-	if (quads && in->channels >= 3)
-		make_quads(quads, xs, width);
+	struct quads quads = {0};
+
+	if (by_fours)
+		quads = make_quads(memory, xs, width, in->channels);
 #endif
 	for (int64_t y = 0; y < sink->part.height; y++) {
 		const struct leat_span *span = &ys->span[y];
@@ -322,17 +350,17 @@ leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const
 
 		ring.next = ring.next < span->first ? span->first : ring.next;
 		for (; ring.next < span->first + span->count; ring.next++) {
-			const uint8_t *from = readable_row(in, ring.next, row);
+			const uint8_t *from = readable_row(in, ring.next, row, behind);
 
 #if LEAT_X86
-			if (quads && in->channels >= 3)
-				gather_avx2(from, line_of(&ring, ring.next), xs, quads, width, in->channels);
-			else
+			if (by_fours)
+				gather_avx2(from, line_of(&ring, ring.next), &quads, width, in->channels);
 #endif
+			if (!by_fours)
 				gather(from, line_of(&ring, ring.next), xs, width, in->channels);
 		}
 #if LEAT_X86
-		if (quads)
+		if (memory)
 			done = add_rows_avx2(&ring, span, pair, out, bytes);
 #endif
 		add_rows(&ring, span, pair, out, done, bytes);
