@@ -14,7 +14,7 @@ struct line {
 	struct leat_str *out;
 	size_t begin; /* of the line in `out` */
 	int ops;
-	bool cropped;
+	bool cropped, reduced;
 };
 
 static void
@@ -41,8 +41,9 @@ end_line(struct line *line, bool final)
 		leat_str_add(line->out, "one pass");
 		comma = ", ";
 	}
-	if (line->cropped) {
-		leat_str_addf(line->out, "%sdecodes the part that is kept", comma);
+	if (line->cropped || line->reduced) {
+		leat_str_addf(line->out, "%sdecodes%s%s", comma, line->cropped ? " the part that is kept" : "",
+		              line->reduced ? " at 1/2 to 1/8 where that is enough" : "");
 		comma = ", ";
 	}
 	if (final)
@@ -62,7 +63,12 @@ lead_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pas
 	struct leat_err ignored;
 
 	if (bound->op->begin) {
-		pass->decode = (struct leat_decode){.height = NOMINAL_SIDE, .width = NOMINAL_SIDE, .channels = 3};
+		pass->decode = (struct leat_decode){
+			.height = NOMINAL_SIDE,
+			.width = NOMINAL_SIDE,
+			.channels = 3,
+			.reducible = bound->op->reduces && bound->op->reduces(bound->params),
+		};
 		leat_pass_encoded(pass, NULL);
 		pass->dry = true;
 		return true;
@@ -94,18 +100,20 @@ explain_joined(const struct leat_stage *stage, bool final, struct leat_str *out)
 	for (int k = 1; k < stage->ops; k++) {
 		const struct leat_bound *bound = stage->op[k];
 		const unsigned before = pass.passes;
-		const bool cropped = is_cropped(&pass);
+		const bool cropped = is_cropped(&pass), reduced = leat_pass_may_reduce(&pass);
 
 		leat_rng_init(&work.rng, 0, 0, 0, bound->stream);
 		told = told && leat_op_tell(bound->op, bound->params, &work, &pass, &ignored) == LEAT_OK;
 		if (pass.passes != before) {
 			line.cropped = cropped;
+			line.reduced = reduced;
 			end_line(&line, false);
 			begin_line(&line, out);
 		}
 		add_op(&line, bound);
 	}
 	line.cropped = is_cropped(&pass);
+	line.reduced = leat_pass_may_reduce(&pass);
 	end_line(&line, final);
 }
 

@@ -23,11 +23,11 @@ struct place {
 static void
 find_places(struct place *place, const struct leat_side *side, size_t stride)
 {
-	float scale = (float)side->in / (float)side->out;
+	const float scale = (float)side->length / (float)side->out, from = (float)side->from;
 	const int64_t in = side->in;
 
 	for (int64_t i = 0; i < side->count; i++) {
-		float x = ((float)(side->first + i) + 0.5f) * scale - 0.5f;
+		float x = ((float)(side->first + i) + 0.5f) * scale + from - 0.5f;
 		float below = floorf(x);
 		int64_t lo = (int64_t)below, hi = (int64_t)ceilf(x);
 

@@ -15,6 +15,9 @@ struct leat_codec {
 	/* Optional: when a part can be had for less than the whole. */
 	enum leat_status (*region)(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
 	                           size_t stride, struct leat_err *err);
+	/* Optional: the same of the image with its sides halved, see leat_decode_reduced. */
+	enum leat_status (*reduced)(struct leat_decode *decode, int halvings, const struct leat_window *part,
+	                            uint8_t *out, size_t stride, struct leat_err *err);
 	void (*end)(struct leat_decode *decode);
 };
 

@@ -33,6 +33,7 @@ leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, co
 		if (!codecs[i]->recognize(bytes, size))
 			continue;
 		decode->codec = codecs[i];
+		decode->reducible = how->fast && codecs[i]->reduced;
 		return decode->codec->begin(decode, bytes, size, how, err);
 	}
 	return fail_unknown(bytes, size, err);
@@ -74,6 +75,13 @@ leat_decode_region(struct leat_decode *decode, const struct leat_window *part, u
 	    part->height == decode->height)
 		return decode->codec->pixels(decode, out, err);
 	return cut_region(decode, part, out, stride, err);
+}
+
+enum leat_status
+leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out,
+                    size_t stride, struct leat_err *err)
+{
+	return decode->codec->reduced(decode, halvings, part, out, stride, err);
 }
 
 void

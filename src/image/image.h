@@ -32,6 +32,7 @@ struct leat_window {
 struct leat_codec;
 struct leat_decode {
 	int64_t height, width, channels; /* of the result; set by begin */
+	bool reducible;                  /* leat_decode_reduced may be called; set by begin */
 	/* Private: */
 	const struct leat_codec *codec;
 	struct leat_scratch *scratch;
@@ -46,6 +47,7 @@ struct leat_decoding {
 	int channels; /* 1 (gray), 3 (RGB), 4 (RGB and alpha; 255 where the file has none), 0: what it has, without
 	                 alpha */
 	int mode;     /* enum above, as an option table fills it */
+	bool fast;    /* may be reduced */
 };
 
 /* Finds the format by its first bytes: JPEG or PNG. More than max_pixels, or none, is an error. After a failure
@@ -53,13 +55,19 @@ struct leat_decoding {
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
                                    const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);
-/* One of these, once. A region is a part of the image (not empty, within it), its rows `stride` bytes apart: the very
- * pixels that `pixels` gives there. It reads no more of the file than it needs: damage elsewhere may go unseen. Beside
- * what `pixels` takes, a region of an image whose format cannot be entered anywhere takes up to 4 bytes of scratch for
- * each pixel of the whole image. */
+/* One of these or leat_decode_reduced, once. A region is a part of the image (not empty, within it), its rows `stride`
+ * bytes apart: the very pixels that `pixels` gives there. It reads no more of the file than it needs: damage elsewhere
+ * may go unseen. Beside what `pixels` takes, a region of an image whose format cannot be entered anywhere takes up to 4
+ * bytes of scratch for each pixel of the whole image. */
 enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
 enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
                                     size_t stride, struct leat_err *err);
+/* A region of the image with its sides halved 1 to LEAT_DECODE_HALVINGS times, and rounded up: each pixel stands for a
+ * square of 2, 4 or 8, near to their mean, for less work than they would be. Pixels do not depend on the mode, or on
+ * which region they are part of. */
+enum { LEAT_DECODE_HALVINGS = 3 };
+enum leat_status leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part,
+                                     uint8_t *out, size_t stride, struct leat_err *err);
 void leat_decode_end(struct leat_decode *decode);
 
 /* ---- geometry ---- */

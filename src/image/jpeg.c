@@ -1,7 +1,8 @@
 /* jpeg.c - JPEG: common files by the decoder of jpeg.h, all others by libjpeg-turbo
  *
- * Which of the two it is cannot be seen from outside: pixels, errors and limits are the library's. When the scan of a
- * common file turns out to be irregular, the library decodes it again, from its beginning, and says what it is.
+ * Which of the two it is cannot be seen from outside: pixels, errors and limits are the library's; but for reduced
+ * images, whose pixels are each one's own. When the scan of a common file turns out to be irregular, the library
+ * decodes it again, from its beginning, and says what it is.
  *
  * Any thread; a struct jpeg belongs to one. */
 #include "image/jpeg.h"
@@ -65,15 +66,15 @@ jpeg_end(struct leat_decode *decode)
 
 /* A file that only looked common. What the library takes is given back before the caller goes on. */
 static enum leat_status
-library_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
-               struct leat_err *err)
+library_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
+                struct leat_err *err)
 {
 	struct jpeg *jpeg = decode->state;
 	const size_t mark = decode->scratch->used;
 	enum leat_status status = library_begin(decode, err);
 
 	if (status == LEAT_OK) {
-		status = leat_codec_jpeg_turbo.region(&jpeg->library, part, out, stride, err);
+		status = leat_codec_jpeg_turbo.reduced(&jpeg->library, halvings, part, out, stride, err);
 		leat_codec_jpeg_turbo.end(&jpeg->library);
 	}
 	decode->scratch->used = mark;
@@ -81,22 +82,29 @@ library_region(struct leat_decode *decode, const struct leat_window *part, uint8
 }
 
 static enum leat_status
-jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
-            struct leat_err *err)
+jpeg_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
+             struct leat_err *err)
 {
 	struct jpeg *jpeg = decode->state;
 
 	if (!jpeg->common)
-		return leat_codec_jpeg_turbo.region(&jpeg->library, part, out, stride, err);
-	switch (leat_jpeg_baseline(&jpeg->header, &jpeg->how, part, out, stride, leat_jpeg_fastest(),
+		return leat_codec_jpeg_turbo.reduced(&jpeg->library, halvings, part, out, stride, err);
+	switch (leat_jpeg_baseline(&jpeg->header, &jpeg->how, halvings, part, out, stride, leat_jpeg_fastest(),
 	                           decode->scratch)) {
 	case LEAT_JPEG_DONE:
 		return LEAT_OK;
 	case LEAT_JPEG_FULL:
 		return leat_decode_full(decode, err);
 	default:
-		return library_region(decode, part, out, stride, err);
+		return library_reduced(decode, halvings, part, out, stride, err);
 	}
+}
+
+static enum leat_status
+jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+            struct leat_err *err)
+{
+	return jpeg_reduced(decode, 0, part, out, stride, err);
 }
 
 static enum leat_status
@@ -112,5 +120,6 @@ const struct leat_codec leat_codec_jpeg = {
 	.begin = jpeg_begin,
 	.pixels = jpeg_pixels,
 	.region = jpeg_region,
+	.reduced = jpeg_reduced,
 	.end = jpeg_end,
 };

@@ -6,9 +6,9 @@
  * function here that returns false says no more than "not by me".
  *
  * jpeg_header.c reads the segments before the scan, jpeg_huffman.c makes coefficients of its bits with the tables that
- * jpeg_tables.c keeps, jpeg_idct.c makes samples of those, jpeg_rows.c makes pixels, jpeg_baseline.c goes from MCU to
- * MCU. An MCU is the smallest piece of a
- * scan: the blocks of 8x8 samples that cover the same pixels, up to 16x16 of them. */
+ * jpeg_tables.c keeps, jpeg_idct.c makes samples of those, or jpeg_reduced.c fewer than there are, jpeg_rows.c makes
+ * pixels, jpeg_baseline.c goes from MCU to MCU. An MCU is the smallest piece of a scan: the blocks of 8x8 samples that
+ * cover the same pixels, up to 16x16 of them. */
 #ifndef LEAT_IMAGE_JPEG_H
 #define LEAT_IMAGE_JPEG_H
 
@@ -114,8 +114,8 @@ struct leat_jpeg_mcu {
 	const uint8_t *end; /* of the bytes */
 };
 
-/* One MCU. The coefficients of blocks that are wanted go, two and two, to pairs of LEAT_JPEG_PAIR. Returns a bit for
- * each block that is more than its DC, or -1. */
+/* One MCU. The coefficients of blocks that are wanted go, two and two, to pairs of LEAT_JPEG_PAIR; of other blocks of
+ * an MCU that is wanted, the DC alone. Returns a bit for each block that is more than its DC, or -1. */
 typedef int leat_jpeg_read_mcu(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu *mcu, int *dc,
                                int16_t *coefficients, bool wanted);
 
@@ -157,6 +157,21 @@ uint8_t leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant);
 typedef void leat_jpeg_idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b,
                             size_t b_stride);
 
+/* What jpeg_reduced.c shares: a number as a sample, and 8 numbers from 8 that lie `step` apart. */
+static inline uint8_t
+leat_jpeg_to_sample(int value)
+{
+	return (uint8_t)(value < -128 ? 0 : value > 127 ? 255 : value + 128);
+}
+
+void leat_jpeg_transform_slow(const int16_t *in, int *out, size_t step, int shift);
+
+/* ---- jpeg_reduced.c ---- */
+
+/* Two blocks to fewer samples, rows x columns of them. They take factors of the slow transform. */
+leat_jpeg_idct leat_jpeg_idct_1x2, leat_jpeg_idct_2x1, leat_jpeg_idct_2x2, leat_jpeg_idct_2x4, leat_jpeg_idct_4x2,
+	leat_jpeg_idct_4x4, leat_jpeg_idct_4x8, leat_jpeg_idct_8x4;
+
 /* ---- jpeg_rows.c ---- */
 
 /* Chroma at the resolution of the pixels, `count` samples of input. They read one sample before and behind the input
@@ -171,6 +186,8 @@ typedef void leat_jpeg_color(const uint8_t *y, const uint8_t *cb, const uint8_t 
 struct leat_jpeg_kernels {
 	leat_jpeg_read_mcu *read_mcu;
 	leat_jpeg_idct *idct[LEAT_JPEG_DCTS];
+	leat_jpeg_idct
+		*reduced[4][4]; /* to 2^i rows and 2^k columns; NULL: that many are never wanted, or the DC is it */
 	leat_jpeg_upsample *h2v1, *h2v2, *h1v2;
 	leat_jpeg_color *gray_rgb, *gray_rgba, *rgb, *rgba;
 };
@@ -186,9 +203,10 @@ leat_jpeg_idct leat_jpeg_idct_fast, leat_jpeg_idct_slow;
 
 enum leat_jpeg_result { LEAT_JPEG_DONE, LEAT_JPEG_FULL, LEAT_JPEG_IRREGULAR };
 
-/* `part` of the image, to 1, 3 or 4 channels. FULL: the scratch is. IRREGULAR: parts of `out` may have been written. */
+/* `part` of the image, its sides halved `halvings` times and rounded up, to 1, 3 or 4 channels. FULL: the scratch is.
+ * IRREGULAR: parts of `out` may have been written. */
 enum leat_jpeg_result leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how,
-                                         const struct leat_window *part, uint8_t *out, size_t stride,
+                                         int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
                                          const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch);
 
 /* ---- jpeg_turbo.c ---- */

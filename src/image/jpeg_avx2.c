@@ -1,7 +1,7 @@
 /* jpeg_avx2.c - IDCT, upsampling and colors with vectors of 32 bytes
  *
- * The same numbers as jpeg_idct.c and jpeg_rows.c, which say what is computed. Chosen at run time: the rest of the
- * program does not need such a processor.
+ * The same numbers as jpeg_idct.c, jpeg_reduced.c and jpeg_rows.c, which say what is computed. Chosen at run time: the
+ * rest of the program does not need such a processor.
  *
  * Any thread. */
 #include "image/jpeg.h"
@@ -237,6 +237,78 @@ idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride
 	transform_slow(v, LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
 	store_columns(v, a, a_stride, b, b_stride);
 }
+
+/* As transform_slow, of the first `points` vectors. */
+PART void
+transform_few(__m256i v[8], int points, int shift)
+{
+	const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
+
+	if (points == 8) {
+		transform_slow(v, shift);
+	} else if (points == 4) {
+		struct wide in13 = pair_up(v[1], v[3]);
+		struct wide even0 = widened(_mm256_add_epi16(v[0], v[2]), half);
+		struct wide even1 = widened(_mm256_sub_epi16(v[0], v[2]), half);
+		struct wide odd0 = products(in13, LEAT_JPEG_0_541 + LEAT_JPEG_0_765, LEAT_JPEG_0_541);
+		struct wide odd1 = products(in13, LEAT_JPEG_0_541, LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
+
+		v[0] = narrowed(add(even0, odd0), shift);
+		v[1] = narrowed(add(even1, odd1), shift);
+		v[2] = narrowed(subtract(even1, odd1), shift);
+		v[3] = narrowed(subtract(even0, odd0), shift);
+	} else {
+		struct wide sum = widened(_mm256_add_epi16(v[0], v[1]), half);
+		struct wide difference = widened(_mm256_sub_epi16(v[0], v[1]), half);
+
+		v[0] = narrowed(sum, shift);
+		v[1] = narrowed(difference, shift);
+	}
+}
+
+PART void
+store_few(__m128i bytes, uint8_t *out, size_t count)
+{
+	int64_t eight = _mm_cvtsi128_si64(bytes);
+
+	memcpy(out, &eight, count);
+}
+
+/* What is too many is made, too, where that costs less than to leave it out. */
+PART void
+reduce(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride, int rows,
+       int columns)
+{
+	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
+	__m256i v[8];
+
+	for (int i = 0; i < 8; i++)
+		v[i] = i < rows ? _mm256_mullo_epi16(_mm256_load_si256(from + i), _mm256_load_si256(by + i))
+		                : _mm256_setzero_si256();
+	transform_few(v, rows, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
+	transpose(v);
+	transform_few(v, columns, LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
+	transpose(v);
+	for (int i = 0; i < rows; i++, a += a_stride, b += b_stride) {
+		__m256i bytes = _mm256_xor_si256(_mm256_packs_epi16(v[i], v[i]), _mm256_set1_epi8(-128));
+
+		store_few(_mm256_castsi256_si128(bytes), a, (size_t)columns);
+		store_few(_mm256_extracti128_si256(bytes, 1), b, (size_t)columns);
+	}
+}
+
+#define REDUCED(rows, columns)                                                                                         \
+	static AVX2 void idct_##rows##x##columns(const int16_t *pair, const int16_t *quant, uint8_t *a,                \
+	                                         size_t a_stride, uint8_t *b, size_t b_stride)                         \
+	{                                                                                                              \
+		reduce(pair, quant, a, a_stride, b, b_stride, rows, columns);                                          \
+	}
+
+REDUCED(2, 4)
+REDUCED(4, 2)
+REDUCED(4, 4)
+REDUCED(4, 8)
+REDUCED(8, 4)
 
 /* ---- upsampling ---- */
 
@@ -475,6 +547,10 @@ gray_rgba(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, 
 static const struct leat_jpeg_kernels kernels = {
 	.read_mcu = leat_jpeg_read_mcu_bmi2,
 	.idct = {idct_fast, idct_slow},
+	.reduced = {{NULL, leat_jpeg_idct_1x2, NULL, NULL},
+                    {leat_jpeg_idct_2x1, leat_jpeg_idct_2x2, idct_2x4, NULL},
+                    {NULL, idct_4x2, idct_4x4, idct_4x8},
+                    {NULL, NULL, idct_8x4, idct_slow}},
 	.h2v1 = h2v1,
 	.h2v2 = h2v2,
 	.h1v2 = h1v2,

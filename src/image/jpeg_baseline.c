@@ -4,6 +4,9 @@
  * Smooth upsampling looks one row of chroma further: the last row of each strip is kept above the next one, and the
  * last row of pixels is made when the strip below is there.
  *
+ * A reduced image is made of smaller blocks (jpeg_reduced.c), chroma's as large as the luma of an MCU: there is nothing
+ * to upsample.
+ *
  * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, or, where
  * there are restart markers, are passed by; what lies below is not looked at.
  *
@@ -18,7 +21,7 @@ enum { MARGIN = 64, RST0 = 0xd0, EOI = 0xd9 };
 struct plane {
 	uint8_t *rows;
 	size_t stride;
-	uint32_t h, v;
+	uint32_t width, height; /* of an MCU */
 };
 
 /* Where a block's samples go. */
@@ -26,6 +29,8 @@ struct target {
 	struct plane *plane;
 	size_t offset;  /* in the strip, of the MCU in column 0 */
 	size_t per_mcu; /* bytes from one MCU to the next */
+	uint32_t rows, columns;
+	leat_jpeg_idct *idct; /* of a pair, the same for both; NULL: the DC alone counts */
 };
 
 struct baseline {
@@ -35,12 +40,14 @@ struct baseline {
 	uint8_t *out;
 	size_t out_stride;
 	int channels;
+	int halvings;
 	enum leat_jpeg_dct dct;
 
+	uint32_t height;                           /* of the result, were it all of the image */
 	uint32_t across, down;                     /* MCUs of the image */
 	uint32_t first_x, last_x, first_y, last_y; /* MCUs that are needed */
 	uint32_t chroma_width, chroma_height;      /* without what fills up blocks */
-	uint32_t step_x, step_y;                   /* 1 where chroma has half of the samples */
+	uint32_t step_x, step_y;                   /* 1 where chroma has half of the samples that pixels need */
 
 	struct leat_jpeg_bits bits;
 	int dc[LEAT_JPEG_COMPONENTS];
@@ -70,14 +77,13 @@ ceil_shift(uint32_t value, uint32_t shift)
 	return (value + (1u << shift) - 1) >> shift;
 }
 
-/* The MCUs of one direction that hold samples [from, to) of the pixels and, if chroma is coarser, its neighbours. */
+/* The MCUs of one direction, `size` pixels long, that hold pixels [from, to) and the `more` on each side whose chroma
+ * they depend on. */
 static void
-choose_mcus(uint32_t from, uint32_t to, uint32_t shift, bool color, uint32_t count, uint32_t *first, uint32_t *last)
+choose_mcus(int64_t from, int64_t to, uint32_t size, uint32_t more, uint32_t count, uint32_t *first, uint32_t *last)
 {
-	uint32_t low = from >> shift, high = (to - 1) >> shift, more = color ? shift : 0;
-
-	*first = (low > more ? low - more : 0) / 8;
-	*last = (high + more) / 8;
+	*first = (uint32_t)(from > more ? from - more : 0) / size;
+	*last = (uint32_t)(to - 1 + more) / size;
 	if (*last >= count)
 		*last = count - 1;
 }
@@ -87,29 +93,30 @@ measure(struct baseline *b)
 {
 	const struct leat_jpeg_header *header = b->header;
 	const struct leat_window *part = &b->part;
+	const uint32_t h = header->component[0].h, v = header->component[0].v, size = 8u >> b->halvings;
 
-	b->step_x = header->component[0].h - 1u;
-	b->step_y = header->component[0].v - 1u;
+	b->step_x = b->halvings ? 0 : h - 1;
+	b->step_y = b->halvings ? 0 : v - 1;
 	b->chroma_width = ceil_shift(header->width, b->step_x);
 	b->chroma_height = ceil_shift(header->height, b->step_y);
-	b->across = ceil_shift(b->chroma_width, 3);
-	b->down = ceil_shift(b->chroma_height, 3);
-	choose_mcus((uint32_t)part->left, (uint32_t)(part->left + part->width), b->step_x, is_color(b), b->across,
+	b->height = ceil_shift(header->height, (uint32_t)b->halvings);
+	b->across = ceil_shift(header->width, 3 + h - 1);
+	b->down = ceil_shift(header->height, 3 + v - 1);
+	choose_mcus(part->left, part->left + part->width, size * h, is_color(b) ? 2 * b->step_x : 0, b->across,
 	            &b->first_x, &b->last_x);
-	choose_mcus((uint32_t)part->top, (uint32_t)(part->top + part->height), b->step_y, is_color(b), b->down,
+	choose_mcus(part->top, part->top + part->height, size * v, is_color(b) ? 2 * b->step_y : 0, b->down,
 	            &b->first_y, &b->last_y);
 }
 
 static bool
-take_plane(struct baseline *b, struct plane *plane, uint32_t h, uint32_t v, struct leat_scratch *scratch)
+take_plane(struct baseline *b, struct plane *plane, uint32_t width, uint32_t height, struct leat_scratch *scratch)
 {
-	size_t width = (size_t)(b->last_x - b->first_x + 1) * 8 * h;
 	uint8_t *memory;
 
-	plane->stride = MARGIN + width + LEAT_JPEG_SLACK;
-	plane->h = h;
-	plane->v = v;
-	memory = leat_scratch_alloc(scratch, plane->stride * (1 + 8 * v));
+	plane->stride = MARGIN + (size_t)(b->last_x - b->first_x + 1) * width + LEAT_JPEG_SLACK;
+	plane->width = width;
+	plane->height = height;
+	memory = leat_scratch_alloc(scratch, plane->stride * (1 + height));
 	plane->rows = memory ? memory + MARGIN : NULL;
 	return memory;
 }
@@ -117,10 +124,14 @@ take_plane(struct baseline *b, struct plane *plane, uint32_t h, uint32_t v, stru
 static bool
 take_planes(struct baseline *b, struct leat_scratch *scratch)
 {
-	for (int i = 0; i < b->header->components; i++) {
-		const struct leat_jpeg_component *c = &b->header->component[i];
+	const struct leat_jpeg_component *luma = &b->header->component[0];
 
-		if (!take_plane(b, &b->plane[i], c->h, c->v, scratch))
+	for (int i = 0; i < b->header->components; i++) {
+		/* Of a reduced image, all are as large as luma. */
+		const struct leat_jpeg_component *c = b->halvings ? luma : &b->header->component[i];
+		const uint32_t size = 8u >> b->halvings;
+
+		if (!take_plane(b, &b->plane[i], size * c->h, size * c->v, scratch))
 			return false;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -128,28 +139,42 @@ take_planes(struct baseline *b, struct leat_scratch *scratch)
 		if (!b->wide[i])
 			return false;
 	}
-	return take_plane(b, &b->nowhere, 1, 1, scratch);
+	return take_plane(b, &b->nowhere, 8, 8, scratch);
 }
 
-/* The blocks of a component, row by row. */
+static leat_jpeg_idct *
+choose_idct(const struct baseline *b, uint32_t rows, uint32_t columns)
+{
+	if (!b->halvings)
+		return b->kernels->idct[b->dct];
+	return b->kernels->reduced[__builtin_ctz(rows)][__builtin_ctz(columns)];
+}
+
+/* The blocks of a component, row by row. Those of a pair have the same size: they are of the same component, or of
+ * chroma, or there is as much chroma as luma. */
 static void
 add_blocks(struct baseline *b, int i, const struct leat_jpeg_dc *dc, const struct leat_jpeg_ac *ac)
 {
 	const struct leat_jpeg_component *c = &b->header->component[i];
 	struct leat_jpeg_mcu *mcu = &b->mcu;
 	struct plane *plane = &b->plane[i];
+	const uint32_t rows = plane->height / c->v, columns = plane->width / c->h;
+	leat_jpeg_idct *const idct = choose_idct(b, rows, columns);
 
 	for (size_t k = 0; k < (size_t)c->h * c->v; k++) {
 		b->target[mcu->blocks] = (struct target){
 			.plane = plane,
-			.offset = plane->stride * (1 + 8 * (k / c->h)) + 8 * (k % c->h),
-			.per_mcu = 8u * c->h,
+			.offset = plane->stride * (1 + rows * (k / c->h)) + columns * (k % c->h),
+			.per_mcu = plane->width,
+			.rows = rows,
+			.columns = columns,
+			.idct = idct,
 		};
 		mcu->block[mcu->blocks++] = (struct leat_jpeg_block){
 			.dc = dc,
 			.ac = ac,
 			.component = (uint8_t)i,
-			.wanted = i == 0 || is_color(b),
+			.wanted = idct && (i == 0 || is_color(b)),
 		};
 	}
 }
@@ -280,10 +305,21 @@ restart(struct baseline *b, uint32_t x, uint32_t y)
 }
 
 static void
-fill_block(uint8_t sample, uint8_t *out, size_t stride)
+fill_block(uint8_t sample, uint8_t *out, size_t stride, uint32_t rows, uint32_t columns)
 {
-	for (size_t row = 0; row < 8; row++)
-		memset(out + row * stride, sample, 8);
+	const uint64_t samples = sample * UINT64_C(0x0101010101010101);
+
+	for (; rows--; out += stride)
+		switch (columns) { /* known lengths need no call */
+		case 8:
+			memcpy(out, &samples, 8);
+			break;
+		case 4:
+			memcpy(out, &samples, 4);
+			break;
+		default:
+			memset(out, sample, columns);
+		}
 }
 
 /* Coefficients to samples, two blocks at a time. */
@@ -297,17 +333,17 @@ write_mcu(struct baseline *b, uint32_t x, int more)
 		size_t column = x - b->first_x;
 		uint8_t *to[2];
 
-		if (!b->mcu.block[i].wanted)
+		if (b->mcu.block[i].component && !is_color(b))
 			continue;
 		for (int k = 0; k < 2; k++)
 			to[k] = target[k].plane->rows + target[k].offset + column * target[k].per_mcu;
-		if (more >> i & 3) {
-			b->kernels->idct[b->dct](pair, quant, to[0], target[0].plane->stride, to[1],
-			                         target[1].plane->stride);
+		if (more >> i & 3 && target->idct) {
+			target->idct(pair, quant, to[0], target[0].plane->stride, to[1], target[1].plane->stride);
 			continue;
 		}
 		for (int k = 0; k < 2; k++)
-			fill_block(leat_jpeg_flat(b->dct, pair[8 * k], quant[8 * k]), to[k], target[k].plane->stride);
+			fill_block(leat_jpeg_flat(b->dct, pair[8 * k], quant[8 * k]), to[k], target[k].plane->stride,
+			           target->rows, target->columns);
 	}
 }
 
@@ -365,7 +401,7 @@ extend_chroma(struct baseline *b)
 static const uint8_t *
 plane_row(const struct plane *plane, uint32_t y, uint32_t strip)
 {
-	return plane->rows + (size_t)(1 + y - strip * 8 * plane->v) * plane->stride;
+	return plane->rows + (size_t)(1 + y - strip * plane->height) * plane->stride;
 }
 
 static const uint8_t *
@@ -381,7 +417,7 @@ chroma_row(struct baseline *b, int i, uint32_t y, uint32_t strip)
 		far_y = near_y + 1 < b->chroma_height ? near_y + 1 : near_y;
 	else if (b->step_y)
 		far_y = near_y ? near_y - 1 : 0;
-	first -= 8 * b->first_x;
+	first -= plane->width * b->first_x;
 	near = plane_row(plane, near_y, strip) + first;
 	far = plane_row(plane, far_y, strip) + first;
 	if (!b->step_x && !b->step_y)
@@ -394,7 +430,7 @@ static void
 write_row(struct baseline *b, uint32_t y, uint32_t strip)
 {
 	const struct leat_jpeg_kernels *k = b->kernels;
-	const size_t width = (size_t)b->part.width, left = (size_t)b->part.left - (size_t)b->first_x * 8 * b->plane->h;
+	const size_t width = (size_t)b->part.width, left = (size_t)b->part.left - (size_t)b->first_x * b->plane->width;
 	const uint8_t *luma = plane_row(&b->plane[0], y, strip) + left, *cb = NULL, *cr = NULL;
 	uint8_t *out = b->out + (size_t)(y - b->part.top) * b->out_stride;
 
@@ -413,13 +449,13 @@ write_row(struct baseline *b, uint32_t y, uint32_t strip)
 static void
 write_strip(struct baseline *b, uint32_t strip)
 {
-	const uint32_t height = 8 * b->plane->v, behind = is_color(b) ? b->step_y : 0;
+	const uint32_t height = b->plane->height, behind = is_color(b) ? b->step_y : 0;
 	uint32_t from = strip * height, to = from + height - behind;
 
 	if (strip > b->first_y)
 		from -= behind;
 	if (strip == b->down - 1)
-		to = b->header->height;
+		to = b->height;
 	if (from < b->part.top)
 		from = (uint32_t)b->part.top;
 	if (to > b->part.top + b->part.height)
@@ -431,7 +467,7 @@ write_strip(struct baseline *b, uint32_t strip)
 	for (int i = 0; behind && i < 3; i++) {
 		struct plane *plane = &b->plane[i];
 
-		memcpy(plane->rows - MARGIN, plane->rows - MARGIN + 8 * plane->v * plane->stride, plane->stride);
+		memcpy(plane->rows - MARGIN, plane->rows - MARGIN + plane->height * plane->stride, plane->stride);
 	}
 }
 
@@ -464,7 +500,7 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 }
 
 enum leat_jpeg_result
-leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how,
+leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how, int halvings,
                    const struct leat_window *part, uint8_t *out, size_t stride, const struct leat_jpeg_kernels *kernels,
                    struct leat_scratch *scratch)
 {
@@ -475,7 +511,8 @@ leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_deco
 	                     .out = out,
 	                     .out_stride = stride,
 	                     .channels = how->channels,
-	                     .dct = leat_jpeg_dct_of(how)};
+	                     .halvings = halvings,
+	                     .dct = halvings ? LEAT_JPEG_SLOW : leat_jpeg_dct_of(how)};
 	enum leat_jpeg_result result = decode(&b, scratch);
 
 	scratch->used = mark;

@@ -403,8 +403,7 @@ read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int
 	*bits = refill(*bits, end);
 	if (unlikely(!read_dc(bits, block->dc, dc)))
 		return BAD;
-	if (wanted)
-		out[0] = (int16_t)*dc;
+	out[0] = (int16_t)*dc;
 	do {
 		*bits = refill(*bits, end);
 		place = read_two(bits, block->ac, place, out, wanted, end);

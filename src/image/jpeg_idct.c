@@ -50,12 +50,6 @@ wrap(int value)
 	return (int16_t)value;
 }
 
-static uint8_t
-to_sample(int value)
-{
-	return (uint8_t)(value < -128 ? 0 : value > 127 ? 255 : value + 128);
-}
-
 static void
 dequantize(const int16_t *block, const int16_t *quant, int16_t *work)
 {
@@ -108,7 +102,7 @@ idct_fast(const int16_t *block, const int16_t *quant, uint8_t *out, size_t strid
 	for (size_t row = 0; row < 8; row++) {
 		transform_fast(work + 8 * row, work + 8 * row, 1);
 		for (size_t column = 0; column < 8; column++)
-			out[row * stride + column] = to_sample(work[8 * row + column] >> LEAT_JPEG_OUT_BITS);
+			out[row * stride + column] = leat_jpeg_to_sample(work[8 * row + column] >> LEAT_JPEG_OUT_BITS);
 	}
 }
 
@@ -122,8 +116,8 @@ leat_jpeg_idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_
 /* ---- the slow one ---- */
 
 /* No sum overflows: 16 bits times at most 64570 in all. */
-static void
-transform_slow(const int16_t *in, int *out, size_t step, int shift)
+void
+leat_jpeg_transform_slow(const int16_t *in, int *out, size_t step, int shift)
 {
 	const int in1 = in[step], in2 = in[2 * step], in3 = in[3 * step];
 	const int in5 = in[5 * step], in6 = in[6 * step], in7 = in[7 * step];
@@ -164,7 +158,7 @@ columns_slow(int16_t *work, bool one_row)
 	int out[8];
 
 	for (size_t column = 0; column < 8; column++) {
-		transform_slow(work + column, out, 8, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
+		leat_jpeg_transform_slow(work + column, out, 8, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
 		for (size_t row = 0; row < 8; row++)
 			work[8 * row + column] = one_row                ? wrap(out[row])
 			                         : out[row] < INT16_MIN ? INT16_MIN
@@ -182,10 +176,10 @@ idct_slow(const int16_t *block, const int16_t *quant, uint8_t *out, size_t strid
 	dequantize(block, quant, work);
 	columns_slow(work, is_one_row(block));
 	for (size_t row = 0; row < 8; row++) {
-		transform_slow(work + 8 * row, samples, 1,
-		               LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
+		leat_jpeg_transform_slow(work + 8 * row, samples, 1,
+		                         LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
 		for (size_t column = 0; column < 8; column++)
-			out[row * stride + column] = to_sample(samples[column]);
+			out[row * stride + column] = leat_jpeg_to_sample(samples[column]);
 	}
 }
 
@@ -204,6 +198,6 @@ leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant)
 	const int bits = LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS;
 
 	if (dct == LEAT_JPEG_FAST)
-		return to_sample(wrap(dc * quant) >> LEAT_JPEG_OUT_BITS);
-	return to_sample((wrap(dc * quant * (1 << LEAT_JPEG_PASS_BITS)) + (1 << (bits - 1))) >> bits);
+		return leat_jpeg_to_sample(wrap(dc * quant) >> LEAT_JPEG_OUT_BITS);
+	return leat_jpeg_to_sample((wrap(dc * quant * (1 << LEAT_JPEG_PASS_BITS)) + (1 << (bits - 1))) >> bits);
 }

@@ -261,13 +261,15 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const 
 }
 
 static enum leat_status
-jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
-            struct leat_err *err)
+jpeg_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
+             struct leat_err *err)
 {
 	struct jpeg *jpeg = decode->state;
 	const size_t mark = decode->scratch->used;
 
 	jpeg->err = err;
+	jpeg->cinfo.scale_num = 1;
+	jpeg->cinfo.scale_denom = 1u << halvings;
 	if (!setjmp(jpeg->failed)) {
 		jpeg_start_decompress(&jpeg->cinfo);
 		read_rows(jpeg, part, out, stride);
@@ -278,9 +280,17 @@ jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t 
 	return jpeg->status;
 }
 
+static enum leat_status
+jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+            struct leat_err *err)
+{
+	return jpeg_reduced(decode, 0, part, out, stride, err);
+}
+
 const struct leat_codec leat_codec_jpeg_turbo = {
 	.recognize = jpeg_recognize,
 	.begin = jpeg_begin,
 	.region = jpeg_region,
+	.reduced = jpeg_reduced,
 	.end = jpeg_end,
 };

@@ -68,12 +68,53 @@ leat_pass_shape(const struct leat_pass *pass, int64_t *shape)
 
 /* ---- one pass ---- */
 
+bool
+leat_pass_may_reduce(const struct leat_pass *pass)
+{
+	return pass->decoding && pass->decode.reducible && pass->move.kind == LEAT_MOVE_RESIZE;
+}
+
+/* How often the source's sides can be halved with the part that counts still as large as what is made of it. */
+static int
+count_halvings(const struct leat_pass *pass)
+{
+	const struct leat_window *part = &pass->part;
+	int count = 0;
+
+	while (leat_pass_may_reduce(pass) && count < LEAT_DECODE_HALVINGS &&
+	       part->height >> (count + 1) >= pass->move.height && part->width >> (count + 1) >= pass->move.width)
+		count++;
+	return count;
+}
+
+/* The part becomes that of a reduced source, whole pixels; where in them it begins and ends is kept. */
+static void
+halve_part(struct leat_pass *pass, int count)
+{
+	const struct leat_window full = pass->part;
+	const int64_t size = (int64_t)1 << count;
+	const double scale = 1 / (double)size;
+	struct leat_window *part = &pass->part;
+
+	part->top = full.top >> count;
+	part->left = full.left >> count;
+	part->height = ((full.top + full.height + size - 1) >> count) - part->top;
+	part->width = ((full.left + full.width + size - 1) >> count) - part->left;
+	pass->in.box = (struct leat_box){
+		.top = (double)full.top * scale - (double)part->top,
+		.left = (double)full.left * scale - (double)part->left,
+		.height = (double)full.height * scale,
+		.width = (double)full.width * scale,
+	};
+}
+
 /* The part that counts, to `to` without gaps; it is all there is of the source from then on. */
 static enum leat_status
-decode_part(struct leat_pass *pass, unsigned char *to, struct leat_err *err)
+decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat_err *err)
 {
-	enum leat_status status =
-		leat_decode_region(&pass->decode, &pass->part, to, (size_t)pass->part.width * pass->in.channels, err);
+	const size_t stride = (size_t)pass->part.width * pass->in.channels;
+	enum leat_status status = halvings ? leat_decode_reduced(&pass->decode, halvings, &pass->part, to, stride, err)
+	                                   : leat_decode_region(&pass->decode, &pass->part, to, stride, err);
 
 	leat_decode_end(&pass->decode);
 	pass->decoding = false;
@@ -81,7 +122,7 @@ decode_part(struct leat_pass *pass, unsigned char *to, struct leat_err *err)
 	pass->in.data = to;
 	pass->in.height = pass->part.height;
 	pass->in.width = pass->part.width;
-	pass->in.stride = (size_t)pass->part.width * pass->in.channels;
+	pass->in.stride = stride;
 	pass->part.top = pass->part.left = 0;
 	return status;
 }
@@ -89,10 +130,15 @@ decode_part(struct leat_pass *pass, unsigned char *to, struct leat_err *err)
 static enum leat_status
 decode_aside(struct leat_pass *pass, struct leat_err *err)
 {
-	size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
-	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
+	const int halvings = count_halvings(pass);
+	unsigned char *to;
+	size_t bytes;
 
-	return to ? decode_part(pass, to, err) : leat_fail_scratch(err, pass->scratch, bytes);
+	if (halvings)
+		halve_part(pass, halvings);
+	bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
+	to = leat_scratch_alloc(pass->scratch, bytes);
+	return to ? decode_part(pass, halvings, to, err) : leat_fail_scratch(err, pass->scratch, bytes);
 }
 
 static struct leat_view
@@ -140,7 +186,7 @@ run_pass(struct leat_pass *pass, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	if (pass->decoding && pass->move.kind == LEAT_MOVE_NONE && sink->straight && !sink->upside_down)
-		return decode_part(pass, sink->out, err);
+		return decode_part(pass, 0, sink->out, err);
 	if (pass->decoding)
 		status = decode_aside(pass, err);
 	return status == LEAT_OK ? make_rows(pass, err) : status;

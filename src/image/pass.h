@@ -3,7 +3,9 @@
  * An op's part is not done when it is told, but when it has to be: at the end, or when what follows needs the pixels.
  * One pass reads a part of the source (of an encoded image only that part is decoded), resizes, turns or pads it, and,
  * while rows are at hand, cuts and mirrors the result, takes pointwise steps and converts it. Values are those of one
- * op after the other, in every bit.
+ * op after the other, in every bit; but for an encoded image that may be reduced (struct leat_decoding, `fast`): when a
+ * part of it is resized to half or less in both directions, it is decoded at 1/2, 1/4 or 1/8, the smallest that leaves
+ * the part as large as the result. That depends on the size of the image and what was told, and on nothing else.
  *
  * One thread. What it needs is taken from scratch; images on their way stay there until the sample is finished. */
 #ifndef LEAT_IMAGE_PASS_H
@@ -42,6 +44,9 @@ enum leat_status leat_pass_cast(struct leat_pass *pass, enum leat_dtype dtype, s
 void leat_pass_layout(struct leat_pass *pass, enum leat_layout layout);
 /* As leat_channel_means, of the image as it is now. */
 enum leat_status leat_pass_means(struct leat_pass *pass, float *mean, struct leat_err *err);
+
+/* Will a reduced image be decoded, if it is large enough? */
+bool leat_pass_may_reduce(const struct leat_pass *pass);
 
 /* Puts the image, as it is now, to `out`. */
 enum leat_status leat_pass_end(struct leat_pass *pass, void *out, struct leat_err *err);

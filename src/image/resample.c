@@ -2,7 +2,8 @@
  *
  * Output place i lies at x = (i + 0.5) * in/out. A filter says how much each input pixel counts by its distance from x;
  * with antialias the filter is as much wider as the image becomes smaller. Weights are made to add up to 1, over the
- * pixels that there are. The two directions are resampled one after the other.
+ * pixels that there are. The two directions are resampled one after the other. `in` may have a fraction, when it is the
+ * length of a box that lies within pixels.
  *
  * mode=tf: TensorFlow's ScaleAndTranslate, ResizeBicubic and ResizeArea. Places are computed in float as there, sums
  * are floats, rows are added up first. mode=torch: Pillow, which torchvision uses for images and imitates for tensors.
@@ -56,13 +57,13 @@ static const struct filter {
 
 /* How many times wider than at its own size a filter is. */
 static double
-widening(const struct leat_resampling *how, int64_t in, int64_t out)
+widening(const struct leat_resampling *how, double in, int64_t out)
 {
-	if (!how->antialias || in <= out)
+	if (!how->antialias || in <= (double)out)
 		return 1;
 	if (how->mode == LEAT_RESIZE_TF)
 		return (double)(float)(1.0 / (double)((float)out / (float)in));
-	return (double)in / (double)out;
+	return in / (double)out;
 }
 
 static size_t
@@ -73,19 +74,19 @@ most_taps(const struct leat_resampling *how, int64_t in, int64_t out)
 	if (how->method == LEAT_RESIZE_AREA)
 		most = in / out + 3;
 	else
-		most = 2 * (int64_t)ceil(filters[how->method].reach * widening(how, in, out)) + 1;
+		most = 2 * (int64_t)ceil(filters[how->method].reach * widening(how, (double)in, out)) + 1;
 	most = most < in ? most : in;
 	return (size_t)(most + most % 2);
 }
 
-/* Where output place i lies between the input's edges, 0 and `in`. */
+/* Where output place i lies between the edges of what is resampled, 0 and `in`. */
 static double
-centre_of(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out)
+centre_of(const struct leat_resampling *how, int64_t i, double in, int64_t out)
 {
 	float at = (float)i + 0.5f;
 
 	if (how->mode == LEAT_RESIZE_TORCH)
-		return ((double)i + 0.5) * ((double)in / (double)out);
+		return ((double)i + 0.5) * (in / (double)out);
 	if (how->method == LEAT_RESIZE_BICUBIC && !how->antialias) {
 		/* TensorFlow has a table of this filter in steps of 1/1024. */
 		float x = at * ((float)in / (float)out) - 0.5f, below = floorf(x);
@@ -107,12 +108,13 @@ span_between(double from, double to, int64_t in)
 
 /* Weights of output place i, and by what to divide them. */
 static struct leat_span
-weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t out, double *weight, double *whole)
+weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_side *side, double *weight, double *whole)
 {
 	const struct filter *filter = &filters[how->method];
-	double centre = centre_of(how, i, in, out), wide = widening(how, in, out), inverse = 1 / wide;
+	double centre = side->from + centre_of(how, i, side->length, side->out);
+	double wide = widening(how, side->length, side->out), inverse = 1 / wide;
 	struct leat_span span =
-		span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, in);
+		span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, side->in);
 
 	*whole = 0;
 	for (uint32_t t = 0; t < span.count; t++) {
@@ -125,10 +127,11 @@ weigh_filter(const struct leat_resampling *how, int64_t i, int64_t in, int64_t o
 /* By how much of each pixel the result's covers. Places are rounded to float, so that the sum may be a little off the
  * whole, and the last may end beyond the image; that counts for the last pixel. */
 static struct leat_span
-weigh_area(int64_t i, int64_t in, int64_t out, double *weight, double *whole)
+weigh_area(int64_t i, const struct leat_side *side, double *weight, double *whole)
 {
-	float scale = (float)in / (float)out;
-	double from = (double)((float)i * scale), to = (double)((float)(i + 1) * scale);
+	const int64_t in = side->in;
+	float scale = (float)side->length / (float)side->out;
+	double from = side->from + (double)((float)i * scale), to = side->from + (double)((float)(i + 1) * scale);
 	struct leat_span span = span_between(from, ceil(to), in);
 
 	*whole = (double)scale;
@@ -160,9 +163,8 @@ find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struc
 		const int64_t at = side->first + i;
 		double whole;
 
-		taps->span[i] = how->method == LEAT_RESIZE_AREA
-		                        ? weigh_area(at, side->in, side->out, weight, &whole)
-		                        : weigh_filter(how, at, side->in, side->out, weight, &whole);
+		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(at, side, weight, &whole)
+		                                                : weigh_filter(how, at, side, weight, &whole);
 		for (uint32_t t = 0; t < taps->span[i].count; t++) {
 			if (fixed)
 				put_pair(taps->weight.pair + first / 2, t, weight[t] / whole);
@@ -269,8 +271,7 @@ leat_resample(const struct leat_view *in, int64_t height, int64_t width, const s
               const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const bool fixed = sink->made == LEAT_U8;
-	const struct leat_side down = {in->height, height, sink->part.top, sink->part.height};
-	const struct leat_side along = {in->width, width, sink->part.left, sink->part.width};
+	const struct leat_side down = leat_rows_of(in, height, sink), along = leat_columns_of(in, width, sink);
 	const size_t most_y = most_taps(how, in->height, height), most_x = most_taps(how, in->width, width);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
 	const size_t row_bytes =

@@ -4,10 +4,14 @@
 
 #include "image/view.h"
 
-/* Along one side: `in` places become `out`, of which `count` are wanted from `first` on. */
+/* Along one side: of `in` places `length` from `from` on become `out`, of which `count` are wanted from `first` on. */
 struct leat_side {
 	int64_t in, out, first, count;
+	double from, length;
 };
+
+struct leat_side leat_rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink);
+struct leat_side leat_columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink);
 
 /* BILINEAR without antialias. */
 enum leat_status leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down,

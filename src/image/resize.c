@@ -1,6 +1,7 @@
 /* resize.c - an image at another size: which way, and the one that needs no sums
  *
- * Half-pixel centres: output place i looks at input place x = (i + 0.5) * in/out - 0.5, all in float.
+ * Half-pixel centres: output place i looks at input place x = (i + 0.5) * in/out - 0.5, all in float; of a box with
+ * fractions, from where it begins.
  * Nearest: place floor((i + 0.5) * in/out). mode=torch adds up steps of in/out in double, as Pillow does.
  * bilinear.c and resample.c have the rest. */
 #include "image/resample.h"
@@ -44,6 +45,22 @@ leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
 	return leat_fail(err, LEAT_LIMIT,
 	                 "resizing the image needs more memory than the %zu bytes there are for a sample; raise memory",
 	                 scratch->size);
+}
+
+struct leat_side
+leat_rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink)
+{
+	const double length = in->box.height > 0 ? in->box.height : (double)in->height;
+
+	return (struct leat_side){in->height, height, sink->part.top, sink->part.height, in->box.top, length};
+}
+
+struct leat_side
+leat_columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink)
+{
+	const double length = in->box.height > 0 ? in->box.width : (double)in->width;
+
+	return (struct leat_side){in->width, width, sink->part.left, sink->part.width, in->box.left, length};
 }
 
 static inline void
@@ -132,8 +149,7 @@ static enum leat_status
 resize(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
        const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_side down = {in->height, height, sink->part.top, sink->part.height};
-	const struct leat_side along = {in->width, width, sink->part.left, sink->part.width};
+	const struct leat_side down = leat_rows_of(in, height, sink), along = leat_columns_of(in, width, sink);
 	const size_t mark = scratch->used;
 	enum leat_status status;
 

@@ -8,6 +8,11 @@
 #include "image/image.h"
 #include "image/sink.h"
 
+/* A part of an image whose sides may lie within pixels. */
+struct leat_box {
+	double top, left, height, width;
+};
+
 /* Pixels to read: an image or a part of one. */
 struct leat_view {
 	const unsigned char *data;
@@ -15,6 +20,7 @@ struct leat_view {
 	int64_t height, width;
 	size_t channels;
 	enum leat_dtype dtype;
+	struct leat_box box; /* what leat_resize_to takes of it, reaching into all its pixels; 0 high: all of it */
 };
 
 struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */

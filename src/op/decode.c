@@ -13,12 +13,16 @@
  * - in color to gray (channels=1): a JPEG's own brightness, as torchvision.io.decode_jpeg gives it, and a PNG's by
  *   libpng's weights; Pillow's convert("L") is decode(mode=torch) | grayscale(1);
  * - with channels=4, in transparent colors (tRNS) of gray with 1 to 4 bits, and of 16 bits, which Pillow does not find.
+ *
+ * fast=true: where the next thing that happens to a JPEG is that it, or a part of it, is resized to half or less, a
+ * smaller image is decoded (image/pass.h). Neither mode's pixels then; else those of the mode, as ever.
  */
 #include "op/op.h"
 
 struct decode {
 	int64_t channels;
 	int mode;
+	bool fast;
 };
 
 static const struct leat_opt options[] = {
@@ -26,6 +30,10 @@ static const struct leat_opt options[] = {
                  "1: gray, 3: RGB, 0: either, as in each file; 4: RGB and alpha, which is dropped otherwise"),
 	LEAT_ENUM(struct decode, mode, "tf", "tf|torch",
                   "whose pixels of a JPEG: tf.io.decode_jpeg's, or Pillow's, which torchvision loads; a little slower"),
+	LEAT_BOOL(
+		struct decode, fast, "false",
+		"true: a JPEG, or the part of it that crops keep, that resize or random_resized_crop, the next op but "
+		"for crops, makes half as large or less is decoded at 1/2, 1/4 or 1/8; other pixels, but close"),
 	LEAT_OPT_END,
 };
 
@@ -58,10 +66,19 @@ begin(const void *params, const struct leat_datum *bytes, const struct leat_work
       struct leat_err *err)
 {
 	const struct decode *decode = params;
-	const struct leat_decoding how = {.channels = (int)decode->channels, .mode = decode->mode};
+	const struct leat_decoding how = {
+		.channels = (int)decode->channels, .mode = decode->mode, .fast = decode->fast};
 
 	return leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), &how, work->max_pixels, work->scratch,
 	                         err);
+}
+
+static bool
+reduces(const void *params)
+{
+	const struct decode *decode = params;
+
+	return decode->fast;
 }
 
 const struct leat_op leat_op_decode = {
@@ -77,4 +94,5 @@ const struct leat_op leat_op_decode = {
 	.wants = "the bytes of a JPEG or PNG file (uint8, one dimension)",
 	.infer = infer,
 	.begin = begin,
+	.reduces = reduces,
 };

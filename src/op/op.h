@@ -127,6 +127,7 @@ struct leat_op {
 	 * for images alone. */
 	enum leat_status (*begin)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
 	                          struct leat_decode *decode, struct leat_err *err); /* DECODE */
+	bool (*reduces)(const void *params); /* DECODE, optional: may images be reduced on the way (image/pass.h)? */
 	enum leat_status (*move)(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move,
 	                         struct leat_err *err); /* GEOMETRY; shape: height, width, channels */
 	void (*convert)(const void *params, enum leat_dtype *dtype, enum leat_layout *layout); /* CONVERT */

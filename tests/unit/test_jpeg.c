@@ -159,7 +159,7 @@ assert_part(const struct file *file, const struct leat_decoding *how, const uint
 	memset(got, 0, size);
 	leat_scratch_reset(&scratch);
 	assert_true(leat_jpeg_header_read(&header, copy, file->size));
-	assert_int_equal(leat_jpeg_baseline(&header, how, &part, got, stride, kernels, &scratch), LEAT_JPEG_DONE);
+	assert_int_equal(leat_jpeg_baseline(&header, how, 0, &part, got, stride, kernels, &scratch), LEAT_JPEG_DONE);
 	assert_int_equal(scratch.used, 0);
 	for (int64_t y = 0; y < part.height; y++)
 		if (memcmp(got + (size_t)y * stride,

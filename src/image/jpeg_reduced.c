@@ -1,0 +1,92 @@
+/* jpeg_reduced.c - the lowest coefficients of a block become a smaller block of samples
+ *
+ * The first n coefficients of a row or column of 8 are, but for their scale, those of n samples that show the same at a
+ * lower resolution: higher ones stand for what so few samples cannot show. So a transform of n points gives each sample
+ * for 8 / n of the full ones, near to their mean. n is 1, 2, 4 or 8, in each direction by itself: what chroma lacks in
+ * one direction it is not reduced in, and needs no upsampling then.
+ *
+ * Bits behind the point are those of the slow transform (jpeg_idct.c), whose even half is the one of 4 points. Sums
+ * before products wrap around to 16 bits, what is too large between the passes becomes the largest. Columns first, then
+ * rows.
+ *
+ * Any thread. */
+#include "image/jpeg.h"
+
+static int16_t
+wrap(int value)
+{
+	return (int16_t)value;
+}
+
+static int
+scaled_down(int value, int shift)
+{
+	return (value + (1 << (shift - 1))) >> shift;
+}
+
+/* `points` numbers from as many, those of `in` `step` apart. */
+static inline void
+transform(const int16_t *in, int *out, size_t step, int points, int shift)
+{
+	const int one = 1 << LEAT_JPEG_FACTOR_BITS;
+
+	if (points == 8) {
+		leat_jpeg_transform_slow(in, out, step, shift);
+	} else if (points == 4) {
+		const int even0 = wrap(in[0] + in[2 * step]) * one, even1 = wrap(in[0] - in[2 * step]) * one;
+		const int odd0 = in[step] * (LEAT_JPEG_0_541 + LEAT_JPEG_0_765) + in[3 * step] * LEAT_JPEG_0_541;
+		const int odd1 = in[step] * LEAT_JPEG_0_541 + in[3 * step] * (LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
+
+		out[0] = scaled_down(even0 + odd0, shift);
+		out[1] = scaled_down(even1 + odd1, shift);
+		out[2] = scaled_down(even1 - odd1, shift);
+		out[3] = scaled_down(even0 - odd0, shift);
+	} else if (points == 2) {
+		out[0] = scaled_down(wrap(in[0] + in[step]) * one, shift);
+		out[1] = scaled_down(wrap(in[0] - in[step]) * one, shift);
+	} else {
+		out[0] = scaled_down(in[0] * one, shift);
+	}
+}
+
+static inline void
+reduce(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride, size_t rows, size_t columns)
+{
+	int16_t work[64];
+	int numbers[8];
+
+	for (size_t column = 0; column < columns; column++) {
+		int16_t in[8];
+
+		for (size_t row = 0; row < rows; row++)
+			in[row] = wrap(block[16 * row + column] * quant[16 * row + column]);
+		transform(in, numbers, 1, (int)rows, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
+		for (size_t row = 0; row < rows; row++)
+			work[8 * row + column] = numbers[row] < INT16_MIN   ? INT16_MIN
+			                         : numbers[row] > INT16_MAX ? INT16_MAX
+			                                                    : (int16_t)numbers[row];
+	}
+	for (size_t row = 0; row < rows; row++) {
+		transform(work + 8 * row, numbers, 1, (int)columns,
+		          LEAT_JPEG_FACTOR_BITS + LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS);
+		for (size_t column = 0; column < columns; column++)
+			out[row * stride + column] = leat_jpeg_to_sample(numbers[column]);
+	}
+}
+
+#define REDUCED(rows, columns)                                                                                         \
+	void leat_jpeg_idct_##rows##x##columns(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, \
+	                                       uint8_t *b, size_t b_stride)                                            \
+	{                                                                                                              \
+		reduce(pair, quant, a, a_stride, rows, columns);                                                       \
+		reduce(pair + 8, quant + 8, b, b_stride, rows, columns);                                               \
+	}
+
+REDUCED(1, 2)
+REDUCED(2, 1)
+REDUCED(2, 2)
+REDUCED(2, 4)
+REDUCED(4, 2)
+REDUCED(4, 4)
+REDUCED(4, 8)
+REDUCED(8, 4)
