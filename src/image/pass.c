@@ -71,7 +71,8 @@ leat_pass_shape(const struct leat_pass *pass, int64_t *shape)
 bool
 leat_pass_may_reduce(const struct leat_pass *pass)
 {
-	return pass->decoding && pass->decode.reducible && pass->move.kind == LEAT_MOVE_RESIZE;
+	return pass->decoding && pass->decode.reducible && pass->move.kind == LEAT_MOVE_RESIZE &&
+	       pass->move.how.method != LEAT_RESIZE_NEAREST;
 }
 
 /* How often the source's sides can be halved with the part that counts still as large as what is made of it. */

@@ -20,7 +20,8 @@ struct leat_view {
 	int64_t height, width;
 	size_t channels;
 	enum leat_dtype dtype;
-	struct leat_box box; /* what leat_resize_to takes of it, reaching into all its pixels; 0 high: all of it */
+	/* What leat_resize_to takes of it, though all pixels count that are read; not by NEAREST. 0 high: all of it. */
+	struct leat_box box;
 };
 
 struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */

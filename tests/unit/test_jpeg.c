@@ -1,112 +1,9 @@
 /* test_jpeg.c - the JPEG decoder of image/jpeg.h gives what libjpeg-turbo gives, for any region and any damage */
-#include "bench.h"
-
-#include <jpeglib.h>
+#include "jpegs.h"
 
 #include "image/jpeg.h"
 
-enum { SCRATCH = 4 << 20, MAX_SIDE = 70, MAX_PIXELS = 1 << 16 };
-
-static struct leat_mem mem;
-static struct leat_scratch scratch;
-static struct leat_err err;
-static uint32_t seed;
-
-static int
-set_up(void **state)
-{
-	(void)state;
-	seed = 1;
-	leat_mem_init(&mem, SIZE_MAX);
-	return leat_scratch_open(&scratch, &mem, SCRATCH);
-}
-
-static int
-tear_down(void **state)
-{
-	(void)state;
-	leat_scratch_close(&scratch, &mem);
-	return 0;
-}
-
-static int
-draw(int below)
-{
-	seed = seed * 1664525u + 1013904223u;
-	return (int)((seed >> 8) % (uint32_t)below);
-}
-
-/* ---- files ---- */
-
-struct file {
-	unsigned char *bytes;
-	unsigned long size;
-	int width, height;
-	bool gray;
-};
-
-/* How much two neighbours differ, from nothing to all there is. */
-static void
-draw_row(JSAMPLE *row, int count, int y, int noise)
-{
-	for (int x = 0; x < count; x++) {
-		int value = 128 + (x * 3 + y * 5) % 100 - 50 + (noise ? draw(2 * noise) - noise : 0);
-
-		row[x] = (JSAMPLE)(value < 0 ? 0 : value > 255 ? 255 : value);
-	}
-}
-
-static void
-set_options(struct jpeg_compress_struct *cinfo, const struct file *file, int h, int v)
-{
-	cinfo->image_width = (JDIMENSION)file->width;
-	cinfo->image_height = (JDIMENSION)file->height;
-	cinfo->input_components = file->gray ? 1 : 3;
-	cinfo->in_color_space = file->gray ? JCS_GRAYSCALE : JCS_RGB;
-	jpeg_set_defaults(cinfo);
-	jpeg_set_quality(cinfo, 1 + draw(100), TRUE);
-	cinfo->comp_info[0].h_samp_factor = h;
-	cinfo->comp_info[0].v_samp_factor = v;
-	cinfo->optimize_coding = draw(2);
-	cinfo->restart_interval = draw(3) ? 0 : (unsigned)(1 + draw(12));
-	cinfo->write_JFIF_header = draw(2);
-	cinfo->write_Adobe_marker = draw(2);
-}
-
-static struct file
-encode(int width, int height, bool gray, int h, int v)
-{
-	struct file file = {.width = width, .height = height, .gray = gray};
-	struct jpeg_compress_struct cinfo;
-	struct jpeg_error_mgr errors;
-	JSAMPLE pixels[3 * 200];
-	JSAMPROW row = pixels;
-	int noise = draw(3) ? draw(200) : draw(3);
-
-	assert_in_range(width, 1, sizeof(pixels) / 3);
-	cinfo.err = jpeg_std_error(&errors);
-	jpeg_create_compress(&cinfo);
-	jpeg_mem_dest(&cinfo, &file.bytes, &file.size);
-	set_options(&cinfo, &file, h, v);
-	jpeg_start_compress(&cinfo, TRUE);
-	for (int y = 0; y < height; y++) {
-		draw_row(row, width * (gray ? 1 : 3), y, noise);
-		jpeg_write_scanlines(&cinfo, &row, 1);
-	}
-	jpeg_finish_compress(&cinfo);
-	jpeg_destroy_compress(&cinfo);
-	return file;
-}
-
-/* Gray, and all ratios of chroma that jpeg.h takes, by turns. */
-static struct file
-encode_any(int i)
-{
-	static const int sampling[][2] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {2, 2}};
-	int side = draw(4) ? MAX_SIDE : 12;
-
-	return encode(1 + draw(side), 1 + draw(side), i % 6 == 5, sampling[i % 5][0], sampling[i % 5][1]);
-}
+enum { MAX_PIXELS = 1 << 16 };
 
 /* ---- the two ways ---- */
 
@@ -132,16 +29,6 @@ by_library(const struct file *file, const struct leat_decoding *how, struct leat
 	}
 	leat_codec_jpeg_turbo.end(image);
 	return out;
-}
-
-static struct leat_window
-draw_part(int height, int width)
-{
-	struct leat_window part = {.top = draw(height), .left = draw(width)};
-
-	part.height = draw(4) ? 1 + draw(height - (int)part.top) : 1;
-	part.width = draw(4) ? 1 + draw(width - (int)part.left) : 1;
-	return part;
 }
 
 /* In memory of its very size, so that a sanitizer sees each byte too many. */
@@ -414,8 +301,6 @@ a_region_passes_by_intervals_that_it_does_not_need(void **state)
 	free(want);
 	free(file.bytes);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
 main(void)
