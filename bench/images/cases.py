@@ -20,6 +20,7 @@ class Case:
 PHOTOS = Case("photos", "(a) photos: decode, random_resized_crop, flip, normalize, chw",
               "decode(mode=torch) | random_resized_crop(224, 224, mode=torch, antialias=true) | random_flip | scale(1/255)"
               f" | normalize(mean={MEAN}, std={STD}) | layout(chw)", 64, (3, 224, 224))
+FAST_OPS = PHOTOS.ops.replace("mode=torch", "mode=torch, fast=true", 1)  # of decode
 CELL_OPS = ("decode | resize(100, 100) | scale(1/255) | random_flip"
             f" | rotate({ANGLE}deg) | random_brightness({BRIGHTNESS}) | random_contrast{CONTRAST}")
 CELLS_JPEG = Case("cells-jpeg", "(b) cells, JPEG: decode, resize, flip, rotate, brightness, contrast",

@@ -1,16 +1,17 @@
 /* photos.c - draws pictures that cost a JPEG decoder what photographs cost it
  *
- *	images_photos OUT [--count 2000] [--seed 1]
+ *	images_photos OUT [--count 2000] [--seed 1] [--large]
  *
- * Writes OUT/NN/NNNN.jpg, ten classes, of about 469 x 387 pixels (the mean of ImageNet), upright
- * or across, in 4:2:0. A picture is smooth noise in octaves whose amplitude falls with their
+ * Writes OUT/NN/NNNN.jpg, ten classes, of about 469 x 387 pixels (the mean of ImageNet) or, large, of
+ * 1600 x 1200, upright or across, in 4:2:0. A picture is smooth noise in octaves whose amplitude falls with their
  * frequency, as the spectrum of photographs does, with shapes that have edges, and with fine
  * texture that is strong here and weak there. Each picture's quality is the one that brings its
- * file closest to a length drawn from 75 to 110 KB. Each is a function of (seed, its number). */
+ * file closest to a length drawn from 75 to 110 KB (large: 470 to 660). Each is a function of (seed, its number). */
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,10 @@
 enum {
 	WIDTH = 469,
 	HEIGHT = 387,
-	SIDE_MAX = 640,
+	LARGE_WIDTH = 1600,
+	LARGE_HEIGHT = 1200,
+	LARGE_BYTES = 6, /* times those of the others */
+	SIDE_MAX = 2112,
 	CLASSES = 10,
 	SHAPES = 12,
 	QUALITY_MIN = 60,
@@ -133,10 +137,11 @@ add_shape(struct picture *p, struct rng *rng)
 }
 
 static void
-draw(struct picture *p, struct rng *rng)
+draw(struct picture *p, struct rng *rng, bool large)
 {
 	float zoom = uniform(rng, 0.85f, 1.15f), stretch = uniform(rng, 0.9f, 1.1f);
-	int width = (int)(WIDTH * zoom * stretch), height = (int)(HEIGHT * zoom / stretch);
+	int width = (int)((float)(large ? LARGE_WIDTH : WIDTH) * zoom * stretch);
+	int height = (int)((float)(large ? LARGE_HEIGHT : HEIGHT) * zoom / stretch);
 	int shapes = (int)uniform(rng, 3, SHAPES);
 
 	if (uniform(rng, 0, 1) < 0.2f) {
@@ -234,7 +239,7 @@ make_folder(const char *path)
 }
 
 static void
-make_photos(const char *out, uint64_t count, uint64_t seed)
+make_photos(const char *out, uint64_t count, uint64_t seed, bool large)
 {
 	static struct picture picture;
 	char path[4096];
@@ -248,30 +253,35 @@ make_photos(const char *out, uint64_t count, uint64_t seed)
 		struct rng rng = {seed * 0xd1342543de82ef95u + i * 0x9fb21c651e98df25u};
 
 		next64(&rng);
-		draw(&picture, &rng);
+		draw(&picture, &rng, large);
 		snprintf(path, sizeof path, "%s/%02d/%04llu.jpg", out, (int)(i % CLASSES),
 		         (unsigned long long)(i / CLASSES));
-		write_jpeg(&picture, (unsigned long)uniform(&rng, 78e3f, 110e3f), path);
+		write_jpeg(&picture, (unsigned long)(uniform(&rng, 78e3f, 110e3f) * (large ? LARGE_BYTES : 1)), path);
 	}
 }
 
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"count", required_argument, NULL, 'c'}, {"seed", required_argument, NULL, 's'}, {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"count", required_argument, NULL, 'c'},
+	                                        {"seed", required_argument, NULL, 's'},
+	                                        {"large", no_argument, NULL, 'l'},
+	                                        {NULL, 0, NULL, 0}};
 	uint64_t count = 2000, seed = 1;
+	bool large = false;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (c == 'c')
 			count = strtoull(optarg, NULL, 10);
 		else if (c == 's')
 			seed = strtoull(optarg, NULL, 10);
+		else if (c == 'l')
+			large = true;
 		else
 			return 2;
 	}
 	if (optind + 1 != argc || strlen(argv[optind]) > 4000)
-		errx(2, "usage: images_photos OUT [--count 2000] [--seed 1]");
-	make_photos(argv[optind], count, seed);
+		errx(2, "usage: images_photos OUT [--count 2000] [--seed 1] [--large]");
+	make_photos(argv[optind], count, seed, large);
 	return 0;
 }
