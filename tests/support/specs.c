@@ -241,28 +241,6 @@ looks_at_samples(const struct leat_op *op)
 	return op->kind == LEAT_OP_GEOMETRY || op->kind == LEAT_OP_COLOR || op->kind == LEAT_OP_STATISTICS;
 }
 
-static bool
-append_op(struct specs *specs, size_t place, struct leat_schema *schema)
-{
-	size_t len = strlen(specs->text);
-	struct leat_schema next;
-	uint64_t size;
-	char op[1500];
-
-	if (!print_op(specs, leat_ops[place], schema, op, sizeof op) || len + strlen(op) + 64 > sizeof specs->text)
-		return false;
-	snprintf(specs->text + len, sizeof specs->text - len, " | %s", op);
-	if (!look_at(specs->text, &next, &size) || size > specs->max_size ||
-	    (looks_at_samples(leat_ops[place]) && !suits_all(specs->text))) {
-		specs->text[len] = '\0';
-		return false;
-	}
-	*schema = next;
-	specs->size = size;
-	specs->used[place]++;
-	return true;
-}
-
 static size_t
 place_of(const char *name)
 {
@@ -272,6 +250,54 @@ place_of(const char *name)
 		i++;
 	assert_non_null(leat_ops[i]);
 	return i;
+}
+
+/* `look`: what it does to samples is tried. */
+static bool
+append(struct specs *specs, const char *ops, bool look, struct leat_schema *schema)
+{
+	size_t len = strlen(specs->text);
+	struct leat_schema next;
+	uint64_t size;
+
+	if (len + strlen(ops) + 64 > sizeof specs->text)
+		return false;
+	snprintf(specs->text + len, sizeof specs->text - len, " | %s", ops);
+	if (!look_at(specs->text, &next, &size) || size > specs->max_size || (look && !suits_all(specs->text))) {
+		specs->text[len] = '\0';
+		return false;
+	}
+	*schema = next;
+	specs->size = size;
+	return true;
+}
+
+static bool
+append_op(struct specs *specs, size_t place, struct leat_schema *schema)
+{
+	char op[1500];
+
+	if (!print_op(specs, leat_ops[place], schema, op, sizeof op) ||
+	    !append(specs, op, looks_at_samples(leat_ops[place]), schema))
+		return false;
+	specs->used[place]++;
+	return true;
+}
+
+/* Mostly with options that are drawn; now and then so that images are decoded smaller than they are. */
+static void
+append_decode(struct specs *specs, struct leat_schema *schema)
+{
+	static const char *const smaller[] = {
+		"decode(fast=true) | resize(7, 9, mode=torch)",
+		"decode(fast=true, channels=1) | random_resized_crop(3, 2, mode=torch, antialias=true)",
+		"decode(fast=true) | random_crop(17, 19) | resize(4, 3, mode=torch, antialias=true)",
+	};
+
+	if (specs_below(specs, 4) == 0)
+		append(specs, smaller[specs_below(specs, 3)], true, schema);
+	else
+		append_op(specs, place_of("decode"), schema);
 }
 
 /* Of two ops the one used less: some fit rarely. */
@@ -302,7 +328,7 @@ specs_draw(struct specs *specs)
 	if (specs_below(specs, 8))
 		append_op(specs, place_of("example"), &schema);
 	if (specs_below(specs, 8) && leat_schema_find(&schema, "image") >= 0)
-		append_op(specs, place_of("decode"), &schema);
+		append_decode(specs, &schema);
 	for (unsigned added = 0; added < wanted && tries < 60; tries++)
 		added += append_op(specs, draw_op(specs, ops), &schema);
 }

@@ -193,7 +193,8 @@ check_spec(struct specs *specs, const struct cut *c, const struct leat_options *
 	if (expected.status != LEAT_DONE)
 		fail_msg("%s\n%s", spec, expected.err.text);
 	with_cache(c, "", spec);
-	if (!c->frozen)
+	/* Behind a cache nothing tells decode(fast=true) how much is enough. */
+	if (!c->frozen && !strstr(spec, "fast=true"))
 		check_way(specs, &expected, spec, options);
 	with_cache(c, "cache(memory)", spec);
 	check_way(specs, &expected, spec, options);
