@@ -2,9 +2,10 @@
  *
  *	bench_decode [FOLDER] [--json FILE] [--repeats N]
  *
- * One thread, images in memory: photographs of ImageNet's size and texture, and cells of 130x130. Parts are drawn as by
- * random_resized_crop with its defaults; the bare loop, which decodes whole images, keeps its decompressor from one
- * image to the next, as a loop of one's own would. FOLDER is not used: there is nothing to read. */
+ * One thread, images in memory: photographs of ImageNet's size and texture, larger ones, and cells of 130x130. Parts
+ *are drawn as by random_resized_crop with its defaults, and also decoded as small as it needs them for 224x224, which
+ *is decode(fast=true); the bare loop, which decodes whole images, keeps its decompressor from one image to the next, as
+ *a loop of one's own would. FOLDER is not used: there is nothing to read. */
 #include <err.h>
 #include <getopt.h>
 #include <math.h>
@@ -16,7 +17,7 @@
 
 #include <jpeglib.h>
 
-enum { IMAGES = 24, SCRATCH = 4 << 20, MAX_PIXELS = 1 << 24 };
+enum { IMAGES = 24, SCRATCH = 4 << 20, MAX_PIXELS = 1 << 24, SIDE = 224 };
 
 static const double target = 1.3;
 
@@ -112,8 +113,23 @@ draw_part(const struct kind *kind, struct leat_rng *rng)
 
 /* ---- the contenders ---- */
 
+/* The part at the smallest size that is not below SIDE. */
+static enum leat_status
+decode_reduced(struct leat_decode *image, struct leat_window part, uint8_t *out)
+{
+	int halvings = 0;
+
+	while (halvings < LEAT_DECODE_HALVINGS && part.height / 2 >= SIDE && part.width / 2 >= SIDE) {
+		part = (struct leat_window){part.top / 2, part.left / 2, part.height / 2, part.width / 2};
+		halvings++;
+	}
+	if (!halvings)
+		return leat_decode_region(image, &part, out, (size_t)part.width * 3, NULL);
+	return leat_decode_reduced(image, halvings, &part, out, (size_t)part.width * 3, NULL);
+}
+
 static void
-decode(struct set *set, int i, const struct leat_window *part)
+decode(struct set *set, int i, const struct leat_window *part, bool reduced)
 {
 	struct leat_decode image;
 	enum leat_status status;
@@ -122,7 +138,9 @@ decode(struct set *set, int i, const struct leat_window *part)
 	if (leat_decode_begin(&image, set->bytes[i], set->size[i], &set->how, MAX_PIXELS, &set->scratch, NULL) !=
 	    LEAT_OK)
 		errx(1, "an image cannot be decoded");
-	if (part)
+	if (reduced)
+		status = decode_reduced(&image, *part, set->pixels);
+	else if (part)
 		status = leat_decode_region(&image, part, set->pixels, (size_t)part->width * 3, NULL);
 	else
 		status = leat_decode_pixels(&image, set->pixels, NULL);
@@ -138,7 +156,18 @@ run_parts(void *arg)
 	struct bench_clock clock = bench_begin();
 
 	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
-		decode(set, i % IMAGES, &set->part[i % IMAGES]);
+		decode(set, i % IMAGES, &set->part[i % IMAGES], false);
+	return bench_end(clock);
+}
+
+static struct bench_time
+run_reduced(void *arg)
+{
+	struct set *set = arg;
+	struct bench_clock clock = bench_begin();
+
+	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
+		decode(set, i % IMAGES, &set->part[i % IMAGES], true);
 	return bench_end(clock);
 }
 
@@ -149,7 +178,7 @@ run_whole(void *arg)
 	struct bench_clock clock = bench_begin();
 
 	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
-		decode(set, i % IMAGES, NULL);
+		decode(set, i % IMAGES, NULL, false);
 	return bench_end(clock);
 }
 
@@ -181,8 +210,10 @@ static json_t *
 compare(const struct kind *kind, int repeats)
 {
 	struct set *set = bench_alloc(sizeof(*set));
-	const struct bench_contender contender[] = {
-		{"whole", run_whole, set}, {"parts", run_parts, set}, {"libjpeg-turbo", run_bare, set}};
+	const struct bench_contender contender[] = {{"whole", run_whole, set},
+	                                            {"parts", run_parts, set},
+	                                            {"reduced", run_reduced, set},
+	                                            {"libjpeg-turbo", run_bare, set}};
 	struct bench_result result = {.name = kind->name, .items = kind->rounds * IMAGES};
 	struct leat_mem mem;
 	struct leat_rng rng;
@@ -190,7 +221,7 @@ compare(const struct kind *kind, int repeats)
 
 	*set = (struct set){.kind = kind,
 	                    .pixels = bench_alloc((size_t)(kind->width * kind->height) * 3),
-	                    .how = {.channels = 3, .mode = kind->mode}};
+	                    .how = {.channels = 3, .mode = kind->mode, .fast = true}};
 	leat_rng_init(&rng, 1, 0, 0, 0);
 	leat_mem_init(&mem, SIZE_MAX);
 	if (leat_scratch_open(&set->scratch, &mem, SCRATCH) != 0)
@@ -202,7 +233,7 @@ compare(const struct kind *kind, int repeats)
 		set->part[i] = draw_part(kind, &rng);
 		result.bytes += (double)set->size[i] * kind->rounds;
 	}
-	bench_compare(&result, contender, 3, repeats);
+	bench_compare(&result, contender, sizeof(contender) / sizeof(*contender), repeats);
 	bench_print(stdout, &result, target);
 	json = bench_json(&result, target);
 	jpeg_destroy_decompress(&set->cinfo);
@@ -220,7 +251,8 @@ main(int argc, char **argv)
 	static const struct kind kinds[] = {{"photographs 469x387", 469, 387, 90, 30, 4, LEAT_DECODE_TF},
 	                                    {"cells 130x130", 130, 130, 85, 12, 40, LEAT_DECODE_TF},
 	                                    {"photographs, mode=torch", 469, 387, 90, 30, 4, LEAT_DECODE_TORCH},
-	                                    {"cells, mode=torch", 130, 130, 85, 12, 40, LEAT_DECODE_TORCH}};
+	                                    {"cells, mode=torch", 130, 130, 85, 12, 40, LEAT_DECODE_TORCH},
+	                                    {"photographs 1600x1200", 1600, 1200, 85, 20, 1, LEAT_DECODE_TF}};
 	static const struct option long_options[] = {
 		{"json", required_argument, NULL, 'j'}, {"repeats", required_argument, NULL, 'r'}, {0}};
 	const char *json_path = NULL;

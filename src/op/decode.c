@@ -30,10 +30,9 @@ static const struct leat_opt options[] = {
                  "1: gray, 3: RGB, 0: either, as in each file; 4: RGB and alpha, which is dropped otherwise"),
 	LEAT_ENUM(struct decode, mode, "tf", "tf|torch",
                   "whose pixels of a JPEG: tf.io.decode_jpeg's, or Pillow's, which torchvision loads; a little slower"),
-	LEAT_BOOL(
-		struct decode, fast, "false",
-		"true: a JPEG, or the part of it that crops keep, that resize or random_resized_crop, the next op but "
-		"for crops, makes half as large or less is decoded at 1/2, 1/4 or 1/8; other pixels, but close"),
+	LEAT_BOOL(struct decode, fast, "false",
+                  "true: a JPEG that the next op but for crops resizes to half or less is decoded at 1/2, 1/4 or 1/8; "
+                  "less work, pixels a little off"),
 	LEAT_OPT_END,
 };
 
