@@ -63,8 +63,8 @@ enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, st
 enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
                                     size_t stride, struct leat_err *err);
 /* A region of the image with its sides halved 1 to LEAT_DECODE_HALVINGS times, and rounded up: each pixel stands for a
- * square of 2, 4 or 8, near to their mean, for less work than they would be. Pixels do not depend on the mode, or on
- * which region they are part of. */
+ * square of 2, 4 or 8, near to their mean, for less work than they would be. Pixels do not depend on the mode, but
+ * for inks, or on which region they are part of. */
 enum { LEAT_DECODE_HALVINGS = 3 };
 enum leat_status leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part,
                                      uint8_t *out, size_t stride, struct leat_err *err);

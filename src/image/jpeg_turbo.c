@@ -270,6 +270,8 @@ jpeg_reduced(struct leat_decode *decode, int halvings, const struct leat_window 
 	jpeg->err = err;
 	jpeg->cinfo.scale_num = 1;
 	jpeg->cinfo.scale_denom = 1u << halvings;
+	if (halvings)
+		jpeg->cinfo.dct_method = JDCT_ISLOW; /* where chroma still has all of its samples */
 	if (!setjmp(jpeg->failed)) {
 		jpeg_start_decompress(&jpeg->cinfo);
 		read_rows(jpeg, part, out, stride);

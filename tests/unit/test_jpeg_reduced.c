@@ -142,9 +142,9 @@ reduced(const struct file *file, int channels, int halvings, struct leat_window 
 
 /* By leat_decode_*; 0 halvings: in full. NULL: it fails. */
 static uint8_t *
-decoded(const struct file *file, int channels, int halvings)
+decoded_as(int mode, const struct file *file, int channels, int halvings)
 {
-	const struct leat_decoding how = {.channels = channels, .mode = LEAT_DECODE_TORCH, .fast = true};
+	const struct leat_decoding how = {.channels = channels, .mode = mode, .fast = true};
 	struct leat_window all;
 	struct leat_decode image;
 	enum leat_status status;
@@ -168,6 +168,12 @@ decoded(const struct file *file, int channels, int halvings)
 		return out;
 	free(out);
 	return NULL;
+}
+
+static uint8_t *
+decoded(const struct file *file, int channels, int halvings)
+{
+	return decoded_as(LEAT_DECODE_TORCH, file, channels, halvings);
 }
 
 static bool
@@ -212,6 +218,25 @@ images_of_all_kinds_and_sizes_are_the_same_by_any_way(void **state)
 		for (int halvings = 1; is_common(&file) && halvings <= LEAT_DECODE_HALVINGS; halvings++)
 			for (int k = 0; k < 3; k++)
 				assert_parts_are_pieces(&file, (const int[]){1, 3, 4}[k], halvings);
+		free(file.bytes);
+	}
+}
+
+static void
+the_mode_makes_no_difference(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		const struct style style = {.quality = 50 + draw(50), .noise = 50, .progressive = i % 2};
+		const int width = 1 + draw(MAX_SIDE), height = 1 + draw(MAX_SIDE), halvings = 1 + i % 3;
+		struct file file = encode_as(&style, width, height, false, 1 + i / 3 % 2, 1 + i / 6 % 2);
+		uint8_t *tf = decoded_as(LEAT_DECODE_TF, &file, 3, halvings);
+		uint8_t *torch = decoded_as(LEAT_DECODE_TORCH, &file, 3, halvings);
+
+		assert_memory_equal(tf, torch,
+		                    (size_t)(3 * ceil_shift(width, halvings) * ceil_shift(height, halvings)));
+		free(tf);
+		free(torch);
 		free(file.bytes);
 	}
 }
@@ -400,6 +425,7 @@ main(void)
 		TEST(samples_are_those_of_real_numbers_but_for_rounding),
 		TEST(wild_coefficients_give_the_same_on_any_processor),
 		TEST(images_of_all_kinds_and_sizes_are_the_same_by_any_way),
+		TEST(the_mode_makes_no_difference),
 		TEST(smooth_images_are_near_to_the_means_of_squares),
 		TEST(one_color_stays_one_color),
 		TEST(damage_is_refused_at_any_size),
