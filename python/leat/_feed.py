@@ -27,6 +27,7 @@ _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: how long a signal may have t
 _ON_ERROR = ("fail", "skip", "replace")
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
+_UNKNOWN = -1, 0  # rank and world: the library asks the environment
 _log = logging.getLogger("leat")
 
 
@@ -76,7 +77,7 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
     if rank is None and world is None and distributed is not None:
         if distributed.is_available() and distributed.is_initialized():
             return distributed.get_rank(), distributed.get_world_size()
-    return -1 if rank is None else rank, 0 if world is None else world
+    return _UNKNOWN[0] if rank is None else rank, _UNKNOWN[1] if world is None else world
 
 
 class _Opening:
@@ -126,7 +127,7 @@ class _Handle:
         given.epochs = _whole(options, "epochs", 2**63)
         given.threads = _whole(options, "threads", 2**31)
         given.memory = _bytes_of(options["memory"])
-        given.rank, given.world = _ranks(options["rank"], options["world"])
+        given.rank, given.world = self.ranks = _ranks(options["rank"], options["world"])
         if options["on_error"] not in _ON_ERROR:
             raise InvalidError(f"on_error={options['on_error']!r} is not one of {', '.join(_ON_ERROR)}")
         given.on_error = _ON_ERROR.index(options["on_error"])
@@ -203,6 +204,15 @@ class Feed:
             shape = tuple(None if n < 0 else n for n in field.shape[:field.ndim])
             self.fields[field.name.decode()] = FieldSpec(dtype_name(field.dtype), shape)
             self._fields[field.name.decode()] = Form(field.name, field.dtype, shape)
+
+    def _join(self) -> None:
+        """Opens the feed again, where it stands, if torch.distributed was initialised since and rank and world
+        were not given: this process has its part of every batch from now on."""
+        ranks = _ranks(self._options["rank"], self._options["world"])
+        if ranks not in (_UNKNOWN, self._handle.ranks):
+            state = self.__getstate__()
+            self.close()
+            self.__setstate__(state)
 
     # ---- one batch after the other ----
 

@@ -1,7 +1,7 @@
 """A feed whose batches come in a framework's own clothes."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 from ._feed import Feed
 
@@ -22,15 +22,20 @@ class View:
 class Epochs:
     """Iterates over a view as tf.data and PyTorch do: every loop is an epoch from its beginning.
 
-    A loop that was left early is not gone on with, but for the first one after a checkpoint was loaded.
+    A loop that was left early is not gone on with, but for the first one, and the first after a checkpoint was
+    loaded (`goes_on`). `wanted` is the epoch of the next loop, where the program counts epochs itself.
     """
 
     def __init__(self, view: Any) -> None:
         self._view, self.goes_on = view, True
+        self.wanted: Optional[int] = None
 
     def __iter__(self) -> Iterator[Any]:
-        feed = self._view.feed
-        if not self.goes_on and feed.position > 0:
-            feed.seek(feed.epoch + 1)
-        self.goes_on = False
+        feed, anew, wanted = self._view.feed, not self.goes_on, self.wanted
+        self.goes_on, self.wanted = False, None
+        anew = anew and feed.position > 0
+        if wanted is None:
+            wanted = feed.epoch + anew
+        if anew or wanted != feed.epoch:
+            feed.seek(wanted)
         return iter(self._view)

@@ -136,22 +136,44 @@ class _Samples(torch.utils.data.Dataset):
         raise InvalidError("a feed gives batches in the order of its plan, not single samples by number")
 
 
+class _Order(torch.utils.data.SequentialSampler):
+    """What `DataLoader.sampler` is asked for: which epoch comes next. The order is that of the feed's plan.
+
+    It is a sequential one for whoever would put a sampler of their own into its place, as Lightning does.
+    """
+
+    def __init__(self, samples: _Samples, epochs: Epochs) -> None:
+        super().__init__(samples)
+        self._epochs = epochs
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop is that epoch, as with a DistributedSampler; from its beginning, or from the checkpoint."""
+        self._epochs.wanted = epoch
+
+
 class DataLoader:
     """A feed in the shape of torch.utils.data.DataLoader, for code that expects one.
 
     As there, every loop begins an epoch at its beginning, also when the loop before it was left early; the first
     loop after `load_state_dict` goes on from the checkpoint. `fields` chooses the fields of a batch and gives
-    them as a tuple in that order; without it batches are dicts.
+    them as a tuple in that order; without it batches are dicts. A feed that was opened before torch.distributed
+    was initialised is opened again, with its ranks.
     """
 
     num_workers = 0
-    sampler = None
+    batch_sampler = None
 
     def __init__(self, feed: Feed, device: Any = None, fields: Optional[Tuple[str, ...]] = None,
                  prefetch: int = 1) -> None:
-        self.feed, self._view, self._fields = feed, view(feed, device, prefetch), fields
+        self._feed, self._view, self._fields = feed, view(feed, device, prefetch), fields
         self._epochs = Epochs(self._view)
         self.dataset = _Samples(feed)
+        self.sampler = _Order(self.dataset, self._epochs)
+
+    @property
+    def feed(self) -> Feed:
+        self._feed._join()
+        return self._feed
 
     @property
     def batch_size(self) -> int:
@@ -161,6 +183,7 @@ class DataLoader:
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Any]:
+        self._feed._join()
         for batch in self._epochs:
             yield batch if self._fields is None else tuple(batch[name] for name in self._fields)
 
@@ -172,4 +195,4 @@ class DataLoader:
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self.feed.load_state_dict(state)
-        self._epochs.goes_on = True
+        self._epochs.goes_on, self._epochs.wanted = True, None
