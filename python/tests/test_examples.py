@@ -10,7 +10,7 @@ import pytest
 def run(root, folder, name, *args):
     done = subprocess.run([sys.executable, root / "examples/python" / name, *map(str, args)], cwd=folder, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240,
-                          env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                          env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -20,6 +20,16 @@ def test_cells_torch_learns_and_goes_on(root, cells, tmp_path):
     out = run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", 2)
     assert re.search(r"epoch 1: loss [\d.]+, \d+% right", out)
     assert "epoch 2:" in run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", 3)
+
+
+def test_resnet18_lightning_trains_with_both_loaders(root, tmp_path):
+    for name in ("torch", "lightning", "PIL"):
+        pytest.importorskip(name)
+    small = "--batch", 10, "--size", 32, "--width", 4, "--workers", 1, "--batches", 4, "--steps", 3
+    out = run(root, tmp_path, "resnet18_lightning.py", tmp_path / "photos", "--draw", 40, *small)
+    for line in ("torch: loading", "torch: training", "leat: loading", "leat: training", "speed-up of loading:",
+                 "speed-up of training:"):
+        assert re.search(rf"^{line} [\d.]+", out, re.MULTILINE), out
 
 
 def test_cells_keras(root, cells, tmp_path):
