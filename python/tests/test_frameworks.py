@@ -1,6 +1,7 @@
 """Tensors of PyTorch, JAX and TensorFlow: the same memory, the same values."""
 import contextlib
 import gc
+import json
 import os
 import pathlib
 import subprocess
@@ -132,25 +133,68 @@ def test_torch_copies_to_a_gpu_ahead_and_loses_nothing(numbers, monkeypatch):
         break
 
 
-def test_two_processes_of_torchrun_share_an_epoch(tmp_path):
+def test_torch_data_loader_takes_the_epochs_that_a_script_counts(numbers):
+    """As with the DistributedSampler of a script: `loader.sampler.set_epoch(epoch)` before each loop."""
     pytest.importorskip("torch")
-    script = tmp_path / "ranks.py"
-    script.write_text("""
-import sys, numpy as np, torch.distributed as distributed
+    pipeline = numbers.shuffle().batch(10)
+    feed = pipeline.feed(seed=1)
+    orders = [[batch["x"].tolist() for batch in feed] for epoch in range(4)]
+    loader = leat.torch.DataLoader(pipeline.feed(seed=1), fields=("x",))
+    for epoch in (2, 2, 3, 0):
+        loader.sampler.set_epoch(epoch)
+        assert [x.tolist() for x, in loader] == orders[epoch]
+        next(iter(loader))  # a look at a batch does no harm
+    assert len(loader.sampler) == 100
+    loader.sampler.set_epoch(1)
+    for i, (x,) in enumerate(loader):
+        if i == 3:
+            break
+    other = leat.torch.DataLoader(pipeline.feed(), fields=("x",))
+    other.load_state_dict(loader.state_dict())
+    other.sampler.set_epoch(1)  # which is gone on with, and not begun anew
+    assert [x.tolist() for x, in other] == orders[1][4:]
+    other.sampler.set_epoch(2)
+    assert [x.tolist() for x, in other] == orders[2]
+
+
+RANKS = """
+import json, sys, numpy as np, torch.distributed as distributed
 import leat
+early = leat.torch.DataLoader(leat.array(x=np.arange(103)).shuffle().batch(10).feed(seed=1))
 distributed.init_process_group("gloo")
-feed = leat.array(x=np.arange(100)).shuffle().batch(10).feed(seed=1)
-got = np.concatenate([batch["x"] for batch in feed])
-np.save(f"{sys.argv[1]}/rank-{distributed.get_rank()}.npy", got)
+feed = leat.array(x=np.arange(103)).shuffle().batch(10).feed(seed=1)
+epochs = [[batch["x"][batch.valid].tolist() for batch in feed] for _ in range(2)]
+epochs.append([batch["x"].tolist() for batch in feed.steps(4)])
+loaded = [batch["x"].tolist() for batch in early]
+with open(f"{sys.argv[1]}/{distributed.get_rank()}.json", "w") as out:
+    json.dump({"epochs": epochs, "state": feed.state_dict(), "length": len(feed), "loaded": loaded}, out)
 distributed.barrier()
 distributed.destroy_process_group()
-""")
+"""
+
+
+def test_two_processes_of_torchrun_share_every_epoch(tmp_path):
+    pytest.importorskip("torch")
+    script = tmp_path / "ranks.py"
+    script.write_text(RANKS)
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script,
                            tmp_path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180)
     assert done.returncode == 0, done.stdout
-    parts = [np.load(tmp_path / f"rank-{rank}.npy") for rank in range(2)]
-    assert len(parts[0]) == len(parts[1]) == 50
-    assert sorted(np.concatenate(parts)) == list(range(100))
+    one, two = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    assert one["length"] == two["length"] == 11 and one["state"] == two["state"]
+    alone = leat.array(x=np.arange(103)).shuffle().batch(10).feed(seed=1)
+    straight = [[batch["x"].tolist() for batch in alone] for _ in range(3)]
+    for rank in (one, two):
+        assert [len(epoch) for epoch in rank["epochs"]] == [11, 11, 4]  # also where the last batch is short
+    for epoch, parts in enumerate(zip(one["epochs"], two["epochs"])):
+        both = [first + second for first, second in zip(*parts)]
+        assert both == straight[epoch][:len(both)]  # nothing is missing, nothing twice
+    # The loader that was open before torch.distributed was has its part of the first epoch, too.
+    assert one["loaded"][:10] == one["epochs"][0][:10] and two["loaded"][:10] == two["epochs"][0][:10]
+    # One process goes on where two had come to.
+    rest = leat.array(x=np.arange(103)).shuffle().batch(10).feed()
+    rest.load_state_dict(one["state"])
+    assert [batch["x"].tolist() for batch in rest] == straight[2][4:]
 
 
 def test_initialised_distributed_beats_the_environment(numbers, monkeypatch):
