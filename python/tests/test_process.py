@@ -17,6 +17,7 @@ feed = leat.folder(sys.argv[1]).decode().resize(512, 512).take(1).repeat(100000)
 
 def test_ctrl_c_is_seen_at_once(cells, python):
     out = python(SLOW + """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 begin = time.monotonic()
 try:
@@ -35,6 +36,7 @@ def test_ctrl_c_is_seen_while_a_feed_opens(tmp_path, python):
 import sys, time, threading, signal, os
 import leat
 leat.Feed
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 begin = time.monotonic()
 open_really = leat._lib.open
