@@ -14,6 +14,8 @@ HEAD = '''\
 import os
 from typing import Any, Callable, Literal, Optional, Sequence, Union
 
+import numpy as np
+
 from . import errors as errors
 from . import jax as jax
 from . import tensorflow as tensorflow
@@ -28,6 +30,7 @@ from ._text import feature as feature
 from .errors import *
 
 _Text = Union[str, "os.PathLike[str]"]
+_Floats = Union[float, Sequence[float], "np.ndarray[Any, Any]"]
 
 __version__: str
 
@@ -51,7 +54,7 @@ TYPES = {
     "string": "_Text",
     "size": "Union[int, str]",
     "angle": "str",
-    "floats": "Union[float, Sequence[float]]",
+    "floats": "_Floats",
     "strings": "Union[_Text, Sequence[_Text]]",
 }
 

@@ -13,7 +13,7 @@ the C library, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` are wha
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, List, Union
 
 from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
@@ -71,5 +71,5 @@ __all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "Cance
            "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError"]
 
 
-def __dir__() -> list:
+def __dir__() -> List[str]:
     return sorted({*globals(), *__all__, *_modules})

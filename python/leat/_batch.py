@@ -29,7 +29,7 @@ class Form:
 
     __slots__ = ("name", "typestr", "shape", "ragged", "text", "bfloat16")
 
-    def __init__(self, name: bytes, dtype: int, shape: Tuple[Optional[int], ...]) -> None:
+    def __init__(self, name: bytes, dtype: int, shape: Tuple[Any, ...]) -> None:
         self.name, self.typestr, self.shape = name, _TYPESTR[dtype], shape
         self.ragged, self.bfloat16 = None in shape, dtype == _BF16
         self.text = self.typestr == "|u1" and shape == (None,)
@@ -140,7 +140,7 @@ class Ragged:
         return out
 
 
-class Batch(Mapping):
+class Batch(Mapping[str, Any]):
     """Samples that belong together, as a mapping from the names of fields to arrays.
 
     `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` where samples differ in size. The
@@ -266,7 +266,6 @@ class _Managed(ctypes.Structure):
                 ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _drop(capsule: int) -> None:
     """The end of a capsule: if nobody took the tensor (and renamed the capsule), its hold is let go."""
     if _capsule_is_valid(capsule, _NAME):
@@ -274,7 +273,8 @@ def _drop(capsule: int) -> None:
         _Managed.from_address(pointer).deleter(pointer)
 
 
-_drop_address = ctypes.cast(_drop, ctypes.c_void_p)
+_dropping = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop)
+_drop_address = ctypes.cast(_dropping, ctypes.c_void_p)
 
 
 class DLPack:

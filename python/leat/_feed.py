@@ -97,7 +97,7 @@ class _Opening:
             if self._abandoned:
                 _lib.close(self._feed)
 
-    def result(self) -> int:
+    def result(self) -> Optional[int]:
         if threading.current_thread() is threading.main_thread():
             thread = threading.Thread(target=self._run, name="leat-open", daemon=True)
             thread.start()
@@ -195,7 +195,8 @@ class Feed:
         self._close = weakref.finalize(self, self._handle.close)
         pointer = self._handle.pointer
         self._feed = ctypes.c_void_p(pointer)
-        self._out, self._err = ctypes.c_void_p(), _lib.Err()
+        self._err = _lib.Err()
+        self._out: Any = ctypes.c_void_p()
         self._refs = ctypes.byref(self._out), ctypes.byref(self._err)
         self.fields: Dict[str, FieldSpec] = {}
         self._fields: Dict[str, Form] = {}
@@ -376,7 +377,7 @@ class Feed:
         with self._gate:
             stats = _lib.Stats()
             _lib.stats(self._pointer(), stats, ctypes.sizeof(stats))
-        out = {name: getattr(stats, name) for name, _ in _lib.Stats._fields_}
+        out = {name: getattr(stats, name) for name in (field[0] for field in _lib.Stats._fields_)}
         out["limit"] = out["limit"].decode()
         return out
 

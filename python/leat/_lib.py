@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from . import errors
 
@@ -51,11 +51,13 @@ class Tensor(Structure):
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t)]
 
 
+_COUNTS = ("samples", "batches", "bytes", "bytes_read", "bad", "wait_ns", "run_ns", "first_batch_ns", "read_ns",
+           "read_wait_ns", "op_ns", "idle_ns")
+
+
 class Stats(Structure):
-    _fields_ = [(name, c_uint64) for name in (
-        "samples", "batches", "bytes", "bytes_read", "bad", "wait_ns", "run_ns", "first_batch_ns", "read_ns",
-        "read_wait_ns", "op_ns", "idle_ns")] + [("memory", c_size_t), ("memory_peak", c_size_t), ("threads", c_uint),
-                                                ("limit", c_char * (MAX_NAME + 1))]
+    _fields_ = [*((name, c_uint64) for name in _COUNTS), ("memory", c_size_t), ("memory_peak", c_size_t),
+                ("threads", c_uint), ("limit", c_char * (MAX_NAME + 1))]
 
 
 class Bad(Structure):
@@ -109,7 +111,7 @@ describe = _declare(quick, "leat_describe", c_void_p)
 
 # The statuses by name, in the order of the header.
 OK, END, DONE, AGAIN = range(4)
-_names = []
+_names: List[str] = []
 while status_name(len(_names)) != b"UNKNOWN":
     _names.append(status_name(len(_names)).decode())
 TIMEOUT = _names.index("TIMEOUT")

@@ -17,7 +17,7 @@ from .errors import InvalidError, MapError
 _PADDING = 2**64 - 1
 
 
-class MappedBatch(Mapping):
+class MappedBatch(Mapping[str, Any]):
     """A batch whose fields were made in Python; what it knows of its samples comes from the engine's batch."""
 
     __slots__ = ("origin", "_fields")
@@ -98,7 +98,7 @@ class MapBatch(_Stage):
 
 def _stacked(values: List[Any]) -> Any:
     """One array of all samples' values, or a list where their shapes differ."""
-    arrays = [value if isinstance(value, (str, bytes)) else np.asarray(value) for value in values]
+    arrays: List[Any] = [value if isinstance(value, (str, bytes)) else np.asarray(value) for value in values]
     first = arrays[0]
     if any(isinstance(a, (str, bytes)) or a.shape != first.shape or a.dtype != first.dtype for a in arrays):
         return arrays
@@ -133,14 +133,13 @@ class MapSample(_Stage):
         for name in self.fields or ():
             if name not in values:
                 raise InvalidError(f"{self}: a batch has no field '{name}'; it has {', '.join(values)}")
-        rows = [self._results(batch, values, i, int(position)) if position != _PADDING else None
-                for i, position in enumerate(batch.positions)]
-        real = next((row for row in rows if row is not None), None)
-        if real is None:  # a batch of padding only: as it is
+        rows = {i: self._results(batch, values, i, int(position))
+                for i, position in enumerate(batch.positions) if position != _PADDING}
+        if not rows:  # a batch of padding only: as it is
             return MappedBatch(self._origin(batch), values)
+        real = next(iter(rows.values()))
         padding = {name: np.zeros_like(value) for name, value in real.items()}
-        rows = [padding if row is None else row for row in rows]
-        made = {name: _stacked([row[name] for row in rows]) for name in real}
+        made = {name: _stacked([rows.get(i, padding)[name] for i in range(batch.count)]) for name in real}
         return MappedBatch(self._origin(batch), made if self.fields is None else {**values, **made})
 
 

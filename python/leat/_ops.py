@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 from . import _lib, _text
 from .errors import InvalidError
@@ -45,7 +45,8 @@ def parameters_of(item: Dict[str, Any]) -> List[inspect.Parameter]:
         return [inspect.Parameter("fields", inspect.Parameter.VAR_KEYWORD)]
     positional = [option for option in item["options"] if option["positional"]]
     rest = [option for option in item["options"] if not option["positional"]]
-    out, named = [], []
+    out: List[inspect.Parameter] = []
+    named = []
     for i, option in enumerate(positional):
         default = default_of(option)
         if default is _REQUIRED and any(p.default is not _REQUIRED for p in out):
@@ -105,7 +106,7 @@ def _free_form_text(item: Dict[str, Any], given: Dict[str, Any]) -> str:
     return ", ".join(f"{name}={to_text(value)}" for name, value in given.items())
 
 
-def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: tuple, named: Dict[str, Any]) -> str:
+def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: Tuple[Any, ...], named: Dict[str, Any]) -> str:
     """One call of a spec: what was given, as it was given."""
     try:
         bound = signature.bind(*args, **named)
@@ -136,17 +137,14 @@ def maker(item: Dict[str, Any], method: bool, make: Callable[..., Any]) -> Calla
     """The function of an item: a source makes a pipeline, an op adds to one (`method`)."""
     parameters = parameters_of(item)
     signature = inspect.Signature(parameters)
-    if method:
-        def function(self: Any, *args: Any, **named: Any) -> Any:
-            return make(self, _call_text(item, signature, args, named))
-        shown = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + parameters
-    else:
-        def function(*args: Any, **named: Any) -> Any:
-            return make(_call_text(item, signature, args, named))
-        shown = parameters
+    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] if method else []
+
+    def function(*args: Any, **named: Any) -> Any:
+        return make(*args[:len(own)], _call_text(item, signature, args[len(own):], named))
+
     function.__name__ = item["name"]
     function.__qualname__ = f"Pipeline.{item['name']}" if method else item["name"]
     function.__module__ = __package__
     function.__doc__ = doc_of(item)
-    function.__signature__ = inspect.Signature(shown, return_annotation="Pipeline")  # type: ignore[attr-defined]
+    function.__signature__ = inspect.Signature(own + parameters, return_annotation="Pipeline")  # type: ignore[attr-defined]
     return function

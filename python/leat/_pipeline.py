@@ -1,7 +1,7 @@
 """A pipeline being written: each op returns a new one, and `feed` opens it."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _ops
 from .errors import InvalidError
@@ -86,7 +86,7 @@ class Pipeline:
                     on_error=on_error, max_bad=max_bad)
 
 
-def add_ops(items: Sequence[dict]) -> None:
+def add_ops(items: Sequence[Dict[str, Any]]) -> None:
     """Gives Pipeline a method for every op."""
     for item in items:
         if item["kind"] != "source":

@@ -4,6 +4,8 @@ Every exception carries the library's sentence: what failed, where, and what was
 """
 from __future__ import annotations
 
+from typing import Any, Tuple
+
 
 class Error(Exception):
     """Anything that Leat reports. `status` is the C library's name for it, such as "DATA"."""
@@ -92,7 +94,7 @@ class MapError(Error, RuntimeError):
         super().__init__(text)
         self.epoch, self.position = epoch, position
 
-    def __reduce__(self):
+    def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (str(self), self.epoch, self.position)
 
 

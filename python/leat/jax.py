@@ -13,7 +13,7 @@ from ._view import View
 
 def _wide(value: Any) -> bool:
     """64-bit numbers, which JAX narrows unless jax_enable_x64 is set: then it has to copy."""
-    return value.dtype.itemsize == 8 and not jax.config.jax_enable_x64
+    return value.dtype.itemsize == 8 and jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
 
 
 def _from_engine(batch: Batch, name: str, part: int, value: np.ndarray) -> jax.Array:

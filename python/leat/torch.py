@@ -9,6 +9,7 @@ import collections
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from ._batch import OFFSETS, SHAPES, Batch, Ragged
 from ._feed import Feed
@@ -32,9 +33,9 @@ def _from_engine(batch: Batch, name: str) -> Any:
     form = batch._fields[name]
     if not form.ragged:
         # Both ways share the memory; NumPy's is the quicker one, and has no bfloat16.
-        return torch.from_dlpack(batch.dlpack(name)) if form.bfloat16 else torch.from_numpy(batch[name])
-    shapes = torch.from_dlpack(batch.dlpack(name, SHAPES)) if len(form.shape) > 1 else None
-    return Jagged(torch.from_dlpack(batch.dlpack(name)), torch.from_dlpack(batch.dlpack(name, OFFSETS)), shapes)
+        return from_dlpack(batch.dlpack(name)) if form.bfloat16 else torch.from_numpy(batch[name])
+    shapes = from_dlpack(batch.dlpack(name, SHAPES)) if len(form.shape) > 1 else None
+    return Jagged(from_dlpack(batch.dlpack(name)), from_dlpack(batch.dlpack(name, OFFSETS)), shapes)
 
 
 def _from_python(value: Any) -> Any:
@@ -57,7 +58,8 @@ def tensors(batch: Any) -> Dict[str, Any]:
 def _each(function: Any, value: Any) -> Any:
     """`function` on all tensors inside a field's value."""
     if isinstance(value, Jagged):
-        return Jagged(*(None if part is None else function(part) for part in value))
+        shapes = None if value.shapes is None else function(value.shapes)
+        return Jagged(function(value.values), function(value.offsets), shapes)
     if isinstance(value, list):
         return [_each(function, item) for item in value]
     return function(value) if isinstance(value, torch.Tensor) else value
@@ -123,7 +125,7 @@ def view(feed: Feed, device: Any = None, prefetch: int = 1) -> Any:
     return _OnDevice(feed, device, prefetch)
 
 
-class _Samples(torch.utils.data.Dataset):
+class _Samples(torch.utils.data.Dataset[Any]):
     """What `DataLoader.dataset` is asked for: how many samples there are."""
 
     def __init__(self, feed: Feed) -> None:
