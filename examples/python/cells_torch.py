@@ -1,42 +1,157 @@
-"""cells_torch.py 'cells-*.tfrecord' [EPOCHS]: finds parasites in blood cells with PyTorch.
+"""cells_torch.py DATA: finds parasites in blood cells with PyTorch.
 
-Make the data with `make_cells cells --count 2000` and `leat pack cells --output cells --shards 4`. Stop it and
-start it again: it goes on behind the last batch it trained on.
+DATA is a folder of images, made with `make_cells cells --count 2000`, or a pattern of the files that
+`leat pack cells --output cells --shards 4` makes of it. Stop it and start it again: it goes on behind the last
+batch it trained on.
+
+With `--compare` it measures instead: an epoch that is fed by PyTorch's DataLoader in the loop, without worker
+processes, and one that is fed by Leat, both with one thread of PyTorch on the CPU. The network gets as wide as it
+takes for its steps to last as long as the loading, or `--width`: then to load ahead saves most.
 """
+import argparse
 import json
 import os
-import sys
+import pathlib
+import statistics
+import time
 
+import numpy as np
 import torch
 from torch import nn
 
 import leat
 
-pattern, epochs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
-checkpoint = "cells_torch.json"
+SIDE, BATCH = 48, 32
+CHECKPOINT = "cells_torch.json"
 
-cells = leat.tfrecord(pattern).example(image=bytes, label=int)
-train = (cells.shuffle().decode().resize(48, 48).scale(1 / 255).random_flip().random_brightness(0.1)
-         .layout("chw").batch(32).feed(seed=1))
-device = "cuda" if torch.cuda.is_available() else "cpu"
-loader = leat.torch.DataLoader(train, device=device, fields=("image", "label"))
-if os.path.exists(checkpoint):
-    with open(checkpoint) as file:
-        loader.load_state_dict(json.load(file))
 
-model = nn.Sequential(nn.Conv2d(3, 8, 5, stride=2), nn.ReLU(), nn.Conv2d(8, 16, 3, stride=2), nn.ReLU(),
-                      nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(256, 2)).to(device)
-optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-while train.epoch < epochs:
-    epoch, right, count = train.epoch, 0, 0
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--width", type=int, default=0, help="channels of the first layer (8)")
+    parser.add_argument("--compare", action="store_true", help="measure; DATA has to be a folder")
+    return parser.parse_args()
+
+
+def network(width):
+    return nn.Sequential(nn.Conv2d(3, width, 5, stride=2), nn.ReLU(), nn.Conv2d(width, 2 * width, 3, stride=2),
+                         nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32 * width, 2))
+
+
+def step(model, optimizer, image, label):
+    """Learns from one batch, and tells the loss and how many were right."""
+    scores = model(image)
+    loss = nn.functional.cross_entropy(scores, label)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item(), (scores.argmax(1) == label).sum().item()
+
+
+def leat_loader(data, device):
+    cells = leat.folder(data) if os.path.isdir(data) else leat.tfrecord(data).example(image=bytes, label=int)
+    feed = (cells.shuffle().decode().resize(SIDE, SIDE).scale(1 / 255).random_flip().random_brightness(0.1)
+            .layout("chw").batch(BATCH).feed(seed=1))
+    return leat.torch.DataLoader(feed, device=device, fields=("image", "label"))
+
+
+def train(args):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    loader = leat_loader(args.data, device)
+    if os.path.exists(CHECKPOINT):
+        with open(CHECKPOINT) as file:
+            loader.load_state_dict(json.load(file))
+    model = network(args.width or 8).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    while loader.feed.epoch < args.epochs:
+        epoch, right, count = loader.feed.epoch, 0, 0
+        for image, label in loader:
+            loss, hits = step(model, optimizer, image, label)
+            right, count = right + hits, count + len(label)
+            with open(CHECKPOINT, "w") as file:
+                json.dump(loader.state_dict(), file)
+        print(f"epoch {epoch}: loss {loss:.3f}, {right / count:.0%} right, "
+              f"limited by {loader.feed.stats()['limit']}")
+
+
+# ---- how long it takes ----
+
+class Cells(torch.utils.data.Dataset):
+    """The same work in Python, as it is usually written."""
+
+    def __init__(self, folder):
+        from PIL import Image
+
+        self.image = Image
+        self.files = sorted(pathlib.Path(folder).glob("*/*.jpg"))
+        self.classes = sorted({file.parent.name for file in self.files})
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        with self.image.open(self.files[i]) as file:
+            image = file.convert("RGB").resize((SIDE, SIDE), self.image.BILINEAR)
+        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
+        if torch.rand(()) < 0.5:
+            pixels = pixels.flip(2)
+        return pixels + (torch.rand(()) - 0.5) * 0.2, self.classes.index(self.files[i].parent.name)
+
+
+def naive_loader(folder):
+    return torch.utils.data.DataLoader(Cells(folder), BATCH, shuffle=True, num_workers=0)
+
+
+def seconds(loader, model=None):
+    """One epoch of the loader, with the steps of `model` if given."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3) if model else None
+    begin = time.perf_counter()
     for image, label in loader:
-        scores = model(image)
-        loss = nn.functional.cross_entropy(scores, label)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        right += (scores.argmax(1) == label).sum().item()
-        count += len(label)
-        with open(checkpoint, "w") as file:
-            json.dump(loader.state_dict(), file)
-    print(f"epoch {epoch}: loss {loss.item():.3f}, {right / count:.0%} right, limited by {train.stats()['limit']}")
+        if model:
+            step(model, optimizer, image, label)
+    return time.perf_counter() - begin
+
+
+def fitting_width(wanted, batches):
+    """How wide the network has to be for the steps of an epoch to take `wanted` seconds."""
+
+    def taken(width):
+        model, few = network(width), batches[:10]
+        seconds(few[:2], model)
+        return statistics.median(seconds(few, model) for _ in range(3)) * len(batches) / len(few)
+
+    low, high = 1, 2
+    while taken(high) < wanted and high < 1024:
+        low, high = high, 2 * high
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        low, high = (middle, high) if taken(middle) < wanted else (low, middle)
+    return high
+
+
+def compare(args):
+    torch.set_num_threads(1)
+    naive, fed = naive_loader(args.data), leat_loader(args.data, "cpu")
+    batches = list(naive)  # to measure steps without loading; the files are in the system's memory now
+    width = args.width or fitting_width(seconds(naive), batches)
+    model = network(width)
+    ways = {"naive loading": lambda: seconds(naive), "steps": lambda: seconds(batches, model),
+            "naive epoch": lambda: seconds(naive, model), "Leat epoch": lambda: seconds(fed, model)}
+    taken = {name: [] for name in ways}
+    for name in ("steps", "Leat epoch"):  # once unmeasured
+        ways[name]()
+    for _ in range(args.epochs):
+        for name, run in ways.items():
+            taken[name].append(run())
+    print(f"{len(naive.dataset)} images, width {width}, one thread of PyTorch, medians of {args.epochs} epochs")
+    for name, times in taken.items():
+        print(f"{name}: {statistics.median(times):.3f} s, from {min(times):.3f} to {max(times):.3f}")
+    ratios = [slow / fast for slow, fast in zip(taken["naive epoch"], taken["Leat epoch"])]
+    print(f"speed-up: {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    given = arguments()
+    run = compare if given.compare else train
+    run(given)

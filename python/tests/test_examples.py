@@ -17,9 +17,17 @@ def run(root, folder, name, *args):
 
 def test_cells_torch_learns_and_goes_on(root, cells, tmp_path):
     pytest.importorskip("torch")
-    out = run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", 2)
+    out = run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", "--epochs", 2)
     assert re.search(r"epoch 1: loss [\d.]+, \d+% right", out)
-    assert "epoch 2:" in run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", 3)
+    assert "epoch 2:" in run(root, tmp_path, "cells_torch.py", cells / "cells-*.tfrecord", "--epochs", 3)
+
+
+def test_cells_torch_compares(root, cells, tmp_path):
+    for name in ("torch", "PIL"):
+        pytest.importorskip(name)
+    out = run(root, tmp_path, "cells_torch.py", cells / "cells", "--compare", "--epochs", 1)
+    for line in ("200 images, width", "naive loading:", "steps:", "naive epoch:", "Leat epoch:", "speed-up:"):
+        assert re.search(rf"^{line} [\d.]+", out, re.MULTILINE), out
 
 
 def test_resnet18_lightning_trains_with_both_loaders(root, tmp_path):
