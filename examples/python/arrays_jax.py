@@ -1,9 +1,13 @@
 """arrays_jax.py: fits a plane to arrays in memory with JAX. Batches lie over the engine's memory."""
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 import leat
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no module {missing.name}: pip install jax") from None
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(10_000, 8)).astype(np.float32)

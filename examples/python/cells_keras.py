@@ -4,9 +4,13 @@ The first four fifths of the samples train, the rest tells how well. The pixels 
 """
 import sys
 
-import keras
-
 import leat
+
+try:
+    import keras
+    import tensorflow  # noqa: F401, what Keras works with here
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no module {missing.name}: pip install tensorflow") from None
 
 pattern, epochs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 2
 cells = leat.tfrecord(pattern).example(image=bytes, label=int)

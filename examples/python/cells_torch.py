@@ -16,10 +16,18 @@ import statistics
 import time
 
 import numpy as np
-import torch
-from torch import nn
 
 import leat
+
+try:
+    import torch
+    from torch import nn
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no module {missing.name}: pip install torch") from None
+try:
+    from PIL import Image
+except ModuleNotFoundError:
+    Image = None  # only --compare needs it
 
 SIDE, BATCH = 48, 32
 CHECKPOINT = "cells_torch.json"
@@ -81,9 +89,6 @@ class Cells(torch.utils.data.Dataset):
     """The same work in Python, as it is usually written."""
 
     def __init__(self, folder):
-        from PIL import Image
-
-        self.image = Image
         self.files = sorted(pathlib.Path(folder).glob("*/*.jpg"))
         self.classes = sorted({file.parent.name for file in self.files})
 
@@ -91,8 +96,8 @@ class Cells(torch.utils.data.Dataset):
         return len(self.files)
 
     def __getitem__(self, i):
-        with self.image.open(self.files[i]) as file:
-            image = file.convert("RGB").resize((SIDE, SIDE), self.image.BILINEAR)
+        with Image.open(self.files[i]) as file:
+            image = file.convert("RGB").resize((SIDE, SIDE), Image.BILINEAR)
         pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
         if torch.rand(()) < 0.5:
             pixels = pixels.flip(2)
@@ -131,6 +136,8 @@ def fitting_width(wanted, batches):
 
 
 def compare(args):
+    if Image is None:
+        raise SystemExit("there is no module PIL: pip install pillow")
     torch.set_num_threads(1)
     naive, fed = naive_loader(args.data), leat_loader(args.data, "cpu")
     batches = list(naive)  # to measure steps without loading; the files are in the system's memory now

@@ -5,10 +5,14 @@ The text is made up: a number counts up, and now and then jumps. The model has t
 import tempfile
 
 import numpy as np
-import torch
-from torch import nn
 
 import leat
+
+try:
+    import torch
+    from torch import nn
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no module {missing.name}: pip install torch") from None
 
 rng = np.random.default_rng(0)
 text = np.cumsum(np.where(rng.random(100_000) < 0.05, rng.integers(1, 64, 100_000), 1)) % 64

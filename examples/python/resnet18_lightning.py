@@ -13,13 +13,17 @@ import random
 import time
 import warnings
 
-import lightning
 import numpy as np
-import torch
-from PIL import Image
-from torch import nn
 
 import leat
+
+try:
+    import lightning
+    import torch
+    from PIL import Image
+    from torch import nn
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"there is no module {missing.name}: pip install torch lightning pillow") from None
 
 MEAN, STD = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
 

@@ -59,7 +59,12 @@ def __getattr__(name: str) -> Any:
     if name in _later:
         value = getattr(importlib.import_module("." + _later[name], __name__), name)
     elif name in _modules:
-        value = importlib.import_module("." + name, __name__)
+        try:
+            value = importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as missing:
+            if missing.name != name:
+                raise
+            raise ModuleNotFoundError(f"leat.{name} needs {name}: pip install {name}", name=name) from None
     else:
         raise AttributeError(f"module 'leat' has no attribute '{name}'")
     globals()[name] = value

@@ -62,6 +62,17 @@ def test_custom_op_is_repeatable(root, cells, tmp_path):
     assert out[0].replace("run 0", "run 1") == out[1]
 
 
+@pytest.mark.parametrize("name, missing, packages", [
+    ("arrays_jax.py", "jax", "jax"), ("cells_keras.py", "keras", "tensorflow"), ("cells_torch.py", "torch", "torch"),
+    ("lm_tokens.py", "torch", "torch"), ("resnet18_lightning.py", "lightning", "torch lightning pillow")])
+def test_an_example_names_what_is_missing(root, tmp_path, name, missing, packages):
+    code = f"import runpy, sys; sys.modules['{missing}'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code, root / "examples/python" / name], cwd=tmp_path, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 1
+    assert done.stdout == f"there is no module {missing}: pip install {packages}\n"
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/PYTHON.md", "docs/MIGRATION.md"])
 def test_the_code_of_a_page_runs(root, cells, monkeypatch, tmp_path, page):
     """All blocks of a page in one namespace, in order; those of a framework that is missing are left out."""

@@ -272,6 +272,18 @@ print([name for name in ("numpy", "torch", "jax", "tensorflow") if name in sys.m
 """) == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["torch", "jax", "tensorflow"])
+def test_a_framework_that_is_missing_is_named(python, name):
+    assert python(f"""
+import sys, leat
+sys.modules["{name}"] = None
+try:
+    leat.{name}.tensors
+except ModuleNotFoundError as missing:
+    print(missing, missing.name)
+""") == f"leat.{name} needs {name}: pip install {name} {name}\n"
+
+
 def test_the_command_comes_with_the_package(build):
     out = subprocess.run([sys.executable, "-m", "leat", "--version"], stdout=subprocess.PIPE, text=True)
     assert out.stdout.strip() == f"leat {leat.__version__}"
