@@ -2,7 +2,8 @@
 # python.sh BUILD: the tests of the Python package, in a virtual environment below BUILD that is made once.
 #
 # The package is installed from this tree as a user would do it. Frameworks that cannot be installed here are
-# left out, and the tests that need them are skipped.
+# left out, and the tests that need them are skipped. The oldest Python that is supported and a new one run the
+# tests that need no framework, where they are installed.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "${1:?usage: python.sh BUILD}"
@@ -20,6 +21,26 @@ if ! cat $tests/requirements.txt $tests/frameworks.txt | cmp -s - "$venv/install
 	done
 	cat $tests/requirements.txt $tests/frameworks.txt >"$venv/installed"
 fi
-PATH=$venv/bin:$PATH "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-	--force-reinstall --config-settings=build-dir="$build/python-wheel" .
-LEAT_BUILD=$build "$venv/bin/python" -m pytest -q -p no:cacheprovider $tests
+rm -rf "$build/wheel"
+PATH=$venv/bin:$PATH "$venv/bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	--config-settings=build-dir="$build/python-wheel" --wheel-dir "$build/wheel" .
+
+# check VENV: the tests, with the wheel that was built.
+check()
+{
+	"$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$build"/wheel/*.whl
+	LEAT_BUILD=$build "$1/bin/python" -m pytest -q -p no:cacheprovider $tests
+}
+
+check "$venv"
+for python in python3.9 python3.13; do
+	"$python" -m venv --help >/dev/null 2>&1 || continue
+	other=$build/$python-venv
+	if ! [ -e "$other/installed" ]; then
+		rm -rf "$other"
+		"$python" -m venv "$other"
+		"$other/bin/pip" install --quiet --disable-pip-version-check numpy pytest
+		touch "$other/installed"
+	fi
+	check "$other"
+done
