@@ -85,6 +85,6 @@ def test_the_code_of_a_page_runs(root, cells, monkeypatch, tmp_path, page):
             exec(compile(block, page, "exec"), space)
             ran += 1
         except ModuleNotFoundError as missing:
-            if missing.name not in ("torch", "tensorflow", "jax", "keras", "PIL"):
+            if missing.name not in ("torch", "lightning", "tensorflow", "jax", "keras", "PIL"):
                 raise
     assert ran > 0
