@@ -149,12 +149,13 @@ def test_torch_data_loader_takes_the_epochs_that_a_script_counts(numbers):
     for i, (x,) in enumerate(loader):
         if i == 3:
             break
-    other = leat.torch.DataLoader(pipeline.feed(), fields=("x",))
-    other.load_state_dict(loader.state_dict())
-    other.sampler.set_epoch(1)  # which is gone on with, and not begun anew
-    assert [x.tolist() for x, in other] == orders[1][4:]
-    other.sampler.set_epoch(2)
-    assert [x.tolist() for x, in other] == orders[2]
+    state = loader.state_dict()
+    for other in (leat.torch.DataLoader(pipeline.feed(), fields=("x",)), loader):  # a new one, and one in use
+        other.load_state_dict(state)
+        other.sampler.set_epoch(1)  # which is gone on with, and not begun anew
+        assert [x.tolist() for x, in other] == orders[1][4:]
+        other.sampler.set_epoch(2)
+        assert [x.tolist() for x, in other] == orders[2]
 
 
 RANKS = """
