@@ -57,10 +57,10 @@ def step(model, optimizer, image, label):
     return loss.item(), (scores.argmax(1) == label).sum().item()
 
 
-def leat_loader(data, device):
+def leat_loader(data, device, epochs=0):
     cells = leat.folder(data) if os.path.isdir(data) else leat.tfrecord(data).example(image=bytes, label=int)
     feed = (cells.shuffle().decode().resize(SIDE, SIDE).scale(1 / 255).random_flip().random_brightness(0.1)
-            .layout("chw").batch(BATCH).feed(seed=1))
+            .layout("chw").batch(BATCH).feed(seed=1, epochs=epochs))
     return leat.torch.DataLoader(feed, device=device, fields=("image", "label"))
 
 
@@ -108,11 +108,11 @@ def naive_loader(folder):
     return torch.utils.data.DataLoader(Cells(folder), BATCH, shuffle=True, num_workers=0)
 
 
-def seconds(loader, model=None):
-    """One epoch of the loader, with the steps of `model` if given."""
+def seconds(make, model=None):
+    """One epoch of the loader that `make` makes, with the steps of `model` if given."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-3) if model else None
     begin = time.perf_counter()
-    for image, label in loader:
+    for image, label in make():
         if model:
             step(model, optimizer, image, label)
     return time.perf_counter() - begin
@@ -123,8 +123,8 @@ def fitting_width(wanted, batches):
 
     def taken(width):
         model, few = network(width), batches[:10]
-        seconds(few[:2], model)
-        return statistics.median(seconds(few, model) for _ in range(3)) * len(batches) / len(few)
+        seconds(lambda: few[:2], model)
+        return statistics.median(seconds(lambda: few, model) for _ in range(3)) * len(batches) / len(few)
 
     low, high = 1, 2
     while taken(high) < wanted and high < 1024:
@@ -139,12 +139,17 @@ def compare(args):
     if Image is None:
         raise SystemExit("there is no module PIL: pip install pillow")
     torch.set_num_threads(1)
-    naive, fed = naive_loader(args.data), leat_loader(args.data, "cpu")
+    naive = naive_loader(args.data)
     batches = list(naive)  # to measure steps without loading; the files are in the system's memory now
-    width = args.width or fitting_width(seconds(naive), batches)
+    width = args.width or fitting_width(seconds(lambda: naive), batches)
     model = network(width)
-    ways = {"naive loading": lambda: seconds(naive), "steps": lambda: seconds(batches, model),
-            "naive epoch": lambda: seconds(naive, model), "Leat epoch": lambda: seconds(fed, model)}
+
+    def fed():  # opened for each epoch, so that nothing is ready before, and nothing is done for the next
+        return leat_loader(args.data, "cpu", epochs=1)
+
+    ways = {"naive loading": lambda: seconds(lambda: naive), "steps": lambda: seconds(lambda: batches, model),
+            "naive epoch": lambda: seconds(lambda: naive, model), "Leat loading": lambda: seconds(fed),
+            "Leat epoch": lambda: seconds(fed, model)}
     taken = {name: [] for name in ways}
     for name in ("steps", "Leat epoch"):  # once unmeasured
         ways[name]()

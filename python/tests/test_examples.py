@@ -26,7 +26,8 @@ def test_cells_torch_compares(root, cells, tmp_path):
     for name in ("torch", "PIL"):
         pytest.importorskip(name)
     out = run(root, tmp_path, "cells_torch.py", cells / "cells", "--compare", "--epochs", 1)
-    for line in ("200 images, width", "naive loading:", "steps:", "naive epoch:", "Leat epoch:", "speed-up:"):
+    for line in ("200 images, width", "naive loading:", "steps:", "naive epoch:", "Leat loading:", "Leat epoch:",
+                 "speed-up:"):
         assert re.search(rf"^{line} [\d.]+", out, re.MULTILINE), out
 
 
