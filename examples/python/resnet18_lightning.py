@@ -174,7 +174,7 @@ def train(loader, classes, args):
     """Images a second through the whole training."""
     lightning.seed_everything(1, verbose=False)
     clock = Clock()
-    trainer = lightning.Trainer(max_steps=args.steps, max_epochs=-1, logger=False, callbacks=[clock],
+    trainer = lightning.Trainer(max_steps=args.steps, max_epochs=-1, devices=1, logger=False, callbacks=[clock],
                                 enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(Classifier(classes, args.width), loader)
     return (trainer.global_step - 1) * loader.batch_size / clock.seconds

@@ -146,5 +146,6 @@ def maker(item: Dict[str, Any], method: bool, make: Callable[..., Any]) -> Calla
     function.__qualname__ = f"Pipeline.{item['name']}" if method else item["name"]
     function.__module__ = __package__
     function.__doc__ = doc_of(item)
-    function.__signature__ = inspect.Signature(own + parameters, return_annotation="Pipeline")  # type: ignore[attr-defined]
+    shown = inspect.Signature(own + parameters, return_annotation="Pipeline")
+    function.__signature__ = shown  # type: ignore[attr-defined]
     return function
