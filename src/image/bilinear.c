@@ -172,7 +172,7 @@ struct target {
 static void
 stretch(const struct leat_view *in, size_t row, float *out, const struct target *target)
 {
-	const void *at = in->data + row * in->stride;
+	const void *at = leat_view_row(in, row);
 	const struct place *place = target->place + target->inner;
 	size_t channels = in->channels, width = target->width - target->inner;
 

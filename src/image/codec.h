@@ -18,6 +18,12 @@ struct leat_codec {
 	/* Optional: the same of the image with its sides halved, see leat_decode_reduced. */
 	enum leat_status (*reduced)(struct leat_decode *decode, int halvings, const struct leat_window *part,
 	                            uint8_t *out, size_t stride, struct leat_err *err);
+	/* Optional: a region in rows, see leat_decode_scan. Up to `rows_at_once` come at a time; how many there are is
+	 * returned, -1: something is not right. */
+	int64_t rows_at_once;
+	bool (*start_rows)(struct leat_decode *decode, int halvings, const struct leat_window *part,
+	                   const struct leat_scan *rows);
+	int64_t (*more_rows)(struct leat_decode *decode, int64_t rows);
 	void (*end)(struct leat_decode *decode);
 };
 

@@ -84,6 +84,36 @@ leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_
 	return decode->codec->reduced(decode, halvings, part, out, stride, err);
 }
 
+bool
+leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep, size_t behind,
+                 struct leat_scan *rows)
+{
+	const struct leat_codec *codec = decode->codec;
+	const size_t stride = (size_t)(part->width * decode->channels) + behind;
+	const int64_t most = keep + codec->rows_at_once;
+
+	if (!codec->start_rows)
+		return false;
+	*rows = (struct leat_scan){.decode = decode, .stride = stride, .height = part->height};
+	rows->lines = most < part->height ? most : part->height;
+	rows->line = leat_scratch_alloc(decode->scratch, (size_t)rows->lines * stride);
+	return rows->line && codec->start_rows(decode, halvings, part, rows);
+}
+
+const uint8_t *
+leat_scan_row(struct leat_scan *rows, int64_t y)
+{
+	if (rows->made <= y && rows->made >= 0)
+		rows->made = rows->decode->codec->more_rows(rows->decode, y + 1);
+	return rows->line + (size_t)(y % rows->lines) * rows->stride;
+}
+
+bool
+leat_scan_end(struct leat_scan *rows)
+{
+	return rows->made >= 0 && rows->decode->codec->more_rows(rows->decode, rows->height) >= 0;
+}
+
 void
 leat_decode_end(struct leat_decode *decode)
 {

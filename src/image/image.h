@@ -68,6 +68,24 @@ enum leat_status leat_decode_region(struct leat_decode *decode, const struct lea
 enum { LEAT_DECODE_HALVINGS = 3 };
 enum leat_status leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part,
                                      uint8_t *out, size_t stride, struct leat_err *err);
+
+/* Before one of these, or instead: rows of a region, or with halvings of a reduced one, as they are asked for. They are
+ * used while the nearest caches have them, and only some need room. `keep` rows, the one asked for and those before it,
+ * can be read, and `behind` bytes behind each. */
+struct leat_scan {
+	struct leat_decode *decode;
+	uint8_t *line; /* row y lies in line y % lines */
+	size_t stride;
+	int64_t lines, height;
+	int64_t made; /* rows that have been; -1: it cannot go on */
+};
+/* False: this file is not decoded so, or there is no scratch for it; the others may find another way. */
+bool leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep,
+                      size_t behind, struct leat_scan *rows);
+const uint8_t *leat_scan_row(struct leat_scan *rows, int64_t y); /* y does not become less */
+/* False: rows were not right, and what was made of them does not count; the others say what it is. */
+bool leat_scan_end(struct leat_scan *rows);
+
 void leat_decode_end(struct leat_decode *decode);
 
 /* ---- geometry ---- */

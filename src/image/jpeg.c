@@ -11,8 +11,9 @@ struct jpeg {
 	struct leat_jpeg_header header;
 	const uint8_t *bytes;
 	size_t size;
-	struct leat_decoding how;   /* as asked for, then with the channels there are */
-	bool common;                /* until it turns out not to be */
+	struct leat_decoding how; /* as asked for, then with the channels there are */
+	bool common;              /* until it turns out not to be */
+	struct leat_jpeg_scan *scan;
 	struct leat_decode library; /* when it is not */
 };
 
@@ -115,11 +116,32 @@ jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 	return jpeg_region(decode, &whole, out, (size_t)(decode->width * decode->channels), err);
 }
 
+static bool
+jpeg_start_rows(struct leat_decode *decode, int halvings, const struct leat_window *part, const struct leat_scan *rows)
+{
+	const struct leat_jpeg_lines lines = {rows->line, rows->stride, (size_t)rows->lines};
+	struct jpeg *jpeg = decode->state;
+
+	return jpeg->common && leat_jpeg_scan_begin(&jpeg->scan, &jpeg->header, &jpeg->how, halvings, part, &lines,
+	                                            leat_jpeg_fastest(), decode->scratch) == LEAT_JPEG_DONE;
+}
+
+static int64_t
+jpeg_more_rows(struct leat_decode *decode, int64_t rows)
+{
+	struct jpeg *jpeg = decode->state;
+
+	return leat_jpeg_scan_rows(jpeg->scan, rows);
+}
+
 const struct leat_codec leat_codec_jpeg = {
 	.recognize = jpeg_recognize,
 	.begin = jpeg_begin,
 	.pixels = jpeg_pixels,
 	.region = jpeg_region,
 	.reduced = jpeg_reduced,
+	.rows_at_once = LEAT_JPEG_STRIP,
+	.start_rows = jpeg_start_rows,
+	.more_rows = jpeg_more_rows,
 	.end = jpeg_end,
 };

@@ -203,8 +203,24 @@ leat_jpeg_idct leat_jpeg_idct_fast, leat_jpeg_idct_slow;
 
 enum leat_jpeg_result { LEAT_JPEG_DONE, LEAT_JPEG_FULL, LEAT_JPEG_IRREGULAR };
 
-/* `part` of the image, its sides halved `halvings` times and rounded up, to 1, 3 or 4 channels. FULL: the scratch is.
- * IRREGULAR: parts of `out` may have been written. */
+/* Where rows go, one by one: the next one to the next line, behind the last line to the first again. */
+struct leat_jpeg_lines {
+	uint8_t *first;
+	size_t stride, count;
+};
+enum { LEAT_JPEG_STRIP = 17 }; /* rows that may come at once */
+
+/* `part` of the image, its sides halved `halvings` times and rounded up, to 1, 3 or 4 channels, some rows at a time.
+ * What it takes from the scratch has to stay. FULL: the scratch is. */
+struct leat_jpeg_scan;
+enum leat_jpeg_result leat_jpeg_scan_begin(struct leat_jpeg_scan **scan, const struct leat_jpeg_header *header,
+                                           const struct leat_decoding *how, int halvings,
+                                           const struct leat_window *part, const struct leat_jpeg_lines *lines,
+                                           const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch);
+/* Goes on until `rows` rows were made; when that is all of them, to the end. Returns how many were, -1: irregular. */
+int64_t leat_jpeg_scan_rows(struct leat_jpeg_scan *scan, int64_t rows);
+
+/* All rows. IRREGULAR: parts of `out` may have been written. */
 enum leat_jpeg_result leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_decoding *how,
                                          int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
                                          const struct leat_jpeg_kernels *kernels, struct leat_scratch *scratch);

@@ -33,12 +33,12 @@ struct target {
 	leat_jpeg_idct *idct; /* of a pair, the same for both; NULL: the DC alone counts */
 };
 
-struct baseline {
+struct leat_jpeg_scan {
 	const struct leat_jpeg_header *header;
 	const struct leat_jpeg_kernels *kernels;
 	struct leat_window part;
 	uint8_t *out;
-	size_t out_stride;
+	size_t out_stride, lines; /* row y of the part goes to line y % lines */
 	int channels;
 	int halvings;
 	enum leat_jpeg_dct dct;
@@ -48,6 +48,9 @@ struct baseline {
 	uint32_t first_x, last_x, first_y, last_y; /* MCUs that are needed */
 	uint32_t chroma_width, chroma_height;      /* without what fills up blocks */
 	uint32_t step_x, step_y;                   /* 1 where chroma has half of the samples that pixels need */
+
+	uint32_t next_y; /* MCUs that are read next */
+	int64_t made;    /* rows of the part */
 
 	struct leat_jpeg_bits bits;
 	int dc[LEAT_JPEG_COMPONENTS];
@@ -64,7 +67,7 @@ struct baseline {
 };
 
 static bool
-is_color(const struct baseline *b)
+is_color(const struct leat_jpeg_scan *b)
 {
 	return b->header->components == 3 && b->channels != 1;
 }
@@ -89,7 +92,7 @@ choose_mcus(int64_t from, int64_t to, uint32_t size, uint32_t more, uint32_t cou
 }
 
 static void
-measure(struct baseline *b)
+measure(struct leat_jpeg_scan *b)
 {
 	const struct leat_jpeg_header *header = b->header;
 	const struct leat_window *part = &b->part;
@@ -109,7 +112,7 @@ measure(struct baseline *b)
 }
 
 static bool
-take_plane(struct baseline *b, struct plane *plane, uint32_t width, uint32_t height, struct leat_scratch *scratch)
+take_plane(struct leat_jpeg_scan *b, struct plane *plane, uint32_t width, uint32_t height, struct leat_scratch *scratch)
 {
 	uint8_t *memory;
 
@@ -122,7 +125,7 @@ take_plane(struct baseline *b, struct plane *plane, uint32_t width, uint32_t hei
 }
 
 static bool
-take_planes(struct baseline *b, struct leat_scratch *scratch)
+take_planes(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 {
 	const struct leat_jpeg_component *luma = &b->header->component[0];
 
@@ -143,7 +146,7 @@ take_planes(struct baseline *b, struct leat_scratch *scratch)
 }
 
 static leat_jpeg_idct *
-choose_idct(const struct baseline *b, uint32_t rows, uint32_t columns)
+choose_idct(const struct leat_jpeg_scan *b, uint32_t rows, uint32_t columns)
 {
 	if (!b->halvings)
 		return b->kernels->idct[b->dct];
@@ -153,7 +156,7 @@ choose_idct(const struct baseline *b, uint32_t rows, uint32_t columns)
 /* The blocks of a component, row by row. Those of a pair have the same size: they are of the same component, or of
  * chroma, or there is as much chroma as luma. */
 static void
-add_blocks(struct baseline *b, int i, const struct leat_jpeg_dc *dc, const struct leat_jpeg_ac *ac)
+add_blocks(struct leat_jpeg_scan *b, int i, const struct leat_jpeg_dc *dc, const struct leat_jpeg_ac *ac)
 {
 	const struct leat_jpeg_component *c = &b->header->component[i];
 	struct leat_jpeg_mcu *mcu = &b->mcu;
@@ -180,7 +183,7 @@ add_blocks(struct baseline *b, int i, const struct leat_jpeg_dc *dc, const struc
 }
 
 static enum leat_jpeg_result
-build_mcu(struct baseline *b, struct leat_scratch *scratch)
+build_mcu(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 {
 	struct leat_jpeg_tables *tables = leat_jpeg_tables_of(scratch);
 
@@ -204,7 +207,7 @@ build_mcu(struct baseline *b, struct leat_scratch *scratch)
 }
 
 static enum leat_jpeg_result
-build_quants(struct baseline *b, struct leat_scratch *scratch)
+build_quants(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 {
 	const struct leat_jpeg_header *header = b->header;
 	size_t pairs = (size_t)(b->mcu.blocks + 1) / 2;
@@ -233,7 +236,7 @@ is_used_up(const struct leat_jpeg_bits *bits)
 }
 
 static bool
-marker_follows(const struct baseline *b, uint32_t marker)
+marker_follows(const struct leat_jpeg_scan *b, uint32_t marker)
 {
 	const uint8_t *at = b->bits.at;
 
@@ -241,7 +244,7 @@ marker_follows(const struct baseline *b, uint32_t marker)
 }
 
 static void
-start_bits(struct baseline *b, const uint8_t *at)
+start_bits(struct leat_jpeg_scan *b, const uint8_t *at)
 {
 	b->bits = (struct leat_jpeg_bits){.at = at, .clear = at - 9};
 	b->until_restart = b->header->interval;
@@ -250,7 +253,7 @@ start_bits(struct baseline *b, const uint8_t *at)
 
 /* How many MCUs from this one on nobody needs, up to one that is needed. */
 static uint64_t
-count_unwanted(const struct baseline *b, uint32_t x, uint32_t y)
+count_unwanted(const struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 {
 	uint32_t next_y = y;
 
@@ -277,7 +280,7 @@ next_marker(const uint8_t *at, const uint8_t *end)
 
 /* At the start of an interval: goes to the marker before the first one that is needed. */
 static bool
-skip_intervals(struct baseline *b, uint32_t x, uint32_t y)
+skip_intervals(struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 {
 	const uint64_t count = count_unwanted(b, x, y) / b->header->interval;
 	const uint8_t *at = b->bits.at;
@@ -296,7 +299,7 @@ skip_intervals(struct baseline *b, uint32_t x, uint32_t y)
 }
 
 static bool
-restart(struct baseline *b, uint32_t x, uint32_t y)
+restart(struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 {
 	if (!marker_follows(b, RST0 + (b->restarts++ & 7)))
 		return false;
@@ -324,7 +327,7 @@ fill_block(uint8_t sample, uint8_t *out, size_t stride, uint32_t rows, uint32_t 
 
 /* Coefficients to samples, two blocks at a time. */
 static void
-write_mcu(struct baseline *b, uint32_t x, int more)
+write_mcu(struct leat_jpeg_scan *b, uint32_t x, int more)
 {
 	for (int i = 0; i < b->mcu.blocks; i += 2) {
 		const int16_t *pair = b->coefficients + i / 2 * LEAT_JPEG_PAIR,
@@ -348,7 +351,7 @@ write_mcu(struct baseline *b, uint32_t x, int more)
 }
 
 static bool
-read_strip(struct baseline *b, uint32_t y)
+read_strip(struct leat_jpeg_scan *b, uint32_t y)
 {
 	/* Of the image's last row all is read, and found to be there. */
 	const uint32_t end = y == b->last_y && y < b->down - 1 ? b->last_x + 1 : b->across;
@@ -380,7 +383,7 @@ read_strip(struct baseline *b, uint32_t y)
 
 /* At the sides of the image, its last sample stands for what is beyond. */
 static void
-extend_chroma(struct baseline *b)
+extend_chroma(struct leat_jpeg_scan *b)
 {
 	for (int i = 1; i < 3; i++) {
 		struct plane *plane = &b->plane[i];
@@ -405,7 +408,7 @@ plane_row(const struct plane *plane, uint32_t y, uint32_t strip)
 }
 
 static const uint8_t *
-chroma_row(struct baseline *b, int i, uint32_t y, uint32_t strip)
+chroma_row(struct leat_jpeg_scan *b, int i, uint32_t y, uint32_t strip)
 {
 	const struct leat_jpeg_kernels *k = b->kernels;
 	const struct plane *plane = &b->plane[1 + i];
@@ -427,12 +430,12 @@ chroma_row(struct baseline *b, int i, uint32_t y, uint32_t strip)
 }
 
 static void
-write_row(struct baseline *b, uint32_t y, uint32_t strip)
+write_row(struct leat_jpeg_scan *b, uint32_t y, uint32_t strip)
 {
 	const struct leat_jpeg_kernels *k = b->kernels;
 	const size_t width = (size_t)b->part.width, left = (size_t)b->part.left - (size_t)b->first_x * b->plane->width;
 	const uint8_t *luma = plane_row(&b->plane[0], y, strip) + left, *cb = NULL, *cr = NULL;
-	uint8_t *out = b->out + (size_t)(y - b->part.top) * b->out_stride;
+	uint8_t *out = b->out + (size_t)(y - b->part.top) % b->lines * b->out_stride;
 
 	if (b->channels == 1) {
 		memcpy(out, luma, width);
@@ -447,7 +450,7 @@ write_row(struct baseline *b, uint32_t y, uint32_t strip)
 
 /* All pixels whose samples are there: with coarser rows of chroma, one row behind the strip. */
 static void
-write_strip(struct baseline *b, uint32_t strip)
+write_strip(struct leat_jpeg_scan *b, uint32_t strip)
 {
 	const uint32_t height = b->plane->height, behind = is_color(b) ? b->step_y : 0;
 	uint32_t from = strip * height, to = from + height - behind;
@@ -464,6 +467,7 @@ write_strip(struct baseline *b, uint32_t strip)
 		extend_chroma(b);
 	for (uint32_t y = from; y < to; y++)
 		write_row(b, y, strip);
+	b->made = to - b->part.top;
 	for (int i = 0; behind && i < 3; i++) {
 		struct plane *plane = &b->plane[i];
 
@@ -472,7 +476,7 @@ write_strip(struct baseline *b, uint32_t strip)
 }
 
 static enum leat_jpeg_result
-decode(struct baseline *b, struct leat_scratch *scratch)
+set_up(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 {
 	enum leat_jpeg_result result;
 
@@ -488,15 +492,48 @@ decode(struct baseline *b, struct leat_scratch *scratch)
 	start_bits(b, b->header->scan);
 	if (b->header->interval && !skip_intervals(b, 0, 0))
 		return LEAT_JPEG_IRREGULAR;
-	for (uint32_t y = 0; y <= b->last_y; y++) {
-		if (!read_strip(b, y))
-			return LEAT_JPEG_IRREGULAR;
-		if (y >= b->first_y)
-			write_strip(b, y);
-	}
-	if (b->last_y == b->down - 1 && !marker_follows(b, EOI))
-		return LEAT_JPEG_IRREGULAR;
 	return LEAT_JPEG_DONE;
+}
+
+enum leat_jpeg_result
+leat_jpeg_scan_begin(struct leat_jpeg_scan **scan, const struct leat_jpeg_header *header,
+                     const struct leat_decoding *how, int halvings, const struct leat_window *part,
+                     const struct leat_jpeg_lines *lines, const struct leat_jpeg_kernels *kernels,
+                     struct leat_scratch *scratch)
+{
+	struct leat_jpeg_scan *b = leat_scratch_alloc(scratch, sizeof(*b));
+
+	if (!b)
+		return LEAT_JPEG_FULL;
+	*b = (struct leat_jpeg_scan){.header = header,
+	                             .kernels = kernels,
+	                             .part = *part,
+	                             .out = lines->first,
+	                             .out_stride = lines->stride,
+	                             .lines = lines->count,
+	                             .channels = how->channels,
+	                             .halvings = halvings,
+	                             .dct = halvings ? LEAT_JPEG_SLOW : leat_jpeg_dct_of(how)};
+	*scan = b;
+	return set_up(b, scratch);
+}
+
+/* The last rows may be there before all is read that has to be found right. */
+int64_t
+leat_jpeg_scan_rows(struct leat_jpeg_scan *b, int64_t rows)
+{
+	const bool all = rows >= b->part.height;
+
+	while (b->next_y <= b->last_y && (all || b->made < rows)) {
+		if (!read_strip(b, b->next_y))
+			return -1;
+		if (b->next_y >= b->first_y)
+			write_strip(b, b->next_y);
+		b->next_y++;
+	}
+	if (all && b->last_y == b->down - 1 && !marker_follows(b, EOI))
+		return -1;
+	return b->made;
 }
 
 enum leat_jpeg_result
@@ -504,17 +541,14 @@ leat_jpeg_baseline(const struct leat_jpeg_header *header, const struct leat_deco
                    const struct leat_window *part, uint8_t *out, size_t stride, const struct leat_jpeg_kernels *kernels,
                    struct leat_scratch *scratch)
 {
+	const struct leat_jpeg_lines lines = {out, stride, (size_t)part->height};
 	const size_t mark = scratch->used;
-	struct baseline b = {.header = header,
-	                     .kernels = kernels,
-	                     .part = *part,
-	                     .out = out,
-	                     .out_stride = stride,
-	                     .channels = how->channels,
-	                     .halvings = halvings,
-	                     .dct = halvings ? LEAT_JPEG_SLOW : leat_jpeg_dct_of(how)};
-	enum leat_jpeg_result result = decode(&b, scratch);
+	struct leat_jpeg_scan *scan;
+	enum leat_jpeg_result result =
+		leat_jpeg_scan_begin(&scan, header, how, halvings, part, &lines, kernels, scratch);
 
+	if (result == LEAT_JPEG_DONE && leat_jpeg_scan_rows(scan, part->height) < 0)
+		result = LEAT_JPEG_IRREGULAR;
 	scratch->used = mark;
 	return result;
 }

@@ -129,16 +129,11 @@ decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat
 }
 
 static enum leat_status
-decode_aside(struct leat_pass *pass, struct leat_err *err)
+decode_aside(struct leat_pass *pass, int halvings, struct leat_err *err)
 {
-	const int halvings = count_halvings(pass);
-	unsigned char *to;
-	size_t bytes;
+	const size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
+	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
 
-	if (halvings)
-		halve_part(pass, halvings);
-	bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
-	to = leat_scratch_alloc(pass->scratch, bytes);
 	return to ? decode_part(pass, halvings, to, err) : leat_fail_scratch(err, pass->scratch, bytes);
 }
 
@@ -148,33 +143,84 @@ source_part(const struct leat_pass *pass)
 	struct leat_view view = pass->in;
 	size_t pixel = view.channels * leat_dtype_size(view.dtype);
 
-	view.data += (size_t)pass->part.top * view.stride + (size_t)pass->part.left * pixel;
+	if (view.data)
+		view.data += (size_t)pass->part.top * view.stride + (size_t)pass->part.left * pixel;
 	view.height = pass->part.height;
 	view.width = pass->part.width;
 	return view;
 }
 
-static enum leat_status
-make_rows(struct leat_pass *pass, struct leat_err *err)
+static void
+copy_rows(const struct leat_view *view, const struct leat_sink *sink)
 {
-	const struct leat_view view = source_part(pass);
+	if (!view->rows) {
+		leat_sink_copy_all(sink, view->data, view->stride);
+		return;
+	}
+	for (int64_t y = 0; y < view->height; y++)
+		leat_sink_copy(sink, y, leat_view_row(view, (size_t)y));
+}
+
+static enum leat_status
+make_rows(struct leat_pass *pass, const struct leat_view *view, struct leat_err *err)
+{
 	const struct leat_sink *sink = &pass->sink;
 	const struct leat_move *move = &pass->move;
 
 	switch (move->kind) {
 	case LEAT_MOVE_RESIZE:
-		return leat_resize_to(&view, move->height, move->width, &move->how, sink, pass->scratch, err);
+		return leat_resize_to(view, move->height, move->width, &move->how, sink, pass->scratch, err);
 	case LEAT_MOVE_ROTATE:
-		leat_rotate_to(&view, move->radians, move->fill, sink, pass->scratch);
+		leat_rotate_to(view, move->radians, move->fill, sink, pass->scratch);
 		return LEAT_OK;
 	case LEAT_MOVE_CROP:
-		leat_crop_to(&view, move->part.top + sink->part.top, move->part.left + sink->part.left, move->border,
+		leat_crop_to(view, move->part.top + sink->part.top, move->part.left + sink->part.left, move->border,
 		             move->fill, sink);
 		return LEAT_OK;
 	default:
-		leat_sink_copy_all(sink, view.data, view.stride);
+		copy_rows(view, sink);
 		return LEAT_OK;
 	}
+}
+
+/* Decodes rows when they are wanted. False: they cannot be had so; what was made of them will be made again. */
+static bool
+make_rows_decoding(struct leat_pass *pass, int halvings, enum leat_status *status, struct leat_err *err)
+{
+	const struct leat_move *move = &pass->move;
+	const size_t mark = pass->scratch->used;
+	struct leat_view view = source_part(pass);
+	struct leat_row_needs needs = {1, 0};
+	struct leat_scan rows;
+	bool right = false;
+
+	if (move->kind == LEAT_MOVE_RESIZE)
+		needs = leat_resize_needs(&view, move->height, move->width, &move->how, pass->sink.made);
+	else if (move->kind != LEAT_MOVE_NONE)
+		return false;
+	if (leat_decode_scan(&pass->decode, halvings, &pass->part, needs.keep, needs.behind, &rows)) {
+		view.rows = &rows;
+		*status = make_rows(pass, &view, err);
+		right = *status != LEAT_OK || leat_scan_end(&rows);
+	}
+	pass->scratch->used = mark;
+	return right;
+}
+
+static enum leat_status
+run_decoding(struct leat_pass *pass, struct leat_err *err)
+{
+	const int halvings = count_halvings(pass);
+	enum leat_status status;
+	struct leat_view view;
+
+	if (halvings)
+		halve_part(pass, halvings);
+	if (make_rows_decoding(pass, halvings, &status, err))
+		return status;
+	status = decode_aside(pass, halvings, err);
+	view = source_part(pass);
+	return status == LEAT_OK ? make_rows(pass, &view, err) : status;
 }
 
 static enum leat_status
@@ -182,6 +228,7 @@ run_pass(struct leat_pass *pass, struct leat_err *err)
 {
 	struct leat_sink *sink = &pass->sink;
 	enum leat_status status = leat_sink_open(sink, pass->scratch, err);
+	struct leat_view view;
 
 	pass->passes++;
 	if (status != LEAT_OK)
@@ -189,8 +236,9 @@ run_pass(struct leat_pass *pass, struct leat_err *err)
 	if (pass->decoding && pass->move.kind == LEAT_MOVE_NONE && sink->straight && !sink->upside_down)
 		return decode_part(pass, 0, sink->out, err);
 	if (pass->decoding)
-		status = decode_aside(pass, err);
-	return status == LEAT_OK ? make_rows(pass, err) : status;
+		return run_decoding(pass, err);
+	view = source_part(pass);
+	return make_rows(pass, &view, err);
 }
 
 enum leat_status

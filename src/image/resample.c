@@ -243,7 +243,7 @@ resample_f32(const struct leat_view *in, const struct leat_sink *sink, const str
 
 		memset(line, 0, count * sizeof(*line));
 		for (uint32_t t = 0; t < span->count; t++)
-			add_row(line, in->data + (span->first + t) * in->stride, in->dtype,
+			add_row(line, leat_view_row(in, span->first + t), in->dtype,
 			        ys->weight.f32[(size_t)y * ys->most + t], count);
 		if (in->channels == 3)
 			gather_quads(line, to, xs, width, 3);
@@ -297,6 +297,17 @@ leat_resample(const struct leat_view *in, int64_t height, int64_t width, const s
 	else
 		resample_f32(in, sink, &xs, &ys, row);
 	return LEAT_OK;
+}
+
+/* Rows of bytes are resampled along themselves as they come; rows that are added up first are read more than once. */
+struct leat_row_needs
+leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+                    enum leat_dtype made)
+{
+	if (made == LEAT_U8)
+		return (struct leat_row_needs){1,
+		                               leat_resample_u8_behind(in->channels, most_taps(how, in->width, width))};
+	return (struct leat_row_needs){(int64_t)most_taps(how, in->height, height), 0};
 }
 
 /* As leat_resample takes it; a side of -1 is not known and counts for nothing. */

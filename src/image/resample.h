@@ -24,6 +24,8 @@ size_t leat_resize_bilinear_scratch(const int64_t *out);
 enum leat_status leat_resample(const struct leat_view *in, int64_t height, int64_t width,
                                const struct leat_resampling *how, bool avx2, const struct leat_sink *sink,
                                struct leat_scratch *scratch, struct leat_err *err);
+struct leat_row_needs leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width,
+                                          const struct leat_resampling *how, enum leat_dtype made);
 size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
 /* For each output place the input places that count, and how much: `most` (even) weights for each, floats or, for
@@ -55,6 +57,7 @@ struct leat_taps {
  * AVX2. */
 void leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const struct leat_taps *xs,
                       const struct leat_taps *ys, uint8_t *row, uint8_t *ring, void *quads);
+size_t leat_resample_u8_behind(size_t channels, size_t most);              /* bytes read behind a row; xs->most */
 size_t leat_resample_u8_row(size_t width, size_t channels, size_t most);   /* of the input; xs->most */
 size_t leat_resample_u8_ring(size_t width, size_t channels, size_t lines); /* of the result; ys->most lines */
 size_t leat_resample_u8_quads(size_t width, size_t most);                  /* of the result; xs->most */

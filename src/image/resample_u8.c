@@ -16,9 +16,9 @@
 /* Room behind a line: for whole vectors. */
 enum { EXTRA = 64, VECTOR = 32 };
 
-/* Bytes behind a row that are read, and count for 0. */
-static size_t
-bytes_behind(size_t channels, size_t most)
+/* They count for 0. */
+size_t
+leat_resample_u8_behind(size_t channels, size_t most)
 {
 	return (most + 4) * channels + 16;
 }
@@ -32,7 +32,7 @@ line_bytes(size_t width, size_t channels)
 size_t
 leat_resample_u8_row(size_t width, size_t channels, size_t most)
 {
-	return width * channels + bytes_behind(channels, most);
+	return width * channels + leat_resample_u8_behind(channels, most);
 }
 
 size_t
@@ -315,15 +315,18 @@ add_rows(const struct ring *ring, const struct leat_span *span, const struct lea
 	}
 }
 
-/* Row `at` of the input, with `behind` bytes behind it that can be read: of the next rows, or in the copy `row`. */
+/* Row `at` of the input, with `behind` bytes behind it that can be read: with it, of the next rows, or in the copy
+ * `row`. */
 static const uint8_t *
 readable_row(const struct leat_view *in, size_t at, uint8_t *row, size_t behind)
 {
 	const size_t bytes = (size_t)in->width * in->channels;
 
-	if (((size_t)in->height - 1 - at) * in->stride >= behind)
-		return in->data + at * in->stride;
-	memcpy(row, in->data + at * in->stride, bytes);
+	const uint8_t *from = leat_view_row(in, at);
+
+	if (in->rows || ((size_t)in->height - 1 - at) * in->stride >= behind)
+		return from;
+	memcpy(row, from, bytes);
 	memset(row + bytes, 0, behind);
 	return row;
 }
@@ -333,7 +336,7 @@ leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const
                  const struct leat_taps *ys, uint8_t *row, uint8_t *ring_bytes, void *memory)
 {
 	const size_t width = (size_t)sink->part.width, bytes = width * in->channels;
-	const size_t behind = bytes_behind(in->channels, xs->most);
+	const size_t behind = leat_resample_u8_behind(in->channels, xs->most);
 	const bool by_fours = memory && in->channels >= 3;
 	struct ring ring = {ring_bytes, line_bytes(width, in->channels), ys->most, 0};
 #if LEAT_X86

@@ -85,9 +85,9 @@ nearest(const struct leat_view *in, const struct leat_side *down, const struct l
 	if (!xs || !ys)
 		return leat_resize_full(scratch, err);
 	find(xs, along, pixel);
-	find(ys, down, in->stride);
+	find(ys, down, 1);
 	for (int64_t y = 0; y < down->count; y++) {
-		const unsigned char *row = in->data + ys[y];
+		const unsigned char *row = leat_view_row(in, ys[y]);
 		unsigned char *to = leat_sink_line(sink, y);
 
 		if (pixel == 3)
@@ -161,6 +161,15 @@ resize(const struct leat_view *in, int64_t height, int64_t width, const struct l
 		status = leat_resample(in, height, width, how, avx2, sink, scratch, err);
 	scratch->used = mark;
 	return status;
+}
+
+struct leat_row_needs
+leat_resize_needs(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+                  enum leat_dtype made)
+{
+	if (how->method == LEAT_RESIZE_NEAREST || is_plain_bilinear(how))
+		return (struct leat_row_needs){1, 0};
+	return leat_resample_needs(in, height, width, how, made);
 }
 
 enum leat_status

@@ -17,6 +17,8 @@ struct leat_box {
 struct leat_view {
 	const unsigned char *data;
 	size_t stride; /* bytes from row to row */
+	/* Instead of both, for leat_resize_to: rows that are decoded when they are asked for. NULL: they are there. */
+	struct leat_scan *rows;
 	int64_t height, width;
 	size_t channels;
 	enum leat_dtype dtype;
@@ -25,6 +27,20 @@ struct leat_view {
 };
 
 struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */
+
+static inline const unsigned char *
+leat_view_row(const struct leat_view *in, size_t row)
+{
+	return in->rows ? leat_scan_row(in->rows, (int64_t)row) : in->data + row * in->stride;
+}
+
+/* What leat_decode_scan has to keep for it. `made`: the type of the sink's rows. */
+struct leat_row_needs {
+	int64_t keep;
+	size_t behind;
+};
+struct leat_row_needs leat_resize_needs(const struct leat_view *in, int64_t height, int64_t width,
+                                        const struct leat_resampling *how, enum leat_dtype made);
 
 enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
                                 const struct leat_resampling *how, const struct leat_sink *sink,

@@ -167,6 +167,58 @@ wild_coefficients_wrap_around_as_in_the_library(void **state)
 	}
 }
 
+/* Rows of a part as they are asked for, some of them not at all; of a damaged file, what they are when all is said to
+ * be right. Returns if it is. */
+static bool
+assert_rows(const struct file *file, const struct leat_decoding *how, const uint8_t *want, struct leat_window part)
+{
+	const size_t bytes = (size_t)part.width * (size_t)how->channels, behind = (size_t)draw(40);
+	const int64_t keep = 1 + draw(5), most = 1 + draw(20);
+	struct leat_decode image;
+	struct leat_scan scan;
+	bool same = true, right;
+
+	leat_scratch_reset(&scratch);
+	assert_int_equal(leat_decode_begin(&image, file->bytes, file->size, how, MAX_PIXELS, &scratch, &err), LEAT_OK);
+	right = leat_decode_scan(&image, 0, &part, keep, behind, &scan);
+	for (int64_t y = 0; right && y < part.height; y += 1 + draw((int)most)) {
+		const uint8_t *last = leat_scan_row(&scan, y);
+
+		for (int64_t k = 0; k < keep && k <= y; k++) {
+			const uint8_t *row = k ? leat_scan_row(&scan, y - k) : last;
+
+			same = same &&
+			       memcmp(row,
+			              want + (size_t)(part.top + y - k) * (size_t)image.width * (size_t)how->channels +
+			                      (size_t)part.left * (size_t)how->channels,
+			              bytes) == 0;
+		}
+	}
+	right = right && leat_scan_end(&scan);
+	leat_decode_end(&image);
+	assert_true(same || !right);
+	return right;
+}
+
+static void
+rows_that_are_asked_for_are_those_of_the_whole(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 600; i++) {
+		struct file file = encode_any(i);
+		const struct leat_decoding how = {.channels = (const int[]){1, 3, 4}[i % 3], .mode = i / 3 % 2};
+		struct leat_decode image;
+		uint8_t *want = by_library(&file, &how, &image);
+
+		assert_non_null(want);
+		if (!is_too_narrow(&file))
+			for (int k = 0; k < 4; k++)
+				assert_true(assert_rows(&file, &how, want, draw_part(file.height, file.width)));
+		free(want);
+		free(file.bytes);
+	}
+}
+
 /* By the codec, which may ask the library: same verdict, same pixels. */
 static void
 assert_same_verdict(const struct file *file, const struct leat_decoding *how)
@@ -190,6 +242,8 @@ assert_same_verdict(const struct file *file, const struct leat_decoding *how)
 		assert_int_equal(own.width, image.width);
 		assert_int_equal(own.channels, image.channels);
 		assert_memory_equal(got, want, (size_t)(own.height * own.width * own.channels));
+		assert_rows(file, &(struct leat_decoding){(int)own.channels, how->mode}, want,
+		            draw_part((int)own.height, (int)own.width));
 	} else {
 		assert_string_equal(err.text, want_err.text);
 	}
@@ -309,6 +363,7 @@ main(void)
 		TEST(pixels_are_those_of_the_library),
 		TEST(wide_and_high_images_too),
 		TEST(wild_coefficients_wrap_around_as_in_the_library),
+		TEST(rows_that_are_asked_for_are_those_of_the_whole),
 		TEST(damage_is_judged_as_by_the_library),
 		TEST(rare_samplings_are_left_to_the_library),
 		TEST(a_header_of_any_size_is_read_within_its_bounds),
