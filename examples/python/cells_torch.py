@@ -141,7 +141,7 @@ def compare(args):
     torch.set_num_threads(1)
     naive = naive_loader(args.data)
     batches = list(naive)  # to measure steps without loading; the files are in the system's memory now
-    width = args.width or fitting_width(seconds(lambda: naive), batches)
+    width = args.width or fitting_width(statistics.median(seconds(lambda: naive) for _ in range(3)), batches)
     model = network(width)
 
     def fed():  # opened for each epoch, so that nothing is ready before, and nothing is done for the next
