@@ -9,6 +9,7 @@ processes, and one that is fed by Leat, both with one thread of PyTorch on the C
 takes for its steps to last as long as the loading, or `--width`: then to load ahead saves most.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -118,21 +119,23 @@ def seconds(make, model=None):
     return time.perf_counter() - begin
 
 
-def fitting_width(wanted, batches):
-    """How wide the network has to be for the steps of an epoch to take `wanted` seconds."""
+def fitting_width(naive, batches):
+    """How wide the network has to be for a step to take as long as loading its batch."""
+    few = batches[:10]
 
-    def taken(width):
-        model, few = network(width), batches[:10]
+    def too_wide(width):  # by turns, for a machine that is not quiet
+        model = network(width)
         seconds(lambda: few[:2], model)
-        return statistics.median(seconds(lambda: few, model) for _ in range(3)) * len(batches) / len(few)
+        return statistics.median(seconds(lambda: few, model) / seconds(lambda: itertools.islice(naive, len(few)))
+                                 for _ in range(3)) > 1
 
-    low, high = 1, 2
-    while taken(high) < wanted and high < 1024:
+    low, high = 1, 2  # times 4: convolutions of odd widths are slow
+    while high < 256 and not too_wide(4 * high):
         low, high = high, 2 * high
-    while high - low > max(1, low // 16):
+    while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if taken(middle) < wanted else (low, middle)
-    return high
+        low, high = (low, middle) if too_wide(4 * middle) else (middle, high)
+    return 4 * high
 
 
 def compare(args):
@@ -141,7 +144,7 @@ def compare(args):
     torch.set_num_threads(1)
     naive = naive_loader(args.data)
     batches = list(naive)  # to measure steps without loading; the files are in the system's memory now
-    width = args.width or fitting_width(statistics.median(seconds(lambda: naive) for _ in range(3)), batches)
+    width = args.width or fitting_width(naive, batches)
     model = network(width)
 
     def fed():  # opened for each epoch, so that nothing is ready before, and nothing is done for the next
