@@ -11,6 +11,7 @@ takes for its steps to last as long as the loading, or `--width`: then to load a
 import argparse
 import itertools
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -120,22 +121,22 @@ def seconds(make, model=None):
 
 
 def fitting_width(naive, batches):
-    """How wide the network has to be for a step to take as long as loading its batch."""
+    """How wide the network has to be for a step to take as long as loading its batch, about."""
     few = batches[:10]
 
-    def too_wide(width):  # by turns, for a machine that is not quiet
+    def ratio(width):  # of steps to loading, by turns, for a machine that is not quiet
         model = network(width)
         seconds(lambda: few[:2], model)
         return statistics.median(seconds(lambda: few, model) / seconds(lambda: itertools.islice(naive, len(few)))
-                                 for _ in range(3)) > 1
+                                 for _ in range(3))
 
-    low, high = 1, 2  # times 4: convolutions of odd widths are slow
-    while high < 256 and not too_wide(4 * high):
+    low, high = 4, 8  # multiples of 4, as others are slow
+    while high < 1024 and ratio(high) < 1:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if too_wide(4 * middle) else (middle, high)
-    return 4 * high
+    while high - low > 4:
+        middle = (low + high) // 8 * 4
+        low, high = (middle, high) if ratio(middle) < 1 else (low, middle)
+    return min(low, high, key=lambda width: abs(math.log(ratio(width))))
 
 
 def compare(args):
