@@ -132,8 +132,9 @@ less_than_the_least_is_refused_in_words(void **state)
 	assert_non_null(strstr(err.text, expected));
 }
 
-/* Only decoding tells how large an image is. One that needs more than there is ends the feed, whatever on_error
- * says: what comes out must not depend on the memory. With more it is worked on, one at a time. */
+/* Only decoding tells how large an image is, and a rotation needs all of it. One that needs more than there is ends the
+ * feed, whatever on_error says: what comes out must not depend on the memory. With more it is worked on, one at a time.
+ */
 static void
 a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 {
@@ -144,7 +145,7 @@ a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 	(void)state;
 	trace_options(&options);
 	options.on_error = LEAT_ON_ERROR_SKIP;
-	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | resize(30, 30) | batch(8)",
+	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | rotate(10deg) | resize(30, 30) | batch(8)",
 	         data_source(&data));
 	options.memory = trace_least_memory(spec, &options);
 	trace_run(&trace, spec, &options);
@@ -153,7 +154,7 @@ a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 	assert_non_null(strstr(trace.err.text, "raise memory"));
 	trace_free(&trace);
 
-	options.memory += (size_t)24 << 20;
+	options.memory += (size_t)64 << 20;
 	run_with(spec, &options, &trace);
 	options.memory = (size_t)512 << 20;
 	run_with(spec, &options, &whole);
