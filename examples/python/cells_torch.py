@@ -31,7 +31,7 @@ try:
 except ModuleNotFoundError:
     Image = None  # only --compare needs it
 
-SIDE, BATCH = 48, 32
+SIDE, BATCH = 100, 32
 CHECKPOINT = "cells_torch.json"
 
 
@@ -45,8 +45,13 @@ def arguments():
 
 
 def network(width):
-    return nn.Sequential(nn.Conv2d(3, width, 5, stride=2), nn.ReLU(), nn.Conv2d(width, 2 * width, 3, stride=2),
-                         nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32 * width, 2))
+    """Five layers of convolutions."""
+    return nn.Sequential(nn.Conv2d(3, width, 5, stride=2), nn.ReLU(),
+                         nn.Conv2d(width, 2 * width, 3, stride=2), nn.ReLU(),
+                         nn.Conv2d(2 * width, 2 * width, 3), nn.ReLU(),
+                         nn.Conv2d(2 * width, 4 * width, 3, stride=2), nn.ReLU(),
+                         nn.Conv2d(4 * width, 4 * width, 3), nn.ReLU(),
+                         nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16 * width, 2))
 
 
 def step(model, optimizer, image, label):

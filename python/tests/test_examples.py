@@ -43,7 +43,9 @@ def test_resnet18_lightning_trains_with_both_loaders(root, tmp_path):
 
 def test_cells_keras(root, cells, tmp_path):
     pytest.importorskip("tensorflow")
-    assert "val_accuracy" in run(root, tmp_path, "cells_keras.py", cells / "cells-*.tfrecord", 1)
+    assert "val_accuracy" in run(root, tmp_path, "cells_keras.py", cells / "cells-*.tfrecord", "--epochs", 1)
+    out = run(root, tmp_path, "cells_keras.py", cells / "cells", "--compare", "--epochs", 1)
+    assert float(re.search(r"speed-up: ([\d.]+)", out)[1]) > 0
 
 
 def test_arrays_jax_finds_the_weights(root, tmp_path):
