@@ -18,6 +18,8 @@ def brightness(batch):
     return batch
 
 
+if len(sys.argv) != 2:
+    raise SystemExit(__doc__)
 pipeline = (leat.tfrecord(sys.argv[1]).example(image=bytes, label=int).decode().resize(32, 32).scale(1 / 255).shuffle()
             .batch(20).map(noise, fields="image").map_batch(brightness))
 for run in range(2):
