@@ -306,3 +306,20 @@ leat_scratch_keep(struct leat_scratch *scratch, void *object, leat_end_kept *end
 	}
 	return false;
 }
+
+void *
+leat_scratch_keep_block(struct leat_scratch *scratch, size_t size, leat_end_kept *end)
+{
+	void *block = leat_scratch_kept(scratch, end);
+
+	if (block || !scratch->mem)
+		return block;
+	block = leat_alloc(scratch->mem, size);
+	if (!block)
+		return NULL;
+	memset(block, 0, size);
+	if (leat_scratch_keep(scratch, block, end))
+		return block;
+	leat_free(scratch->mem, block);
+	return NULL;
+}

@@ -6,8 +6,8 @@
 #define LEAT_BASE_MEM_H
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct leat_mem {
@@ -59,5 +59,8 @@ void leat_scratch_reset(struct leat_scratch *scratch);
 /* Objects that are made with the first sample that needs them and serve all of them: closing the scratch ends them. */
 void *leat_scratch_kept(const struct leat_scratch *scratch, leat_end_kept *end);        /* NULL: there is none */
 bool leat_scratch_keep(struct leat_scratch *scratch, void *object, leat_end_kept *end); /* false: no place is left */
+/* The same for a block of the scratch's memory: the one that is kept, or a new one, zeroed. NULL: none can be had.
+ * `end` frees it. */
+void *leat_scratch_keep_block(struct leat_scratch *scratch, size_t size, leat_end_kept *end);
 
 #endif

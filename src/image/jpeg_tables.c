@@ -24,13 +24,6 @@ struct leat_jpeg_tables {
 };
 
 static void
-forget_all(struct leat_jpeg_tables *tables)
-{
-	for (int i = 0; i < LEAT_JPEG_CODES; i++)
-		tables->dc_source[i].size = tables->ac_source[i].size = 0;
-}
-
-static void
 end_tables(void *tables, struct leat_mem *mem)
 {
 	leat_free(mem, tables);
@@ -39,19 +32,13 @@ end_tables(void *tables, struct leat_mem *mem)
 struct leat_jpeg_tables *
 leat_jpeg_tables_of(struct leat_scratch *scratch)
 {
-	struct leat_jpeg_tables *tables = leat_scratch_kept(scratch, end_tables);
+	struct leat_jpeg_tables *tables = leat_scratch_keep_block(scratch, sizeof(*tables), end_tables);
 
 	if (tables)
 		return tables;
-	tables = scratch->mem ? leat_alloc(scratch->mem, sizeof(*tables)) : NULL;
-	if (tables && !leat_scratch_keep(scratch, tables, end_tables)) {
-		leat_free(scratch->mem, tables);
-		tables = NULL;
-	}
-	if (!tables)
-		tables = leat_scratch_alloc(scratch, sizeof(*tables));
-	if (tables)
-		forget_all(tables);
+	tables = leat_scratch_alloc(scratch, sizeof(*tables));
+	for (int i = 0; tables && i < LEAT_JPEG_CODES; i++)
+		tables->dc_source[i].size = tables->ac_source[i].size = 0;
 	return tables;
 }
 

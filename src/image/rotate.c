@@ -216,23 +216,6 @@ end_kept(void *object, struct leat_mem *mem)
 	leat_free(mem, kept);
 }
 
-static struct kept *
-kept_of(struct leat_scratch *scratch)
-{
-	struct kept *kept = leat_scratch_kept(scratch, end_kept);
-
-	if (kept || !scratch->mem)
-		return kept;
-	kept = leat_alloc(scratch->mem, sizeof(*kept));
-	if (!kept)
-		return NULL;
-	memset(kept, 0, sizeof(*kept));
-	if (leat_scratch_keep(scratch, kept, end_kept))
-		return kept;
-	leat_free(scratch->mem, kept);
-	return NULL;
-}
-
 static bool
 is_same(const struct turn *a, const struct turn *b)
 {
@@ -246,7 +229,7 @@ static const struct eight *
 all_eights(const struct turn *turn, const struct rotation *r, struct leat_scratch *scratch)
 {
 	const size_t row = eights_of_row(&turn->part), bytes = (size_t)turn->part.height * row * sizeof(struct eight);
-	struct kept *kept = bytes <= MAX_KEPT ? kept_of(scratch) : NULL;
+	struct kept *kept = bytes <= MAX_KEPT ? leat_scratch_keep_block(scratch, sizeof(*kept), end_kept) : NULL;
 
 	if (!kept)
 		return NULL;

@@ -276,6 +276,35 @@ what_is_kept_with_a_scratch_ends_with_it_once(void **state)
 	assert_int_equal(ended, 1);
 }
 
+static void
+end_block(void *block, struct leat_mem *mem)
+{
+	leat_free(mem, block);
+}
+
+static void
+a_block_is_kept_within_the_limit_or_not_at_all(void **state)
+{
+	struct leat_scratch scratch;
+	struct leat_mem mem;
+	unsigned char *block;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	assert_int_equal(leat_scratch_open(&scratch, &mem, 1000), 0);
+	mem.limit = mem.used + 100;
+	assert_null(leat_scratch_keep_block(&scratch, 1000, end_block));
+	mem.limit = SIZE_MAX;
+	block = leat_scratch_keep_block(&scratch, 1000, end_block);
+	assert_non_null(block);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(block[i], 0);
+	leat_scratch_reset(&scratch);
+	assert_ptr_equal(leat_scratch_keep_block(&scratch, 1000, end_block), block);
+	leat_scratch_close(&scratch, &mem);
+	assert_int_equal(mem.used, 0);
+}
+
 enum { ROUNDS = 20000, BLOCK = 1000, THREADS = 4 };
 
 static void *
@@ -319,6 +348,7 @@ main(void)
 		cmocka_unit_test(large_maps_lie_on_huge_pages_and_are_counted_like_small_ones),
 		cmocka_unit_test(scratch_is_aligned_bounded_and_reusable),
 		cmocka_unit_test(what_is_kept_with_a_scratch_ends_with_it_once),
+		cmocka_unit_test(a_block_is_kept_within_the_limit_or_not_at_all),
 		cmocka_unit_test(threads_together_stay_within_the_limit),
 	};
 
