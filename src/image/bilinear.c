@@ -83,8 +83,8 @@ stretch_inner(const float *row, float *out, const struct place *place, size_t in
 /* Eight elements of a stretched row of bytes, and where they come from. */
 enum { EIGHT = 8, HALF = 16, WINDOW = 2 * HALF, NONE = 0x80 };
 struct eight {
-	uint8_t from[2]
-		    [HALF]; /* which byte of each half, NONE: of the other; the lower neighbors, then the upper ones */
+	/* Which byte of each half, NONE: of the other one; those of the lower neighbors, then of the upper ones. */
+	uint8_t from[2][HALF];
 	float t[EIGHT];
 	size_t window; /* where it begins in the row of the input */
 };

@@ -267,31 +267,31 @@ alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, si
 }
 
 enum leat_status
-leat_resample(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
-              const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
+leat_resample(const struct leat_view *in, const struct leat_side *down, const struct leat_side *along,
+              const struct leat_resampling *how, bool avx2, const struct leat_sink *sink, struct leat_scratch *scratch,
+              struct leat_err *err)
 {
 	const bool fixed = sink->made == LEAT_U8;
-	const struct leat_side down = leat_rows_of(in, height, sink), along = leat_columns_of(in, width, sink);
-	const size_t most_y = most_taps(how, in->height, height), most_x = most_taps(how, in->width, width);
+	const size_t most_y = most_taps(how, down->in, down->out), most_x = most_taps(how, along->in, along->out);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
 	const size_t row_bytes =
 		fixed ? leat_resample_u8_row((size_t)in->width, in->channels, most_x) : floats * sizeof(float);
-	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along.count, in->channels, most_y) : 0;
+	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along->count, in->channels, most_y) : 0;
 	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
 	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
 	void *quads = NULL;
 	struct leat_taps xs, ys;
 
-	if (!alloc_taps(&xs, scratch, along.count, most_x) || !alloc_taps(&ys, scratch, down.count, most_y) ||
+	if (!alloc_taps(&xs, scratch, along->count, most_x) || !alloc_taps(&ys, scratch, down->count, most_y) ||
 	    !weight || !row || !ring)
 		return leat_resize_full(scratch, err);
 	if (fixed && avx2) {
-		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)along.count, most_x));
+		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)along->count, most_x));
 		if (!quads)
 			return leat_resize_full(scratch, err);
 	}
-	find_taps(&xs, how, &along, fixed, weight);
-	find_taps(&ys, how, &down, fixed, weight);
+	find_taps(&xs, how, along, fixed, weight);
+	find_taps(&ys, how, down, fixed, weight);
 	if (fixed)
 		leat_resample_u8(in, sink, &xs, &ys, row, ring, quads);
 	else

@@ -10,9 +10,6 @@ struct leat_side {
 	double from, length;
 };
 
-struct leat_side leat_rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink);
-struct leat_side leat_columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink);
-
 /* BILINEAR without antialias. */
 enum leat_status leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down,
                                       const struct leat_side *along, bool avx2, const struct leat_sink *sink,
@@ -21,7 +18,7 @@ size_t leat_resize_bilinear_scratch(const int64_t *out);
 
 /* Every method but NEAREST and BILINEAR without antialias. Rows are u8 if `in` is and the mode is torch, else f32.
  * Both leave what they take from scratch to the caller. */
-enum leat_status leat_resample(const struct leat_view *in, int64_t height, int64_t width,
+enum leat_status leat_resample(const struct leat_view *in, const struct leat_side *down, const struct leat_side *along,
                                const struct leat_resampling *how, bool avx2, const struct leat_sink *sink,
                                struct leat_scratch *scratch, struct leat_err *err);
 struct leat_row_needs leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width,

@@ -47,16 +47,16 @@ leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
 	                 scratch->size);
 }
 
-struct leat_side
-leat_rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink)
+static struct leat_side
+rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink)
 {
 	const double length = in->box.height > 0 ? in->box.height : (double)in->height;
 
 	return (struct leat_side){in->height, height, sink->part.top, sink->part.height, in->box.top, length};
 }
 
-struct leat_side
-leat_columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink)
+static struct leat_side
+columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink)
 {
 	const double length = in->box.height > 0 ? in->box.width : (double)in->width;
 
@@ -149,7 +149,7 @@ static enum leat_status
 resize(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
        const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_side down = leat_rows_of(in, height, sink), along = leat_columns_of(in, width, sink);
+	const struct leat_side down = rows_of(in, height, sink), along = columns_of(in, width, sink);
 	const size_t mark = scratch->used;
 	enum leat_status status;
 
@@ -158,7 +158,7 @@ resize(const struct leat_view *in, int64_t height, int64_t width, const struct l
 	else if (is_plain_bilinear(how))
 		status = leat_resize_bilinear(in, &down, &along, avx2, sink, scratch, err);
 	else
-		status = leat_resample(in, height, width, how, avx2, sink, scratch, err);
+		status = leat_resample(in, &down, &along, how, avx2, sink, scratch, err);
 	scratch->used = mark;
 	return status;
 }

@@ -17,7 +17,7 @@ struct leat_box {
 struct leat_view {
 	const unsigned char *data;
 	size_t stride; /* bytes from row to row */
-	/* Instead of both, for leat_resize_to: rows that are decoded when they are asked for. NULL: they are there. */
+	/* Instead of both, where rows are used in order: those that are decoded when asked for. NULL: all are there. */
 	struct leat_scan *rows;
 	int64_t height, width;
 	size_t channels;
