@@ -150,36 +150,31 @@ decode(struct set *set, int i, const struct leat_window *part, bool reduced)
 }
 
 static struct bench_time
-run_parts(void *arg)
+run(struct set *set, bool parts, bool reduced)
 {
-	struct set *set = arg;
 	struct bench_clock clock = bench_begin();
 
 	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
-		decode(set, i % IMAGES, &set->part[i % IMAGES], false);
+		decode(set, i % IMAGES, parts ? &set->part[i % IMAGES] : NULL, reduced);
 	return bench_end(clock);
 }
 
 static struct bench_time
-run_reduced(void *arg)
+run_parts(void *set)
 {
-	struct set *set = arg;
-	struct bench_clock clock = bench_begin();
-
-	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
-		decode(set, i % IMAGES, &set->part[i % IMAGES], true);
-	return bench_end(clock);
+	return run(set, true, false);
 }
 
 static struct bench_time
-run_whole(void *arg)
+run_reduced(void *set)
 {
-	struct set *set = arg;
-	struct bench_clock clock = bench_begin();
+	return run(set, true, true);
+}
 
-	for (int i = 0; i < set->kind->rounds * IMAGES; i++)
-		decode(set, i % IMAGES, NULL, false);
-	return bench_end(clock);
+static struct bench_time
+run_whole(void *set)
+{
+	return run(set, false, false);
 }
 
 static struct bench_time
