@@ -1,5 +1,8 @@
 """Signals, forks, threads, and what is left behind."""
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -160,6 +163,33 @@ def counts():
     with open("/proc/self/status") as file:
         threads = next(int(line.split()[1]) for line in file if line.startswith("Threads:"))
     return len(os.listdir("/proc/self/fd")), threads
+
+
+def left_behind(folder):
+    """What a killed program could leave: shared memory, and files beside the data."""
+    return sorted(os.listdir("/dev/shm")), sorted(str(path) for path in folder.rglob("*"))
+
+
+def test_a_killed_program_leaves_nothing_behind(cells):
+    code = """
+import sys
+import leat
+feed = leat.tfrecord(sys.argv[1]).example(image=bytes, label=int).cache("memory").decode().resize(64, 64).batch(8).feed()
+kept = [batch["image"] for batch in feed.steps(4)]
+print("running", flush=True)
+for batch in feed.steps(10**9):
+    pass
+"""
+    next(iter(leat.tfrecord(cells / "cells-*.tfrecord").batch(8).feed()))  # the index may be made
+    before = left_behind(cells)
+    for _ in range(3):
+        program = subprocess.Popen([sys.executable, "-c", code, str(cells / "cells-*.tfrecord")], text=True,
+                                   stdout=subprocess.PIPE)
+        assert program.stdout.readline() == "running\n"
+        program.kill()
+        assert program.wait(30) == -signal.SIGKILL
+        program.stdout.close()
+    assert left_behind(cells) == before
 
 
 def test_ten_thousand_batches_take_no_more_memory(numbers):
