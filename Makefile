@@ -41,7 +41,7 @@ soak: all ## long runs: memory over many epochs, kill -9, long fuzzing
 sanitize: setup ## the tests under ASan+UBSan, then TSan
 	@tests/run sanitize $(BUILD)
 
-fuzz: setup ## run every fuzzer for SECONDS (default 30) each
+fuzz: setup ## run every fuzzer for SECONDS (default 30) of processor time each
 	@tests/run fuzz $(BUILD) $(or $(SECONDS),30)
 
 format: setup ## clang-format everything
