@@ -5,7 +5,8 @@
  * while rows are at hand, cuts and mirrors the result, takes pointwise steps and converts it. Values are those of one
  * op after the other, in every bit; but for an encoded image that may be reduced (struct leat_decoding, `fast`): when a
  * part of it is resized, not by NEAREST, to half or less in both directions, it is decoded at 1/2, 1/4 or 1/8, the
- * smallest that leaves the part as large as the result. That depends on the size of the image and what was told, and on nothing else.
+ * smallest that leaves the part as large as the result. That depends on the size of the image and what was told, and on
+ * nothing else.
  *
  * One thread. What it needs is taken from scratch; images on their way stay there until the sample is finished. */
 #ifndef LEAT_IMAGE_PASS_H
