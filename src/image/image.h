@@ -82,7 +82,8 @@ struct leat_scan {
 /* False: this file is not decoded so, or there is no scratch for it; the others may find another way. */
 bool leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep,
                       size_t behind, struct leat_scan *rows);
-const uint8_t *leat_scan_row(struct leat_scan *rows, int64_t y); /* y does not become less */
+/* y goes back by less than `keep` from the largest that was asked for. */
+const uint8_t *leat_scan_row(struct leat_scan *rows, int64_t y);
 /* False: rows were not right, and what was made of them does not count; the others say what it is. */
 bool leat_scan_end(struct leat_scan *rows);
 
