@@ -97,17 +97,20 @@ static void
 write_tar(const char *path, size_t length, uint64_t count)
 {
 	struct iovec piece = {bench_alloc(length), length};
-	struct leat_newfile out;
+	struct leat_stores stores;
+	struct leat_writer *out;
 	struct leat_err why;
 	char name[32];
 
-	must(leat_newfile_open(&out, path, &mem, &why), &why);
+	leat_stores_init(&stores, &mem);
+	must(leat_write_begin(&out, &stores, path, &why), &why);
 	for (uint64_t i = 0; i < count; i++) {
 		snprintf(name, sizeof name, "%08llu.bin", (unsigned long long)i);
-		must(leat_tar_write(&out, name, &piece, 1, &why), &why);
+		must(leat_tar_write(out, name, &piece, 1, &why), &why);
 	}
-	must(leat_tar_write_end(&out, &why), &why);
-	must(leat_newfile_commit(&out, false, &why), &why);
+	must(leat_tar_write_end(out, &why), &why);
+	must(leat_write_commit(out, NULL, 0, &why), &why);
+	leat_stores_close(&stores);
 	free(piece.iov_base);
 }
 

@@ -91,20 +91,23 @@ make_tfrecord(struct many *many, const char *folder)
 static void
 make_tar(struct many *many, const char *folder)
 {
-	struct leat_newfile out;
+	struct leat_stores stores;
+	struct leat_writer *out;
 	char name[32];
 
+	leat_stores_init(&stores, &mem);
 	for (int s = 0; s < SHARDS; s++) {
-		must(leat_newfile_open(&out, in(folder, "%02d.tar", s), &mem, &why));
+		must(leat_write_begin(&out, &stores, in(folder, "%02d.tar", s), &why));
 		for (uint64_t i = 0; i < per_shard(many); i++) {
 			struct iovec piece = {&i, sizeof i};
 
 			snprintf(name, sizeof name, "%08" PRIu64 ".bin", i);
-			must(leat_tar_write(&out, name, &piece, 1, &why));
+			must(leat_tar_write(out, name, &piece, 1, &why));
 		}
-		must(leat_tar_write_end(&out, &why));
-		must(leat_newfile_commit(&out, false, &why));
+		must(leat_tar_write_end(out, &why));
+		must(leat_write_commit(out, NULL, 0, &why));
 	}
+	leat_stores_close(&stores);
 }
 
 /* One column of a fixed size. The JSON that a shard repeats in itself is not looked at. */

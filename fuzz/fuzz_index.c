@@ -54,7 +54,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{"tfrecord", 16, .packed = "tfrec-z"},
 		{"tar", 16, .gaps = true},
 	};
-	const struct leat_file file = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
+	const struct leat_object file = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
 	struct leat_index_head *head = malloc(size ? size : 1);
 	bool stale;
 

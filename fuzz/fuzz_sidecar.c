@@ -36,7 +36,7 @@ read_list(const struct leat_sidecar *sidecar)
 	for (uint64_t i = 0; i < list.count; i++) {
 		leat_filelist_locate(&list, i, &extent);
 		must(extent.damaged ? list.size[i] == LEAT_NO_FILE : extent.length <= list.max_size);
-		must(leat_filelist_name(&list, i, &name, NULL) == LEAT_OK);
+		leat_filelist_name(&list, i, &name);
 		must((uint64_t)name.shape[0] <= list.longest);
 		(void)memchr(name.data, 0, (size_t)name.shape[0]);
 	}

@@ -4,7 +4,7 @@
 
 #include "cli/row.h"
 #include "format/example.h"
-#include "store/newfile.h"
+#include "store/store.h"
 
 /* What storing needs from sample to sample. One thread. */
 struct leat_convert {
@@ -21,12 +21,12 @@ struct leat_convert_format {
 	const char *suffix; /* of a shard; NULL: no shards */
 	/* Can such a field be stored? An error says why not. */
 	enum leat_status (*check)(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err);
-	enum leat_status (*begin)(struct leat_convert *convert, struct leat_newfile *out, struct leat_err *err);
+	enum leat_status (*begin)(struct leat_convert *convert, struct leat_writer **out, struct leat_err *err);
 	/* One sample: a row for each field. */
-	enum leat_status (*write)(struct leat_convert *convert, struct leat_newfile *out, uint64_t position,
+	enum leat_status (*write)(struct leat_convert *convert, struct leat_writer **out, uint64_t position,
 	                          const struct leat_row *row, struct leat_err *err);
 	/* Behind the last of `samples`. */
-	enum leat_status (*end)(struct leat_convert *convert, struct leat_newfile *out, uint64_t samples,
+	enum leat_status (*end)(struct leat_convert *convert, struct leat_writer **out, uint64_t samples,
 	                        struct leat_err *err);
 	/* The spec that reads it back; `path` is the shards' pattern, or the folder of the files. */
 	void (*print_spec)(const struct leat_convert *convert, const char *path, struct leat_str *out);

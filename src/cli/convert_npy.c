@@ -36,36 +36,36 @@ make_head(const struct leat_field *field, uint64_t samples, char head[LEAT_NPY_H
 }
 
 static enum leat_status
-begin(struct leat_convert *c, struct leat_newfile *out, struct leat_err *err)
+begin(struct leat_convert *c, struct leat_writer **out, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	char head[LEAT_NPY_HEAD];
 
 	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
-		status = leat_newfile_write(&out[f], head, make_head(leat_field_at(c->feed, f), 0, head), err);
+		status = leat_write(out[f], head, make_head(leat_field_at(c->feed, f), 0, head), err);
 	return status;
 }
 
 static enum leat_status
-write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_writer **out, uint64_t position, const struct leat_row *row,
              struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
 	(void)position;
 	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
-		status = leat_newfile_write(&out[f], row[f].data, row[f].bytes, err);
+		status = leat_write(out[f], row[f].data, row[f].bytes, err);
 	return status;
 }
 
 static enum leat_status
-end(struct leat_convert *c, struct leat_newfile *out, uint64_t samples, struct leat_err *err)
+end(struct leat_convert *c, struct leat_writer **out, uint64_t samples, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	char head[LEAT_NPY_HEAD];
 
 	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
-		status = leat_newfile_patch(&out[f], 0, head, make_head(leat_field_at(c->feed, f), samples, head), err);
+		status = leat_write_patch(out[f], 0, head, make_head(leat_field_at(c->feed, f), samples, head), err);
 	return status;
 }
 

@@ -120,7 +120,7 @@ open_shard(struct job *job, struct leat_err *err)
 	else
 		status = leat_outputs_room(&job->outputs, shard + 1, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_open(&job->outputs.file[shard], path, job->mem, err);
+		status = leat_write_begin(&job->outputs.file[shard], &job->outputs.stores, path, err);
 	if (status == LEAT_OK && job->format->begin)
 		status = job->format->begin(&job->convert, &job->outputs.file[shard], err);
 	job->in_shard = 0;
@@ -128,7 +128,7 @@ open_shard(struct job *job, struct leat_err *err)
 	return status;
 }
 
-static struct leat_newfile *
+static struct leat_writer **
 current(const struct job *job)
 {
 	return job->format->suffix ? &job->outputs.file[job->outputs.count - 1] : job->outputs.file;
@@ -141,9 +141,9 @@ close_shard(struct job *job, struct leat_err *err)
 
 	if (job->format->end)
 		status = job->format->end(&job->convert, current(job), job->in_shard, err);
-	for (struct leat_newfile *file = current(job);
+	for (struct leat_writer **file = current(job);
 	     file < job->outputs.file + job->outputs.count && status == LEAT_OK; file++)
-		status = leat_newfile_finish(file, true, err);
+		status = leat_write_finish(*file, LEAT_COMMIT_SYNC, err);
 	return status;
 }
 
@@ -154,7 +154,7 @@ belongs(const struct job *job, uint64_t position)
 	uint64_t shards = (uint64_t)job->p->shards, next = job->outputs.count, count = leat_samples(job->feed);
 
 	if (!shards)
-		return current(job)->size < (uint64_t)job->p->shard_size;
+		return (*current(job))->size < (uint64_t)job->p->shard_size;
 	/* count * next / shards, where the product might be too large. */
 	return next == shards || position < count / shards * next + count % shards * next / shards;
 }
@@ -188,7 +188,7 @@ open_array(struct job *job, int f, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = leat_make_folder_of(path, job->mem, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_open(&job->outputs.file[f], path, job->mem, err);
+		status = leat_write_begin(&job->outputs.file[f], &job->outputs.stores, path, err);
 	leat_free(job->mem, path);
 	return status;
 }
@@ -333,7 +333,7 @@ leat_convert_run(const struct leat_convert_request *request, const char *spec, s
 	enum leat_status status;
 
 	job.format = formats[job.p->format];
-	job.outputs = (struct leat_outputs){.mem = mem, .prefix = job.p->output, .suffix = job.format->suffix};
+	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, mem);
 	status = open_feed(&job, spec, err);
 	job.convert = (struct leat_convert){.feed = job.feed, .mem = mem};
 	leat_example_init(&job.convert.example, mem, max_record);

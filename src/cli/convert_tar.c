@@ -74,7 +74,7 @@ whole_number(const struct leat_row *row)
 }
 
 static enum leat_status
-write_row(struct leat_convert *c, struct leat_newfile *out, uint64_t position, int f, const struct leat_row *row,
+write_row(struct leat_convert *c, struct leat_writer **out, uint64_t position, int f, const struct leat_row *row,
           struct leat_err *err)
 {
 	enum extension extension = extension_of(row);
@@ -90,11 +90,11 @@ write_row(struct leat_convert *c, struct leat_newfile *out, uint64_t position, i
 		piece[0] = (struct iovec){text, (size_t)snprintf(text, sizeof(text), "%" PRId64, whole_number(row))};
 		piece[1].iov_len = 0;
 	}
-	return leat_tar_write(out, name, piece, 2, err);
+	return leat_tar_write(*out, name, piece, 2, err);
 }
 
 static enum leat_status
-write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_writer **out, uint64_t position, const struct leat_row *row,
              struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -105,10 +105,10 @@ write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position
 }
 
 static enum leat_status
-end(struct leat_convert *c, struct leat_newfile *out, uint64_t samples, struct leat_err *err)
+end(struct leat_convert *c, struct leat_writer **out, uint64_t samples, struct leat_err *err)
 {
 	(void)c, (void)samples;
-	return leat_tar_write_end(out, err);
+	return leat_tar_write_end(*out, err);
 }
 
 /* 'image=image.jpg;image.png', 'label=label.cls:int64' */

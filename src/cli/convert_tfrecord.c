@@ -134,7 +134,7 @@ add_row(struct leat_convert *c, const struct leat_row *row, struct leat_err *err
 }
 
 static enum leat_status
-write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position, const struct leat_row *row,
+write_sample(struct leat_convert *c, struct leat_writer **out, uint64_t position, const struct leat_row *row,
              struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
@@ -147,7 +147,7 @@ write_sample(struct leat_convert *c, struct leat_newfile *out, uint64_t position
 		status = add_row(c, &row[f], err);
 	if (status == LEAT_OK)
 		status = leat_example_finish(&c->example, &record, &len, err);
-	return status == LEAT_OK ? leat_tfrecord_write(out, record, len, err) : status;
+	return status == LEAT_OK ? leat_tfrecord_write(*out, record, len, err) : status;
 }
 
 /* ---- the spec ---- */

@@ -16,7 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/print.h"
 #include "cli/text.h"
-#include "store/newfile.h"
+#include "store/store.h"
 
 struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad;
@@ -95,19 +95,15 @@ resume(struct session *s, struct leat_err *err)
 static enum leat_status
 save(struct session *s, struct leat_err *err)
 {
-	struct leat_newfile file = {0};
-	char *json = NULL;
+	char *json = NULL, *line = NULL;
 	enum leat_status status = leat_save(s->feed, &json, err);
 
-	if (status == LEAT_OK)
-		status = leat_newfile_open(&file, s->p->save, s->mem, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_write(&file, json, strlen(json), err);
-	if (status == LEAT_OK)
-		status = leat_newfile_write(&file, "\n", 1, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_commit(&file, true, err);
-	leat_newfile_abort(&file);
+	if (status == LEAT_OK) {
+		line = leat_asprintf(s->mem, "%s\n", json);
+		status = line ? leat_write_whole(s->p->save, line, strlen(line), LEAT_COMMIT_SYNC, s->mem, err)
+		              : leat_fail_mem(err, s->mem, strlen(json) + 2, "a checkpoint");
+	}
+	leat_free(s->mem, line);
 	free(json);
 	return status;
 }
@@ -369,7 +365,7 @@ const struct leat_command leat_command_feed = {
 		"gives the same bytes for any number of threads, ranks and any memory: --checksum\n"
 		"shows it.",
 	.example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "
-                   "resize(100, 100) "
+		   "resize(100, 100) "
 		   "| shuffle | batch(32)\" --epochs 2 --step-ms 20",
 	.opts = options,
 	.params_size = sizeof(struct params),

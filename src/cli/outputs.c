@@ -15,6 +15,13 @@ enum { MAX_PATTERN = 1 << 16 };
 
 static const char any_number[] = "?????";
 
+void
+leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix, struct leat_mem *mem)
+{
+	*o = (struct leat_outputs){.mem = mem, .prefix = prefix, .suffix = suffix};
+	leat_stores_init(&o->stores, mem);
+}
+
 /* ---- names ---- */
 
 char *
@@ -101,7 +108,7 @@ enum leat_status
 leat_outputs_room(struct leat_outputs *o, size_t count, struct leat_err *err)
 {
 	size_t cap = o->cap ? o->cap : 16;
-	struct leat_newfile *file;
+	struct leat_writer **file;
 
 	while (cap < count)
 		cap *= 2;
@@ -127,8 +134,9 @@ show_file(struct leat_outputs *o, size_t i, struct leat_err *err)
 
 	if (o->suffix && !path)
 		return leat_fail_mem(err, o->mem, strlen(o->prefix) + 64, "a file name");
-	o->bytes += o->file[i].size;
-	status = leat_newfile_show(&o->file[i], path, last, err);
+	o->bytes += o->file[i]->size;
+	status = leat_write_commit(o->file[i], path, last ? LEAT_COMMIT_SYNC : 0, err);
+	o->file[i] = NULL;
 	leat_free(o->mem, path);
 	return status;
 }
@@ -141,32 +149,19 @@ is_ours(const struct leat_outputs *o, const char *path)
 	return sscanf(path + prefix, "-%5zu-of-%5zu", &shard, &count) == 2 && count == o->count && shard < count;
 }
 
-/* Without it nothing is lost: an index that is left is found to be outdated. */
-static void
-remove_index(const char *data, struct leat_mem *mem)
-{
-	static const enum leat_beside places[] = {LEAT_BESIDE_DATA, LEAT_BESIDE_CACHE};
-
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		char *path = leat_beside(data, places[i], false, mem);
-
-		if (path)
-			unlink(path);
-		leat_free(mem, path);
-	}
-}
-
 static enum leat_status
-remove_stale(const struct leat_outputs *o, struct leat_err *err)
+remove_stale(struct leat_outputs *o, struct leat_err *err)
 {
+	struct leat_store *store;
 	glob_t found;
 	bool any;
 	enum leat_status status = find_shards(o, &found, &any, err);
 
 	if (!any)
 		return status;
+	status = leat_stores_find(&o->stores, o->prefix, &store, NULL, err);
 	for (size_t i = 0; i < found.gl_pathc && status == LEAT_OK; i++) {
-		remove_index(found.gl_pathv[i], o->mem);
+		leat_beside_remove(store, found.gl_pathv[i], o->mem);
 		if (!is_ours(o, found.gl_pathv[i]) && unlink(found.gl_pathv[i]) != 0)
 			status = leat_fail_errno(err, errno, "cannot remove '%s'", found.gl_pathv[i]);
 	}
@@ -188,8 +183,9 @@ void
 leat_outputs_free(struct leat_outputs *o)
 {
 	for (size_t i = 0; i < o->count; i++)
-		leat_newfile_abort(&o->file[i]);
+		leat_write_abort(o->file[i]);
 	leat_free(o->mem, o->file);
+	leat_stores_close(&o->stores);
 	o->file = NULL;
 	o->count = o->cap = 0;
 }

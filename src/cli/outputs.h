@@ -7,17 +7,20 @@
 #ifndef LEAT_CLI_OUTPUTS_H
 #define LEAT_CLI_OUTPUTS_H
 
-#include "store/newfile.h"
+#include "store/store.h"
 
 enum { LEAT_MAX_SHARDS = 99999 };
 
 struct leat_outputs {
 	struct leat_mem *mem;
 	const char *prefix, *suffix; /* shards: PREFIX-00000-of-00008SUFFIX; no suffix: each has a path of its own */
-	struct leat_newfile *file;
+	struct leat_stores stores;
+	struct leat_writer **file; /* NULL: not begun, or shown */
 	size_t count, cap;
 	uint64_t bytes; /* of all, once they are shown */
 };
+
+void leat_outputs_init(struct leat_outputs *outputs, const char *prefix, const char *suffix, struct leat_mem *mem);
 
 /* "PREFIX-00003-of-00008SUFFIX", to be freed; `count` 0: not known yet; NULL: no memory. */
 char *leat_shard_path(const struct leat_outputs *outputs, size_t shard, size_t count);

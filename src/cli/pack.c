@@ -75,7 +75,7 @@ enum { MAX_RECORD_EXTRA = 1 << 20, MAX_TEXT = 1 << 16 };
 
 static enum leat_status
 write_example(const struct job *job, const struct leat_pack_sample *s, const struct leat_content *content,
-              struct leat_example *example, struct leat_newfile *out, struct leat_err *err)
+              struct leat_example *example, struct leat_writer *out, struct leat_err *err)
 {
 	const char *class_name = s->class_name ? s->class_name : job->list.class_name[s->label];
 	enum leat_status status;
@@ -109,7 +109,7 @@ extension_of(const char *name, char *extension, size_t cap)
 
 static enum leat_status
 write_members(const struct leat_pack_sample *s, uint64_t position, const struct leat_content *content,
-              struct leat_newfile *out, struct leat_err *err)
+              struct leat_writer *out, struct leat_err *err)
 {
 	struct iovec image = {content->bytes, content->len}, label;
 	char extension[16], name[64], number[32];
@@ -127,7 +127,7 @@ write_members(const struct leat_pack_sample *s, uint64_t position, const struct 
 
 static enum leat_status
 write_content(const struct job *job, const struct leat_pack_sample *s, uint64_t position,
-              const struct leat_content *content, struct leat_example *example, struct leat_newfile *out,
+              const struct leat_content *content, struct leat_example *example, struct leat_writer *out,
               struct leat_err *err)
 {
 	if (job->pack->format == LEAT_CONVERT_TAR)
@@ -138,7 +138,7 @@ write_content(const struct job *job, const struct leat_pack_sample *s, uint64_t 
 /* What is no JPEG file, or a damaged one, stays as it is. */
 static enum leat_status
 write_with_restarts(const struct job *job, const struct leat_pack_sample *s, uint64_t position,
-                    const struct leat_content *content, struct leat_example *example, struct leat_newfile *out,
+                    const struct leat_content *content, struct leat_example *example, struct leat_writer *out,
                     struct leat_err *err)
 {
 	struct leat_content marked = {0};
@@ -156,7 +156,7 @@ write_with_restarts(const struct job *job, const struct leat_pack_sample *s, uin
 
 static enum leat_status
 write_sample(const struct job *job, uint64_t position, struct leat_content *content, struct leat_example *example,
-             struct leat_newfile *out, struct leat_err *err)
+             struct leat_writer *out, struct leat_err *err)
 {
 	uint64_t index = job->pack->shuffle ? leat_perm_at(&job->order, position) : position;
 	const struct leat_pack_sample *s = &job->list.sample[index];
@@ -182,7 +182,7 @@ count_one(struct job *job)
 }
 
 static enum leat_status
-fill_shard(struct job *job, size_t shard, struct leat_newfile *out, struct leat_err *err)
+fill_shard(struct job *job, size_t shard, struct leat_writer *out, struct leat_err *err)
 {
 	size_t shards = job->outputs.count;
 	uint64_t first = job->list.count * shard / shards, end = job->list.count * (shard + 1) / shards;
@@ -207,18 +207,18 @@ static enum leat_status
 write_shard(void *arg, size_t shard, struct leat_err *err)
 {
 	struct job *job = arg;
-	struct leat_newfile *out = &job->outputs.file[shard];
+	struct leat_writer **out = &job->outputs.file[shard];
 	char *path = leat_shard_path(&job->outputs, shard, job->outputs.count);
 	enum leat_status status;
 
 	if (path)
-		status = leat_newfile_open(out, path, job->mem, err);
+		status = leat_write_begin(out, &job->outputs.stores, path, err);
 	else
 		status = leat_fail_mem(err, job->mem, 256, "a file name");
 	if (status == LEAT_OK)
-		status = fill_shard(job, shard, out, err);
+		status = fill_shard(job, shard, *out, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_finish(out, true, err);
+		status = leat_write_finish(*out, LEAT_COMMIT_SYNC, err);
 	leat_free(job->mem, path);
 	return status;
 }
@@ -400,8 +400,7 @@ run_pack(const struct leat_invocation *run, struct leat_err *err)
 	if (job.pack->format == LEAT_CONVERT_NPY)
 		return refuse_npy(run->operand[0], err);
 	status = list_samples(&job, run->operand[0], err);
-	job.outputs = (struct leat_outputs){
-		.mem = run->mem, .prefix = job.pack->output, .suffix = suffixes[job.pack->format]};
+	leat_outputs_init(&job.outputs, job.pack->output, suffixes[job.pack->format], run->mem);
 	if (status == LEAT_OK)
 		status = choose_shards(&job, &shards, err);
 	if (status == LEAT_OK)

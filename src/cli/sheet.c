@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "image/png_write.h"
-#include "store/newfile.h"
+#include "store/store.h"
 
 enum { GAP = 4, BACKGROUND = 0x20, MAX_PIXELS = 64 * 1000 * 1000 };
 
@@ -130,19 +130,13 @@ leat_sheet_draw(struct leat_sheet *sheet, int64_t at, const void *data, enum lea
 enum leat_status
 leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_err *err)
 {
-	struct leat_newfile file = {0};
 	void *png;
 	size_t size;
 	enum leat_status status = leat_png_write(sheet->rgb, (uint32_t)sheet_width(sheet),
 	                                         (uint32_t)sheet_height(sheet), &png, &size, err);
 
 	if (status == LEAT_OK)
-		status = leat_newfile_open(&file, path, sheet->mem, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_write(&file, png, size, err);
-	if (status == LEAT_OK)
-		status = leat_newfile_commit(&file, false, err);
-	leat_newfile_abort(&file);
+		status = leat_write_whole(path, png, size, 0, sheet->mem, err);
 	free(png);
 	return status;
 }

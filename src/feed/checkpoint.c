@@ -32,7 +32,7 @@ leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
 	              p->data);
 	leat_str_addf(&out, "\"seed\": \"%" PRIu64 "\", \"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", ",
 	              feed->seed, feed->epoch, feed->position);
-	leat_str_addf(&out, "\"files\": %zu, \"samples\": %" PRIu64 ", \"ops\": ", leat_files_count(p->source.files),
+	leat_str_addf(&out, "\"files\": %zu, \"samples\": %" PRIu64 ", \"ops\": ", p->source.file_count,
 	              p->source.count);
 	leat_str_add_json(&out, p->identity);
 	leat_str_add(&out, "}");
@@ -150,7 +150,7 @@ static enum leat_status
 check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
-	size_t files = leat_files_count(p->source.files);
+	size_t files = p->source.file_count;
 
 	if (strcmp(c->pipeline, p->hash) != 0)
 		return fail_ops(c->ops, p->identity, err);

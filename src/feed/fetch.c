@@ -26,6 +26,7 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 	struct iovec iov[3] = {
 		{.iov_base = item->head, .iov_len = (size_t)(last->offset + last->length - first->offset)}};
 	int iovs = 1;
+	struct leat_object object;
 	size_t got;
 
 	if (item->payload != item->head + first->head) {
@@ -34,7 +35,8 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 		iov[2] = (struct iovec){item->tail, first->tail};
 		iovs = 3;
 	}
-	return leat_files_read(feed->pipeline.source.files, first->file, first->offset, iov, iovs, flags, &got, err);
+	leat_source_object(&feed->pipeline.source, first->file, &object);
+	return leat_object_read(&object, first->offset, iov, iovs, flags, &got, err);
 }
 
 /* Reads items that are neighbours, or lets the source bring what it lends for one without bytes. */

@@ -463,7 +463,7 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 
 	if (w->in_chain)
 		leat_err_in(err, "%s at offset %llu (sample %llu)",
-		            leat_files_uri(feed->pipeline.source.files, item->extent.file, buf),
+		            leat_source_uri(&feed->pipeline.source, item->extent.file, buf),
 		            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
 	pthread_mutex_lock(&feed->lock);
 	if (batch->err_row < 0 || w->row < batch->err_row) {
@@ -479,7 +479,7 @@ note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced,
 {
 	struct leat_feed *feed = w->feed;
 	char buf[LEAT_URI];
-	const char *uri = leat_files_uri(feed->pipeline.source.files, item->extent.file, buf);
+	const char *uri = leat_source_uri(&feed->pipeline.source, item->extent.file, buf);
 	size_t len = strlen(err->text) + 1, uri_len = strlen(uri) + 1;
 	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len + uri_len);
 
@@ -628,6 +628,8 @@ do_run(struct leat_worker *w, struct leat_run *run)
 	struct leat_feed *feed = w->feed;
 	uint64_t begin = leat_now(), middle;
 
+	if (run->first_row == 0)
+		leat_source_check(&feed->pipeline.source);
 	if (leat_run_read(feed, run, LEAT_READ_NOWAIT) == LEAT_AGAIN) {
 		leat_count(&w->counters.read_ns, leat_now() - begin);
 		if (leat_run_send(feed, run))

@@ -1,4 +1,4 @@
-/* beside.c - where files lie that are made of the data */
+/* beside.c - see beside.h */
 #include "format/beside.h"
 
 #include <stdlib.h>
@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+
+enum place { BESIDE_DATA, IN_CACHE, PLACES };
 
 /* "FOLDER/.NAME.leatidx" */
 static char *
@@ -41,11 +43,12 @@ cache_folder(bool make, struct leat_mem *mem)
 	return folder;
 }
 
-/* "CACHE/leat/index/<hash of the data's path>.leatidx"; NULL: there is none, or no memory. */
+/* "CACHE/leat/index/<hash of the data's name>.leatidx"; NULL: there is none, or no memory. */
 static char *
-path_in_cache(const char *data, bool make, struct leat_mem *mem)
+path_in_cache(struct leat_store *store, const char *data, bool make, struct leat_mem *mem)
 {
-	char *folder = cache_folder(make, mem), *absolute = realpath(data, NULL), *path = NULL;
+	char *folder = cache_folder(make, mem), *path = NULL;
+	char *absolute = store->kind->absolute ? store->kind->absolute(store, data) : leat_strdup(store->mem, data);
 	uint8_t digest[LEAT_SHA256_BYTES];
 	char hex[LEAT_SHA256_HEX];
 
@@ -53,13 +56,124 @@ path_in_cache(const char *data, bool make, struct leat_mem *mem)
 		leat_hex(digest, sizeof(digest), hex);
 		path = leat_asprintf(mem, "%s/%s.leatidx", folder, hex);
 	}
-	free(absolute);
+	leat_free(store->mem, absolute);
 	leat_free(mem, folder);
 	return path;
 }
 
-char *
-leat_beside(const char *data, enum leat_beside place, bool make, struct leat_mem *mem)
+/* Where one is, and in which store. NULL: no memory, or there is no cache folder. */
+static char *
+path_of(enum place place, struct leat_store **store, const char *data, bool make, struct leat_mem *mem)
 {
-	return place == LEAT_BESIDE_DATA ? path_beside(data, mem) : path_in_cache(data, make, mem);
+	char *path = place == BESIDE_DATA ? path_beside(data, mem) : path_in_cache(*store, data, make, mem);
+
+	if (path && place == IN_CACHE && leat_stores_find((*store)->stores, path, store, NULL, NULL) != LEAT_OK) {
+		leat_free(mem, path);
+		return NULL;
+	}
+	return path;
+}
+
+/* LEAT_AGAIN: there is none, or it is no good. */
+static enum leat_status
+load_from(struct leat_store *store, const char *path, leat_beside_fault *fault, void *arg, struct leat_mem *mem,
+          const struct leat_log *log, void **bytes, struct leat_err *err)
+{
+	const char *why = "it cannot be read";
+	bool stale = false;
+	size_t len;
+	enum leat_status status = leat_object_load(store, path, PTRDIFF_MAX, mem, bytes, &len, err);
+
+	if (status == LEAT_AGAIN || status == LEAT_NOMEM || status == LEAT_LIMIT)
+		return status;
+	leat_err_clear(err);
+	if (status == LEAT_OK)
+		why = fault(arg, *bytes, len, &stale);
+	if (!why)
+		return LEAT_OK;
+	leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "index '%s' is not used: %s", path, why);
+	leat_free(mem, *bytes);
+	*bytes = NULL;
+	return LEAT_AGAIN;
+}
+
+enum leat_status
+leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *fault, void *arg, struct leat_mem *mem,
+                 const struct leat_log *log, void **bytes, char **path, struct leat_err *err)
+{
+	enum leat_status status = LEAT_AGAIN;
+
+	for (enum place place = BESIDE_DATA; place < PLACES && status == LEAT_AGAIN; place++) {
+		struct leat_store *of = store;
+
+		*path = path_of(place, &of, data, false, mem);
+		if (!*path)
+			return place == BESIDE_DATA ? leat_fail_mem(err, mem, strlen(data) + 16, "the name of an index")
+			                            : LEAT_AGAIN;
+		status = load_from(of, *path, fault, arg, mem, log, bytes, err);
+		if (status != LEAT_OK) {
+			leat_free(mem, *path);
+			*path = NULL;
+		}
+	}
+	return status;
+}
+
+static enum leat_status
+save_to(struct leat_store *store, const char *path,
+        enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
+        struct leat_err *err)
+{
+	struct leat_writer *out;
+	enum leat_status status = store->kind->begin(store, path, &out, err);
+
+	if (status != LEAT_OK)
+		return status;
+	status = write(arg, out, err);
+	if (status == LEAT_OK)
+		return leat_write_commit(out, NULL, 0, err);
+	leat_write_abort(out);
+	return status;
+}
+
+enum leat_status
+leat_beside_save(struct leat_store *store, const char *data,
+                 enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
+                 struct leat_mem *mem, char **saved, struct leat_err *err)
+{
+	enum leat_status status = LEAT_IO;
+	struct leat_err why[PLACES];
+
+	for (enum place place = BESIDE_DATA; place < PLACES && status != LEAT_OK; place++) {
+		struct leat_store *of = store;
+		char *path = path_of(place, &of, data, true, mem);
+
+		leat_err_clear(&why[place]);
+		if (path)
+			status = save_to(of, path, write, arg, &why[place]);
+		else if (place == BESIDE_DATA)
+			return leat_fail_mem(err, mem, strlen(data) + 16, "the name of an index");
+		else
+			leat_fail(&why[place], status, "there is no cache folder");
+		if (status == LEAT_OK && saved)
+			*saved = path;
+		else
+			leat_free(mem, path);
+	}
+	return status == LEAT_OK ? LEAT_OK
+	                         : leat_fail(err, why[BESIDE_DATA].status, "%s, and in the cache folder: %s",
+	                                     why[BESIDE_DATA].text, why[IN_CACHE].text);
+}
+
+void
+leat_beside_remove(struct leat_store *store, const char *data, struct leat_mem *mem)
+{
+	for (enum place place = BESIDE_DATA; place < PLACES; place++) {
+		struct leat_store *of = store;
+		char *path = path_of(place, &of, data, false, mem);
+
+		if (path)
+			of->kind->remove(of, path, NULL);
+		leat_free(mem, path);
+	}
 }

@@ -6,9 +6,9 @@
 enum { MAX_JSON = 64 * 1024 * 1024 };
 
 void
-leat_catalog_init(struct leat_catalog *folder, struct leat_mem *mem)
+leat_catalog_init(struct leat_catalog *folder, struct leat_stores *stores, struct leat_mem *mem)
 {
-	*folder = (struct leat_catalog){.mem = mem};
+	*folder = (struct leat_catalog){.mem = mem, .stores = stores};
 }
 
 void
@@ -24,7 +24,7 @@ leat_catalog_free(struct leat_catalog *folder)
 static enum leat_status
 parse(struct leat_files *files, char *text, json_t **root, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(files, 0);
+	const struct leat_object *file = leat_files_at(files, 0);
 	struct iovec iov = {.iov_base = text, .iov_len = (size_t)file->size};
 	json_error_t where;
 	size_t got;
@@ -43,7 +43,7 @@ parse(struct leat_files *files, char *text, json_t **root, struct leat_err *err)
 static enum leat_status
 load(struct leat_files *files, struct leat_mem *mem, json_t **root, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(files, 0);
+	const struct leat_object *file = leat_files_at(files, 0);
 	enum leat_status status;
 	char *text;
 
@@ -82,7 +82,7 @@ leat_catalog_json(struct leat_catalog *folder, const char *path, const char *nam
 	*root = NULL;
 	if (!full)
 		return leat_fail_mem(err, folder->mem, len + strlen(name) + 2, "the name of a file");
-	status = leat_files_open(&files, (const char *const *)&full, 1, folder->mem, err);
+	status = leat_files_open(&files, folder->stores, (const char *const *)&full, 1, folder->mem, err);
 	leat_free(folder->mem, full);
 	if (status != LEAT_OK)
 		return status;
@@ -149,7 +149,8 @@ are_those(const struct leat_files *files, const struct leat_strings *paths)
 enum leat_status
 leat_catalog_open(const struct leat_catalog *folder, struct leat_files **files, struct leat_err *err)
 {
-	enum leat_status status = leat_files_open(files, folder->paths.value, folder->paths.count, folder->mem, err);
+	enum leat_status status =
+		leat_files_open(files, folder->stores, folder->paths.value, folder->paths.count, folder->mem, err);
 
 	if (status == LEAT_OK && !are_those(*files, &folder->paths)) {
 		leat_files_close(*files);

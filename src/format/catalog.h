@@ -12,12 +12,13 @@
 
 struct leat_catalog {
 	struct leat_mem *mem;
+	struct leat_stores *stores;
 	char *base; /* what stands before the names of files: "path/" or "" */
 	struct leat_strings paths;
 	size_t cap;
 };
 
-void leat_catalog_init(struct leat_catalog *folder, struct leat_mem *mem);
+void leat_catalog_init(struct leat_catalog *folder, struct leat_stores *stores, struct leat_mem *mem);
 void leat_catalog_free(struct leat_catalog *folder);
 
 /* Reads FOLDER/NAME. The first one read also says what `base` is. json_decref it. */

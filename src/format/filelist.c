@@ -1,9 +1,7 @@
 /* filelist.c - what sources share whose samples are files */
 #include "format/filelist.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 /* So long after a change another may come and yet have the same time, in ns. */
@@ -65,30 +63,28 @@ leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *sideca
 
 /* The size of a file below `folder`, and when it was written last. */
 static uint64_t
-look(int folder, const char *name, uint64_t *time)
+look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *time)
 {
-	struct stat st;
+	struct leat_object object = {.folder = folder, .uri = name, .uri_len = len};
+	char buf[LEAT_URI];
+	const char *uri = leat_object_uri(&object, buf);
 
 	*time = 0;
-	if (fstatat(folder, name, &st, 0) != 0 || !S_ISREG(st.st_mode))
+	if (!uri || store->kind->look(store, uri, &object, NULL) != LEAT_OK)
 		return LEAT_NO_FILE;
-	*time = (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
-	return (uint64_t)st.st_size;
+	*time = (uint64_t)object.mtime_ns;
+	return object.size;
 }
 
 bool
-leat_filelist_found(const struct leat_filelist *list, int folder)
+leat_filelist_found(const struct leat_filelist *list, struct leat_store *store, const char *folder)
 {
 	for (uint64_t i = 0; list->missing && i < list->count; i++) {
-		uint64_t len = list->name_at[i + 1] - list->name_at[i];
-		char name[LEAT_URI];
+		const char *name = list->names + list->name_at[i];
+		size_t len = (size_t)(list->name_at[i + 1] - list->name_at[i]);
 		uint64_t time;
 
-		if (list->size[i] != LEAT_NO_FILE || len >= sizeof(name))
-			continue;
-		memcpy(name, list->names + list->name_at[i], (size_t)len);
-		name[len] = '\0';
-		if (look(folder, name, &time) != LEAT_NO_FILE)
+		if (list->size[i] == LEAT_NO_FILE && look(store, folder, name, len, &time) != LEAT_NO_FILE)
 			return true;
 	}
 	return false;
@@ -130,24 +126,32 @@ leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
 
 /* ---- as a source ---- */
 
-enum leat_status
-leat_filelist_open(const struct leat_filelist *list, struct leat_source *source, const char *folder, const char *remedy,
-                   struct leat_err *err)
+void
+leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store, const char *folder,
+                   const char *remedy)
 {
-	struct leat_file_list files = {
-		.folder = folder,
-		.count = (size_t)list->count,
-		.names = list->names,
-		.names_len = list->names_len,
-		.name_at = list->name_at,
-		.size = list->size,
-		.remedy = remedy,
-	};
-
+	list->store = store;
+	list->folder = folder;
+	list->remedy = remedy;
+	list->opened_ns = leat_filelist_now();
 	source->count = list->count;
+	source->file_count = (size_t)list->count;
 	source->max_length = source->max_payload = list->max_size;
 	source->stamp = list->stamp;
-	return leat_files_open_list(&source->files, &files, source->mem, err);
+}
+
+void
+leat_filelist_object(const struct leat_filelist *list, uint64_t i, struct leat_object *object)
+{
+	*object = (struct leat_object){
+		.store = list->store,
+		.folder = list->folder,
+		.uri = list->names + list->name_at[i],
+		.uri_len = (size_t)(list->name_at[i + 1] - list->name_at[i]),
+		.size = list->size[i],
+		.unchanged_since_ns = list->opened_ns,
+		.remedy = list->remedy,
+	};
 }
 
 void
@@ -156,8 +160,7 @@ leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_e
 	uint64_t size = list->size[i];
 
 	*extent = (struct leat_extent){.file = (uint32_t)i, .length = size};
-	/* Missing; or the sidecar is a mapped file that was written to: buffers are sized by the largest. */
-	if (size > list->max_size) {
+	if (size == LEAT_NO_FILE) {
 		extent->damaged = true;
 		extent->length = 0;
 	}
@@ -165,17 +168,25 @@ leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_e
 
 /* Why there is no file. */
 static enum leat_status
-describe_missing(const struct leat_files *files, size_t i, struct leat_err *err)
+describe_missing(const struct leat_source *source, size_t i, struct leat_err *err)
 {
+	struct leat_object object, now;
 	char buf[LEAT_URI];
-	const char *uri = leat_files_uri(files, i, buf);
-	struct stat st;
+	const char *uri;
 
-	if (stat(uri, &st) != 0)
-		return leat_fail_errno(err, errno, "cannot open '%s'", uri);
-	if (!S_ISREG(st.st_mode))
-		return leat_fail(err, LEAT_DATA, "'%s' is no regular file", uri);
-	return leat_fail(err, LEAT_DATA, "'%s' was not there when the feed was opened", uri);
+	leat_source_object(source, i, &object);
+	uri = leat_object_uri(&object, buf);
+	if (!uri)
+		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", object.folder);
+	switch (object.store->kind->look(object.store, uri, &now, err)) {
+	case LEAT_OK:
+		return leat_fail(err, LEAT_DATA, "'%s' was not there when the feed was opened", uri);
+	case LEAT_INVALID: /* a folder, a pipe */
+		leat_err_clear(err);
+		return leat_fail(err, LEAT_DATA, "'%s' is not a regular file", uri);
+	default:
+		return LEAT_IO;
+	}
 }
 
 enum leat_status
@@ -183,7 +194,7 @@ leat_filelist_unpack(const struct leat_source *source, const struct leat_extent 
                      struct leat_datum *datum, struct leat_err *err)
 {
 	if (extent->damaged)
-		return describe_missing(source->files, extent->file, err);
+		return describe_missing(source, extent->file, err);
 	*datum = (struct leat_datum){
 		.data = payload,
 		.dtype = LEAT_U8,
@@ -193,14 +204,11 @@ leat_filelist_unpack(const struct leat_source *source, const struct leat_extent 
 	return LEAT_OK;
 }
 
-enum leat_status
-leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum, struct leat_err *err)
+void
+leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum)
 {
 	uint64_t begin = list->name_at[i], len = list->name_at[i + 1] - begin;
 
-	/* Once more: it may be a mapped file that was written to. */
-	if (len > list->longest || begin > list->names_len - len)
-		return leat_fail(err, LEAT_DATA, "the name of file %llu is not what it was", (unsigned long long)i);
 	*datum = (struct leat_datum){
 		.data = (void *)(list->names + begin),
 		.dtype = LEAT_U8,
@@ -208,7 +216,6 @@ leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_dat
 		.shape = {(int64_t)len},
 		.borrowed = true,
 	};
-	return LEAT_OK;
 }
 
 /* ---- making one ---- */
@@ -287,9 +294,10 @@ leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_bui
 }
 
 void
-leat_filelist_look(struct leat_filelist_build *build, size_t i, int folder, const char *name)
+leat_filelist_look(struct leat_filelist_build *build, size_t i, struct leat_store *store, const char *folder,
+                   const char *name)
 {
-	build->size[i] = look(folder, name, &build->time[i]);
+	build->size[i] = look(store, folder, name, strlen(name), &build->time[i]);
 }
 
 /* Of names, sizes and `more`; and of times. */

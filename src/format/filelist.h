@@ -1,7 +1,7 @@
 /* filelist.h - what sources share whose samples are files: their names and sizes, kept in a sidecar
  *
  * To open a million files takes seconds, to ask for their sizes too. So both are found
- * out once and kept; later opens map them. A file that was not there when it was looked
+ * out once and kept: a table of names and sizes over any store. A file that was not there when it was looked
  * for has the size LEAT_NO_FILE: its sample is damaged, and says why. One whose size has
  * changed since is refused when it is read, because a part of it would be no sample.
  *
@@ -34,25 +34,30 @@ struct leat_filelist {
 	uint64_t max_size;
 	uint64_t missing; /* files */
 	const uint8_t *digest, *stamp;
+
+	/* Set by leat_filelist_open: */
+	struct leat_store *store;
+	const char *folder, *remedy;
+	int64_t opened_ns;
 };
 
 /* Takes the list from a sidecar, all checked; false: it makes no sense. */
 bool leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *sidecar);
-/* Is there now a file that was missing? `folder` is a descriptor. */
-bool leat_filelist_found(const struct leat_filelist *list, int folder);
+/* Is there now a file that was missing? */
+bool leat_filelist_found(const struct leat_filelist *list, struct leat_store *store, const char *folder);
 
-/* Opens source->files and sets what follows from the list. `remedy`: as in leat_file_list. */
-enum leat_status leat_filelist_open(const struct leat_filelist *list, struct leat_source *source, const char *folder,
-                                    const char *remedy, struct leat_err *err);
-/* The source's `locate`: sample i is file i. */
+/* Sets what follows from the list. `folder` and `remedy` (what to do about a file that has changed) are borrowed. */
+void leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store,
+                        const char *folder, const char *remedy);
+/* The source's `locate`: sample i is file i; and its `object`. */
 void leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_extent *extent);
+void leat_filelist_object(const struct leat_filelist *list, uint64_t i, struct leat_object *object);
 /* For unpack: field `datum` is the file's bytes. An error for a file that was missing. */
 enum leat_status leat_filelist_unpack(const struct leat_source *source, const struct leat_extent *extent,
                                       unsigned char *payload, struct leat_datum *datum, struct leat_err *err);
 
 /* Field `datum` is the file's name, in the list. */
-enum leat_status leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum,
-                                    struct leat_err *err);
+void leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum);
 
 /* Keeps what was made of `name`, and tells the log. If what it was made of was changed so late, `newest`, before it was
  * looked at, `begin`, that another change could come with the same time, it is not kept, and made again next time. */
@@ -80,8 +85,9 @@ enum leat_status leat_filelist_add(struct leat_filelist_build *build, const char
 /* All of `from`, which is then empty. */
 enum leat_status leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_build *from,
                                       struct leat_err *err);
-/* Looks at file `i`, which is called `name` below the descriptor `folder`. Different files: any thread. */
-void leat_filelist_look(struct leat_filelist_build *build, size_t i, int folder, const char *name);
+/* Looks at file `i`, which is called `name` below `folder`. Different files: any thread. */
+void leat_filelist_look(struct leat_filelist_build *build, size_t i, struct leat_store *store, const char *folder,
+                        const char *name);
 /* Makes the list's sections of it, in an empty sidecar. The digest covers names, sizes and `more`. */
 enum leat_status leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len,
                                       struct leat_sidecar *sidecar, struct leat_err *err);

@@ -9,20 +9,15 @@
  *
  * What was found is kept in a sidecar, `.NAME.leatidx` beside the folder or in the user's
  * cache folder, and is right as long as no folder was changed: adding, removing and
- * renaming changes the time of the folder it happens in. A file that is written over is
- * read as it is then, unless its size has changed: that is a bad sample, whose error names
- * the sidecar to delete. (An op `cache` on disk does not notice that it was written over.)
+ * renaming changes the time of the folder it happens in. A file that was written over
+ * before the feed opened is read as it is, unless its size has changed: that is a bad
+ * sample, whose error names the sidecar to delete. So is one that changes later. (An op `cache` on disk does not notice
+ *that it was written over.)
  *
  * Threads: locate and unpack only read. */
 #include "format/folder.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "store/pattern.h"
 
 struct folder {
 	const char *dir;
@@ -38,6 +33,7 @@ static const struct leat_opt options[] = {
 };
 
 struct state {
+	struct leat_store *store;
 	char *dir;      /* as shown to people */
 	char *absolute; /* what the sidecar lies beside */
 	char *remedy;
@@ -53,7 +49,6 @@ close_source(struct leat_source *source)
 {
 	struct state *state = source->state;
 
-	leat_files_close(source->files);
 	if (!state)
 		return;
 	leat_sidecar_free(&state->sidecar);
@@ -90,38 +85,39 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list
 	return true;
 }
 
+/* Was something added to a folder, or removed? */
 static bool
-folders_changed(const struct leat_sidecar *sidecar, int root)
+folders_changed(const struct leat_sidecar *sidecar, struct leat_store *store, const char *root)
 {
 	const uint64_t *at = sidecar->section[LEAT_FOLDER_PLACE_AT].data;
 	const char *names = sidecar->section[LEAT_FOLDER_PLACES].data;
 	const int64_t *times = sidecar->section[LEAT_FOLDER_TIMES].data;
 
 	for (uint64_t i = 0; i < sidecar->section[LEAT_FOLDER_TIMES].bytes / 8; i++) {
-		char name[LEAT_URI] = "";
-		int64_t time;
+		struct leat_object folder = {
+			.folder = root, .uri = names + at[i], .uri_len = (size_t)(at[i + 1] - at[i])};
+		char buf[LEAT_URI];
+		const char *uri = leat_object_uri(&folder, buf);
+		struct leat_folder_id id;
 
-		memcpy(name, names + at[i], (size_t)(at[i + 1] - at[i]));
-		name[at[i + 1] - at[i]] = '\0';
-		if (!leat_folder_time(root, name, &time) || time != times[i])
+		if (!uri || store->kind->list_folder(store, uri, NULL, NULL, &id, NULL) != LEAT_OK ||
+		    id.mtime_ns != times[i])
 			return true;
 	}
 	return false;
 }
 
-/* For leat_sidecar_load. `arg` is the folder's path. */
+/* For leat_sidecar_load. */
 static const char *
 fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 {
+	const struct state *state = arg;
 	struct leat_filelist list;
-	int root;
 
 	if (!leat_filelist_read(&list, sidecar) || !makes_sense(sidecar, &list))
 		return "it makes no sense";
-	root = open(arg, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*stale = root < 0 || folders_changed(sidecar, root) || leat_filelist_found(&list, root);
-	if (root >= 0)
-		close(root);
+	*stale = folders_changed(sidecar, state->store, state->absolute) ||
+	         leat_filelist_found(&list, state->store, state->absolute);
 	return *stale ? "the folder has changed" : NULL;
 }
 
@@ -130,7 +126,8 @@ look_anew(struct leat_source *source, struct state *state, const struct leat_sid
           struct leat_err *err)
 {
 	int64_t begin = leat_filelist_now(), newest;
-	enum leat_status status = leat_folder_walk(state->dir, threads, source->mem, &state->sidecar, &newest, err);
+	enum leat_status status =
+		leat_folder_walk(state->store, state->dir, threads, source->mem, &state->sidecar, &newest, err);
 
 	if (status == LEAT_OK)
 		leat_filelist_keep(source, &state->sidecar, of, state->dir, newest, begin);
@@ -143,27 +140,19 @@ static enum leat_status
 find_folder(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	const struct folder *folder = source->params;
-	struct leat_paths paths = {0};
-	enum leat_status status = leat_paths_add(&paths, folder->dir, source->mem, err);
-	char *absolute = NULL;
+	struct leat_folder_id id;
+	enum leat_status status = leat_stores_find(&source->stores, folder->dir, &state->store, &state->dir, err);
+	const struct leat_store_kind *kind;
 
-	if (status == LEAT_OK && paths.count != 1)
-		status = leat_fail(err, LEAT_INVALID, "'%s' matches %zu folders, and 'folder' takes one", folder->dir,
-		                   paths.count);
-	if (status == LEAT_OK) {
-		absolute = realpath(paths.path[0], NULL);
-		if (!absolute)
-			status = leat_fail_errno(err, errno, "cannot open the folder '%s'", paths.path[0]);
-	}
-	if (status == LEAT_OK) {
-		state->dir = leat_strdup(source->mem, paths.path[0]);
-		state->absolute = leat_strdup(source->mem, absolute);
-		if (!state->dir || !state->absolute)
-			status = leat_fail_mem(err, source->mem, strlen(absolute) + 1, "the folder's name");
-	}
-	free(absolute);
-	leat_paths_free(&paths, source->mem);
-	return status;
+	if (status != LEAT_OK)
+		return status;
+	kind = state->store->kind;
+	status = kind->list_folder(state->store, state->dir, NULL, NULL, &id, err);
+	if (status != LEAT_OK)
+		return status;
+	state->absolute =
+		kind->absolute ? kind->absolute(state->store, state->dir) : leat_strdup(state->store->mem, state->dir);
+	return state->absolute ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(state->dir) + 1, "the folder's name");
 }
 
 static void
@@ -216,7 +205,8 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	source->first = state->classes;
 	source->parts = state->class_count;
 	tell(source, state);
-	return leat_filelist_open(&state->list, source, state->dir, state->remedy, err);
+	leat_filelist_open(&state->list, source, state->store, state->dir, state->remedy);
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -230,8 +220,9 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the list of files");
 	status = find_folder(source, state, err);
 	if (status == LEAT_OK) {
+		of.store = state->store;
 		of.data = state->absolute;
-		of.arg = state->absolute;
+		of.arg = state;
 		status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
 	}
 	if (status == LEAT_AGAIN)
@@ -263,6 +254,14 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	leat_filelist_locate(&state->list, sample, extent);
 }
 
+static void
+object(const struct leat_source *source, size_t file, struct leat_object *found)
+{
+	const struct state *state = source->state;
+
+	leat_filelist_object(&state->list, file, found);
+}
+
 /* Worker threads. */
 static enum leat_status
 unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
@@ -284,7 +283,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 		.borrowed = true,
 	};
 	if (folder->path)
-		status = leat_filelist_name(&state->list, index, &sample->field[2], err);
+		leat_filelist_name(&state->list, index, &sample->field[2]);
 	return status;
 }
 
@@ -300,6 +299,7 @@ const struct leat_source_kind leat_source_folder = {
 	.open = open_source,
 	.close = close_source,
 	.locate = locate,
+	.object = object,
 	.unpack = unpack,
 	.fingerprint = fingerprint,
 };

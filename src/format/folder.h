@@ -18,10 +18,7 @@ enum {
 };
 
 /* Walks over the folder `root` and fills an empty sidecar. *newest is the latest change of a folder. */
-enum leat_status leat_folder_walk(const char *root, unsigned threads, struct leat_mem *mem,
+enum leat_status leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, struct leat_mem *mem,
                                   struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err);
-
-/* When the folder `name` below the descriptor `root` was changed last, in ns; false: it is none. */
-bool leat_folder_time(int root, const char *name, int64_t *time);
 
 #endif

@@ -4,17 +4,11 @@
  * string, and the files of each by name. Names are compared by their bytes. Links are
  * followed, to folders too; what a link to nothing names is a file that is missing.
  *
- * Folders are read by the type their entries are listed with; only the sizes of images
- * have to be asked for. Threads: each class is walked by one, several at once. */
+ * Threads: each class is walked by one, several at once. */
 #include "format/folder.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/threads.h"
 
@@ -26,9 +20,7 @@ static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp"
 struct place {
 	char *path;
 	size_t parent; /* in the class, or NO_PLACE */
-	dev_t dev;     /* which folder it is, whatever it is called */
-	ino_t ino;
-	int64_t time;
+	struct leat_folder_id id;
 	struct leat_filelist_build files;
 };
 
@@ -41,8 +33,8 @@ struct group {
 };
 
 struct walk {
+	struct leat_store *store;
 	const char *path; /* of the root */
-	int fd;
 	struct place root;
 	struct leat_mem *mem;
 	struct leat_strings names; /* of the classes */
@@ -50,46 +42,67 @@ struct walk {
 	uint64_t left_out; /* of the root's own files */
 };
 
-/* Names of the entries of one folder that are of a kind. */
-struct names {
-	struct leat_str text; /* each with its NUL */
-	size_t count;
-	const char **sorted;
+/* Entries of one folder that are of a kind. */
+struct entries {
+	struct leat_mem *mem;
+	struct leat_str text; /* the names, each with its NUL */
+	struct entry {
+		const char *name; /* once they are sorted; until then where it begins in the text */
+		size_t at;
+		uint64_t size, time;
+	} * entry;
+	size_t count, cap;
 };
 
 static void
-names_free(struct names *names, struct leat_mem *mem)
+entries_init(struct entries *entries, struct leat_mem *mem)
 {
-	leat_str_free(&names->text);
-	leat_free(mem, names->sorted);
+	*entries = (struct entries){.mem = mem};
+	leat_str_init(&entries->text, mem, SIZE_MAX / 4);
 }
 
 static void
-names_add(struct names *names, const char *name)
+entries_free(struct entries *entries)
 {
-	leat_str_addn(&names->text, name, strlen(name) + 1);
-	names->count++;
+	leat_str_free(&entries->text);
+	leat_free(entries->mem, entries->entry);
+}
+
+static enum leat_status
+entries_add(struct entries *entries, const struct leat_entry *found, struct leat_err *err)
+{
+	if (entries->count == entries->cap) {
+		size_t cap = entries->cap ? 2 * entries->cap : 16;
+		struct entry *grown = leat_realloc(entries->mem, entries->entry, cap * sizeof(*grown));
+
+		if (!grown)
+			return leat_fail_mem(err, entries->mem, cap * sizeof(*grown), "the names in a folder");
+		entries->entry = grown;
+		entries->cap = cap;
+	}
+	entries->entry[entries->count++] = (struct entry){
+		.at = entries->text.len,
+		.size = found->is_missing ? LEAT_NO_FILE : found->size,
+		.time = found->is_missing ? 0 : (uint64_t)found->mtime_ns,
+	};
+	leat_str_addn(&entries->text, found->name, strlen(found->name) + 1);
+	return entries->text.failed ? leat_fail_mem(err, entries->mem, entries->text.len, "the names in a folder")
+	                            : LEAT_OK;
 }
 
 static int
 compare_names(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static enum leat_status
-names_sort(struct names *names, struct leat_mem *mem, struct leat_err *err)
+static void
+entries_sort(struct entries *entries)
 {
-	const char *at = leat_str_text(&names->text);
-
-	names->sorted = leat_alloc_array(mem, names->count, sizeof(*names->sorted));
-	if (!names->sorted || names->text.failed)
-		return leat_fail_mem(err, mem, names->text.len + names->count * sizeof(*names->sorted),
-		                     "the names in a folder");
-	for (size_t i = 0; i < names->count; i++, at += strlen(at) + 1)
-		names->sorted[i] = at;
-	qsort(names->sorted, names->count, sizeof(*names->sorted), compare_names);
-	return LEAT_OK;
+	for (size_t i = 0; i < entries->count; i++)
+		entries->entry[i].name = leat_str_text(&entries->text) + entries->entry[i].at;
+	if (entries->count > 1)
+		qsort(entries->entry, entries->count, sizeof(*entries->entry), compare_names);
 }
 
 /* ---- reading one folder ---- */
@@ -114,69 +127,42 @@ is_image(const char *name)
 	return false;
 }
 
-static bool
-is_folder(int fd, const struct dirent *entry)
-{
-	struct stat st;
+/* What one folder holds: folders, images (NULL: they count as others), and how many others. */
+struct listing {
+	struct entries *folders, *images;
+	uint64_t *others;
+};
 
-	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
-		return entry->d_type == DT_DIR;
-	return fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
-}
-
-static int64_t
-nanoseconds(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
-bool
-leat_folder_time(int root, const char *name, int64_t *time)
-{
-	struct stat st;
-
-	if (fstatat(root, *name ? name : ".", &st, 0) != 0 || !S_ISDIR(st.st_mode))
-		return false;
-	*time = nanoseconds(&st);
-	return true;
-}
-
-/* Lists a folder: folders, images, and how many others there are. The time is taken before, so that what
- * comes later makes it another. `dir` stays open for the caller. */
 static enum leat_status
-list_folder(const struct walk *walk, struct place *place, DIR **dir, struct names *folders, struct names *images,
-            uint64_t *others, struct leat_err *err)
+take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
 {
-	const char *path = place->path, *slash = *path ? "/" : "";
-	int fd = openat(walk->fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
-	struct stat st;
+	struct listing *listing = arg;
 
-	*dir = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!*dir || fstat(fd, &st) != 0) {
-		enum leat_status status =
-			leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->path, slash, path);
-
-		if (fd >= 0 && !*dir)
-			close(fd);
-		return status;
-	}
-	place->time = nanoseconds(&st);
-	place->dev = st.st_dev;
-	place->ino = st.st_ino;
-	while (errno = 0, (entry = readdir(*dir)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (is_folder(fd, entry))
-			names_add(folders, entry->d_name);
-		else if (images && is_image(entry->d_name))
-			names_add(images, entry->d_name);
-		else
-			++*others;
-	}
-	if (errno != 0)
-		return leat_fail_errno(err, errno, "cannot read the folder '%s%s%s'", walk->path, slash, path);
+	if (entry->is_folder)
+		return entries_add(listing->folders, entry, err);
+	if (listing->images && is_image(entry->name))
+		return entries_add(listing->images, entry, err);
+	++*listing->others;
 	return LEAT_OK;
+}
+
+static enum leat_status
+list_folder(const struct walk *walk, struct place *place, struct listing *listing, struct leat_err *err)
+{
+	struct leat_object folder = {.folder = walk->path, .uri = place->path, .uri_len = strlen(place->path)};
+	char buf[LEAT_URI];
+	const char *uri = *place->path ? leat_object_uri(&folder, buf) : walk->path;
+	enum leat_status status;
+
+	if (!uri)
+		return leat_fail(err, LEAT_DATA, "the name of a folder below '%s' is too long", walk->path);
+	status = walk->store->kind->list_folder(walk->store, uri, take_entry, listing, &place->id, err);
+	if (status == LEAT_OK) {
+		entries_sort(listing->folders);
+		if (listing->images)
+			entries_sort(listing->images);
+	}
+	return status;
 }
 
 /* ---- walking over one class ---- */
@@ -209,7 +195,7 @@ add_place(const struct walk *walk, struct group *group, size_t parent, const cha
 static bool
 is_same(const struct place *a, const struct place *b)
 {
-	return a->dev == b->dev && a->ino == b->ino;
+	return a->id.id[0] == b->id.id[0] && a->id.id[1] == b->id.id[1];
 }
 
 /* A link may lead to a folder that it lies in, and so on for ever. */
@@ -227,18 +213,21 @@ check_loop(const struct walk *walk, const struct group *group, size_t i, struct 
 }
 
 static enum leat_status
-add_images(struct place *place, int fd, const struct names *images, struct leat_mem *mem, struct leat_err *err)
+add_images(struct place *place, const struct entries *images, struct leat_mem *mem, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < images->count && status == LEAT_OK; i++) {
-		char *path = leat_asprintf(mem, "%s/%s", place->path, images->sorted[i]);
+		const struct entry *image = &images->entry[i];
+		char *path = leat_asprintf(mem, "%s/%s", place->path, image->name);
 
 		if (!path)
 			return leat_fail_mem(err, mem, strlen(place->path) + 256, "the name of a file");
 		status = leat_filelist_add(&place->files, path, strlen(path), err);
-		if (status == LEAT_OK)
-			leat_filelist_look(&place->files, i, fd, images->sorted[i]);
+		if (status == LEAT_OK) {
+			place->files.size[i] = image->size;
+			place->files.time[i] = image->time;
+		}
 		leat_free(mem, path);
 	}
 	return status;
@@ -248,28 +237,22 @@ add_images(struct place *place, int fd, const struct names *images, struct leat_
 static enum leat_status
 walk_place(const struct walk *walk, struct group *group, size_t i, struct leat_err *err)
 {
-	struct names folders = {0}, images = {0};
+	struct entries folders, images;
+	struct listing listing = {&folders, &images, &group->left_out};
 	enum leat_status status;
-	DIR *dir;
 
-	leat_str_init(&folders.text, walk->mem, SIZE_MAX / 4);
-	leat_str_init(&images.text, walk->mem, SIZE_MAX / 4);
-	status = list_folder(walk, &group->place[i], &dir, &folders, &images, &group->left_out, err);
+	entries_init(&folders, walk->mem);
+	entries_init(&images, walk->mem);
+	status = list_folder(walk, &group->place[i], &listing, err);
 	if (status == LEAT_OK)
 		status = check_loop(walk, group, i, err);
 	if (status == LEAT_OK)
-		status = names_sort(&folders, walk->mem, err);
-	if (status == LEAT_OK)
-		status = names_sort(&images, walk->mem, err);
-	if (status == LEAT_OK)
-		status = add_images(&group->place[i], dirfd(dir), &images, walk->mem, err);
+		status = add_images(&group->place[i], &images, walk->mem, err);
 	for (size_t k = 0; k < folders.count && status == LEAT_OK; k++)
-		status = add_place(walk, group, i, folders.sorted[k], err);
+		status = add_place(walk, group, i, folders.entry[k].name, err);
 	group->files += images.count;
-	if (dir)
-		closedir(dir);
-	names_free(&folders, walk->mem);
-	names_free(&images, walk->mem);
+	entries_free(&folders);
+	entries_free(&images);
 	return status;
 }
 
@@ -324,11 +307,11 @@ add_group(struct result *result, struct group *group, int64_t *newest, struct le
 	for (size_t i = 0; i < group->places && status == LEAT_OK; i++) {
 		struct place *place = &group->place[i];
 
-		status = add_time(&result->places, place->path, place->time, err);
+		status = add_time(&result->places, place->path, place->id.mtime_ns, err);
 		if (status == LEAT_OK)
 			status = leat_filelist_append(&result->files, &place->files, err);
-		if (place->time > *newest)
-			*newest = place->time;
+		if (place->id.mtime_ns > *newest)
+			*newest = place->id.mtime_ns;
 	}
 	*result->left_out += group->left_out;
 	return status;
@@ -372,10 +355,10 @@ gather(const struct walk *walk, struct leat_sidecar *sidecar, int64_t *newest, s
 	if (!result.classes || !result.left_out)
 		status = leat_fail_mem(err, walk->mem, (classes + 1) * sizeof(*result.classes), "the classes");
 	if (status == LEAT_OK)
-		status = add_time(&result.places, "", walk->root.time, err);
+		status = add_time(&result.places, "", walk->root.id.mtime_ns, err);
 	if (status == LEAT_OK)
 		*result.left_out = walk->left_out;
-	*newest = walk->root.time;
+	*newest = walk->root.id.mtime_ns;
 	for (size_t i = 0; i < classes && status == LEAT_OK; i++) {
 		status = add_group(&result, &walk->group[i], newest, err);
 		result.classes[i + 1] = result.files.count;
@@ -416,38 +399,40 @@ walk_groups(struct walk *walk, unsigned threads, struct leat_sidecar *sidecar, i
 	return status;
 }
 
+static enum leat_status
+name_classes(struct walk *walk, const struct entries *classes, struct leat_err *err)
+{
+	const char **names = leat_alloc_array(walk->mem, classes->count, sizeof(*names));
+
+	if (!names)
+		return leat_fail_mem(err, walk->mem, classes->count * sizeof(*names), "the classes");
+	for (size_t i = 0; i < classes->count; i++)
+		names[i] = classes->entry[i].name;
+	walk->names = (struct leat_strings){classes->count, names};
+	return LEAT_OK;
+}
+
 enum leat_status
-leat_folder_walk(const char *root, unsigned threads, struct leat_mem *mem, struct leat_sidecar *sidecar,
-                 int64_t *newest, struct leat_err *err)
+leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, struct leat_mem *mem,
+                 struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err)
 {
 	char here[] = "";
-	struct walk walk = {
-		.path = root,
-		.fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC),
-		.root = {.path = here},
-		.mem = mem,
-	};
-	struct names classes = {0};
+	struct walk walk = {.store = store, .path = root, .root = {.path = here}, .mem = mem};
+	struct entries classes;
+	struct listing listing = {&classes, NULL, &walk.left_out};
 	enum leat_status status;
-	DIR *dir;
 
-	if (walk.fd < 0)
-		return leat_fail_errno(err, errno, "cannot open the folder '%s'", root);
-	leat_str_init(&classes.text, mem, SIZE_MAX / 4);
-	status = list_folder(&walk, &walk.root, &dir, &classes, NULL, &walk.left_out, err);
+	entries_init(&classes, mem);
+	status = list_folder(&walk, &walk.root, &listing, err);
 	if (status == LEAT_OK && classes.count == 0)
 		status = leat_fail(err, LEAT_DATA,
 		                   "'%s' holds no folders: one for each class is expected, as in '%s/cat/1.jpg'", root,
 		                   root);
 	if (status == LEAT_OK)
-		status = names_sort(&classes, mem, err);
-	if (status == LEAT_OK) {
-		walk.names = (struct leat_strings){classes.count, classes.sorted};
+		status = name_classes(&walk, &classes, err);
+	if (status == LEAT_OK)
 		status = walk_groups(&walk, threads, sidecar, newest, err);
-	}
-	if (dir)
-		closedir(dir);
-	names_free(&classes, mem);
-	close(walk.fd);
+	leat_free(mem, walk.names.value);
+	entries_free(&classes);
 	return status;
 }

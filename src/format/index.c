@@ -2,23 +2,16 @@
  *
  * Whatever an index file holds, it is either exactly what leat_index_save wrote for
  * this data or it is not used: magic, version, kind, size and time of the data, its
- * own length, its CRC, and at last every offset are checked. Then it can be read in
- * place. A large one is mapped, so that it costs no memory of the feed's. */
+ * own length, its CRC, and at last every offset are checked. */
 #include "format/index.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "format/beside.h"
-#include "store/newfile.h"
 
-enum { SMALL = 64 * 1024, CRC_AT = offsetof(struct leat_index_head, crc) };
+enum { CRC_AT = offsetof(struct leat_index_head, crc) };
 
 _Static_assert(sizeof(struct leat_index_head) == 64, "the layout of the file");
 
@@ -112,7 +105,7 @@ find_parts(struct leat_index *index, const struct leat_index_head *head, size_t 
 /* leat_index_fault, which fills what it finds in. */
 static const char *
 take_index(struct leat_index *index, const void *bytes, size_t len, const struct leat_index_kind *kind,
-           const struct leat_file *file, bool *stale)
+           const struct leat_object *file, bool *stale)
 {
 	const struct leat_index_head *head = bytes;
 
@@ -144,7 +137,7 @@ take_index(struct leat_index *index, const void *bytes, size_t len, const struct
 }
 
 const char *
-leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind, const struct leat_file *file,
+leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind, const struct leat_object *file,
                  bool *stale)
 {
 	struct leat_index index = {0};
@@ -155,8 +148,6 @@ leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *ki
 void
 leat_index_free(struct leat_index *index)
 {
-	if (index->map)
-		munmap(index->map, index->map_size);
 	if (index->mem) {
 		leat_free(index->mem, index->block);
 		leat_free(index->mem, index->ends);
@@ -165,73 +156,39 @@ leat_index_free(struct leat_index *index)
 	*index = (struct leat_index){0};
 }
 
-/* The file's bytes, in memory or mapped; false: they cannot be had. */
-static bool
-take_bytes(struct leat_index *index, int fd, size_t len)
-{
-	size_t got = 0;
+/* What leat_beside_load asks about. */
+struct load {
+	struct leat_index *index;
+	const struct leat_index_kind *kind;
+	const struct leat_object *file;
+};
 
-	if (len > SMALL) {
-		index->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (index->map == MAP_FAILED)
-			index->map = NULL;
-		index->map_size = len;
-		return index->map;
-	}
-	index->block = leat_alloc(index->mem, len);
-	while (index->block && got < len) {
-		ssize_t n = pread(fd, (char *)index->block + got, len - got, (off_t)got);
-
-		if (n <= 0 && !(n < 0 && errno == EINTR))
-			return false;
-		got += n > 0 ? (size_t)n : 0;
-	}
-	return index->block;
-}
-
-/* NULL: loaded. "": there is none. Else what is wrong with it. */
 static const char *
-load_from(struct leat_index *index, const char *path, const struct leat_index_kind *kind, const struct leat_file *file,
-          bool *stale)
+fault_of(void *arg, const void *bytes, size_t len, bool *stale)
 {
-	const struct leat_index_head *head;
-	const char *fault = "it cannot be read";
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* in case it is a pipe */
+	struct load *load = arg;
 
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? "" : fault;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && take_bytes(index, fd, (size_t)st.st_size)) {
-		head = index->map ? index->map : (const void *)index->block;
-		fault = take_index(index, head, (size_t)st.st_size, kind, file, stale);
-	}
-	close(fd);
-	return fault;
+	leat_index_init(load->index, load->index->mem); /* one that was not used may have left something */
+	return take_index(load->index, bytes, len, load->kind, load->file, stale);
 }
 
 enum leat_status
-leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
+leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_object *file,
                 struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
-	for (enum leat_beside place = LEAT_BESIDE_DATA; place <= LEAT_BESIDE_CACHE; place++) {
-		char *path = leat_beside(file->uri, place, false, mem);
-		const char *fault;
-		bool stale = false;
+	struct load load = {index, kind, file};
+	enum leat_status status;
+	void *bytes = NULL;
+	char *path = NULL;
 
-		if (!path && place == LEAT_BESIDE_DATA)
-			return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
-		if (!path)
-			break;
-		leat_index_init(index, mem);
-		fault = load_from(index, path, kind, file, &stale);
-		if (fault && *fault)
-			leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "index '%s' is not used: %s", path, fault);
-		leat_free(mem, path);
-		if (!fault)
-			return LEAT_OK;
+	leat_index_init(index, mem);
+	status = leat_beside_load(file->store, file->uri, fault_of, &load, mem, log, &bytes, &path, err);
+	leat_free(mem, path);
+	if (status == LEAT_OK)
+		index->block = bytes;
+	else
 		leat_index_free(index);
-	}
-	return LEAT_AGAIN;
+	return status;
 }
 
 void
@@ -294,73 +251,58 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 }
 
 static enum leat_status
-write_points(struct leat_newfile *out, const struct leat_points *points, struct leat_err *err)
+write_points(struct leat_writer *out, const struct leat_points *points, struct leat_err *err)
 {
-	enum leat_status status = leat_newfile_write(out, &points->head, sizeof(points->head), err);
+	enum leat_status status = leat_write(out, &points->head, sizeof(points->head), err);
 
 	if (status == LEAT_OK && points->head.count)
-		status = leat_newfile_write(out, points->point, (size_t)points->head.count * sizeof(*points->point),
-		                            err);
+		status = leat_write(out, points->point, (size_t)points->head.count * sizeof(*points->point), err);
 	if (status == LEAT_OK && points->head.windows)
-		status = leat_newfile_write(out, points->window, (size_t)points->head.windows, err);
+		status = leat_write(out, points->window, (size_t)points->head.windows, err);
 	return status;
 }
 
-static enum leat_status
-write_to(const char *path, const struct leat_index_head *head, const struct leat_index *index, struct leat_mem *mem,
-         struct leat_err *err)
-{
-	struct leat_newfile out;
-	enum leat_status status = leat_newfile_open(&out, path, mem, err);
+/* What leat_beside_save writes. */
+struct save {
+	struct leat_index_head head;
+	const struct leat_index *index;
+};
 
-	if (status != LEAT_OK)
-		return status;
-	status = leat_newfile_write(&out, head, sizeof(*head), err);
+static enum leat_status
+write_index(void *arg, struct leat_writer *out, struct leat_err *err)
+{
+	const struct save *save = arg;
+	const struct leat_index *index = save->index;
+	enum leat_status status = leat_write(out, &save->head, sizeof(save->head), err);
+
 	if (status == LEAT_OK)
-		status = leat_newfile_write(&out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset),
-		                            err);
+		status = leat_write(out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
 	if (status == LEAT_OK && index->end)
-		status = leat_newfile_write(&out, index->end, (size_t)index->count * sizeof(*index->end), err);
+		status = leat_write(out, index->end, (size_t)index->count * sizeof(*index->end), err);
 	if (status == LEAT_OK && index->packed)
-		status = write_points(&out, &index->points, err);
-	/* Not synced, which would take seconds for a thousand files: what a crash spoils is made again. */
-	if (status == LEAT_OK)
-		return leat_newfile_commit(&out, false, err);
-	leat_newfile_abort(&out);
+		status = write_points(out, &index->points, err);
 	return status;
 }
 
 enum leat_status
-leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
+leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_object *file,
                 struct leat_mem *mem, struct leat_err *err)
 {
-	struct leat_index_head head = {
-		.version = LEAT_INDEX_VERSION,
-		.size = file->size,
-		.mtime_ns = file->mtime_ns,
-		.count = index->count,
-		.max_length = index->max_length,
-		.damaged = index->damaged,
+	struct save save = {
+		.head =
+			{
+				.version = LEAT_INDEX_VERSION,
+				.size = file->size,
+				.mtime_ns = file->mtime_ns,
+				.count = index->count,
+				.max_length = index->max_length,
+				.damaged = index->damaged,
+			},
+		.index = index,
 	};
-	enum leat_status status;
-	struct leat_err beside;
-	char *path = leat_beside(file->uri, LEAT_BESIDE_DATA, true, mem);
 
-	if (!path)
-		return leat_fail_mem(err, mem, strlen(file->uri) + 16, "the name of an index");
-	memcpy(head.magic, LEAT_INDEX_MAGIC, sizeof(head.magic));
-	set_kind(head.kind, index->packed ? kind->packed : kind->name);
-	head.crc = checksum(&head, index->offset, index->end, index->packed ? &index->points : NULL);
-	leat_err_clear(&beside);
-	status = write_to(path, &head, index, mem, &beside);
-	leat_free(mem, path);
-	if (status == LEAT_OK)
-		return status;
-
-	path = leat_beside(file->uri, LEAT_BESIDE_CACHE, true, mem);
-	if (!path)
-		return leat_fail(err, status, "%s", beside.text);
-	status = write_to(path, &head, index, mem, err);
-	leat_free(mem, path);
-	return status == LEAT_OK ? status : leat_err_in(err, "%s, and in the cache folder", beside.text);
+	memcpy(save.head.magic, LEAT_INDEX_MAGIC, sizeof(save.head.magic));
+	set_kind(save.head.kind, index->packed ? kind->packed : kind->name);
+	save.head.crc = checksum(&save.head, index->offset, index->end, index->packed ? &index->points : NULL);
+	return leat_beside_save(file->store, file->uri, write_index, &save, mem, NULL, err);
 }

@@ -64,10 +64,8 @@ struct leat_index {
 	bool packed;               /* the file is compressed: offsets are of what it inflates to */
 	struct leat_points points; /* then */
 	struct leat_mem *mem;
-	uint64_t *block, *ends; /* memory of the above while they are made; block: or that of a small index */
+	uint64_t *block, *ends; /* memory of the above; block: or of a whole index file */
 	size_t cap, ends_cap;
-	void *map; /* of a large index */
-	size_t map_size;
 };
 
 static inline uint64_t
@@ -91,7 +89,7 @@ leat_index_length(const struct leat_index *index, uint64_t i)
 /* Finds and checks the index of `file`. LEAT_AGAIN (no error text): there is none that can be
  * trusted, it has to be made; why is logged. */
 enum leat_status leat_index_load(struct leat_index *index, const struct leat_index_kind *kind,
-                                 const struct leat_file *file, struct leat_mem *mem, const struct leat_log *log,
+                                 const struct leat_object *file, struct leat_mem *mem, const struct leat_log *log,
                                  struct leat_err *err);
 
 /* Making one: init, add each sample in order, end with the size of the data. Of a compressed file, `packed` is set
@@ -120,13 +118,13 @@ enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct 
 
 /* Writes a finished index to its place. */
 enum leat_status leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind,
-                                 const struct leat_file *file, struct leat_mem *mem, struct leat_err *err);
+                                 const struct leat_object *file, struct leat_mem *mem, struct leat_err *err);
 
 void leat_index_free(struct leat_index *index); /* takes a zeroed one */
 
 /* What is wrong with the bytes of an index file for `file`, in a few words; NULL: nothing. `bytes` is
  * 8-byte aligned. *stale: it was right for the data as it was before. */
 const char *leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind,
-                             const struct leat_file *file, bool *stale);
+                             const struct leat_object *file, bool *stale);
 
 #endif

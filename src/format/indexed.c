@@ -5,17 +5,16 @@
 
 #include "base/threads.h"
 
-/* A saved index is used from its file, so that the first run needs no more memory than the next. */
-static void
-swap_for_saved(struct leat_index *index, const struct leat_index_kind *kind, const struct leat_file *file,
-               struct leat_mem *mem)
+/* What was saved is used as the next run will, so that it needs as much memory. */
+static enum leat_status
+load_again(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
+           const struct leat_log *log, struct leat_index *index, struct leat_err *err)
 {
-	struct leat_index saved;
+	enum leat_status status;
 
-	if (leat_index_load(&saved, kind, file, mem, NULL, NULL) == LEAT_OK) {
-		leat_index_free(index);
-		*index = saved;
-	}
+	leat_index_free(index);
+	status = leat_index_load(index, kind, leat_files_at(files, i), mem, log, err);
+	return status == LEAT_AGAIN ? kind->make(files, i, mem, log, index, err) : status;
 }
 
 /* The index of file `i`: loaded, or made. `unsaved` says why it could not be saved, which is no failure. Any thread. */
@@ -24,7 +23,7 @@ load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_
              const struct leat_log *log, struct leat_index *index, enum leat_index_state *state,
              struct leat_err *unsaved, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(files, i);
+	const struct leat_object *file = leat_files_at(files, i);
 	enum leat_status status = LEAT_AGAIN;
 
 	*state = LEAT_INDEX_FRESH;
@@ -37,7 +36,7 @@ load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_
 		return status;
 	status = leat_index_save(index, kind, file, mem, unsaved);
 	*state = status == LEAT_OK ? LEAT_INDEX_BUILT : LEAT_INDEX_UNSAVED;
-	return LEAT_OK;
+	return status == LEAT_OK ? load_again(kind, files, i, mem, log, index, err) : LEAT_OK;
 }
 
 /* What the threads that prepare the indexes share. */
@@ -62,10 +61,8 @@ prepare(void *arg, size_t i, struct leat_err *err)
 	                      &unsaved, err);
 	if (status != LEAT_OK)
 		return status;
-	if (outcome == LEAT_INDEX_BUILT) {
+	if (outcome == LEAT_INDEX_BUILT)
 		atomic_fetch_add(&job->built, 1);
-		swap_for_saved(&indexed->index[i], job->kind, leat_files_at(indexed->files, i), indexed->mem);
-	}
 	/* The first one tells enough: a folder that cannot be written refuses all. */
 	if (outcome == LEAT_INDEX_UNSAVED && atomic_fetch_add(&job->unsaved, 1) == 0)
 		leat_log(job->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
@@ -203,11 +200,14 @@ leat_index_files(const char *const *patterns, size_t count, const struct leat_in
                  void (*tell)(void *arg, const struct leat_index_report *report), void *arg, struct leat_err *err)
 {
 	struct report_job job = {.kind_of = kind_of, .mem = mem, .log = log};
-	enum leat_status status = leat_files_open(&job.files, patterns, count, mem, err);
+	struct leat_stores stores;
+	enum leat_status status;
 	size_t files;
 
+	leat_stores_init(&stores, mem);
+	status = leat_files_open(&job.files, &stores, patterns, count, mem, err);
 	if (status != LEAT_OK)
-		return status;
+		goto out;
 	files = leat_files_count(job.files);
 	job.report = leat_alloc_array(mem, files, sizeof(*job.report));
 	if (!job.report) {
@@ -223,5 +223,6 @@ leat_index_files(const char *const *patterns, size_t count, const struct leat_in
 out:
 	leat_free(mem, job.report);
 	leat_files_close(job.files);
+	leat_stores_close(&stores);
 	return status;
 }

@@ -17,10 +17,7 @@
  * Threads: locate and unpack only read. */
 #include "format/list.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/threads.h"
 #include "format/filelist.h"
@@ -74,7 +71,6 @@ close_source(struct leat_source *source)
 {
 	struct state *state = source->state;
 
-	leat_files_close(source->files);
 	if (!state)
 		return;
 	leat_files_close(state->csv);
@@ -143,20 +139,16 @@ static const char *
 fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 {
 	struct state *state = arg;
-	int folder;
 
 	if (!read_sidecar(state, sidecar))
 		return "it makes no sense";
-	folder = open(state->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*stale = folder < 0 || leat_filelist_found(&state->list, folder);
-	if (folder >= 0)
-		close(folder);
+	*stale = leat_filelist_found(&state->list, leat_files_at(state->csv, 0)->store, state->folder);
 	return *stale ? "a file that was missing is there" : NULL;
 }
 
 /* What the sidecar depends on beside the files: the CSV file and the options. */
 static enum leat_status
-make_key(const struct leat_source *source, const struct leat_file *csv, uint8_t key[LEAT_SHA256_BYTES],
+make_key(const struct leat_source *source, const struct leat_object *csv, uint8_t key[LEAT_SHA256_BYTES],
          struct leat_err *err)
 {
 	const struct list *list = source->params;
@@ -204,7 +196,8 @@ read_csv(const struct leat_source *source, struct leat_files *csv, char **text, 
 struct sizes {
 	const struct leat_list_table *table;
 	struct leat_filelist_build *build;
-	int folder;
+	struct leat_store *store;
+	const char *folder;
 };
 
 static enum leat_status
@@ -214,7 +207,7 @@ ask_sizes(void *arg, size_t i, struct leat_err *err)
 
 	(void)err;
 	for (size_t row = i * STAT_ROWS; row < (i + 1) * STAT_ROWS && row < sizes->table->rows; row++)
-		leat_filelist_look(sizes->build, row, sizes->folder, sizes->table->path[row]);
+		leat_filelist_look(sizes->build, row, sizes->store, sizes->folder, sizes->table->path[row]);
 	return LEAT_OK;
 }
 
@@ -222,17 +215,14 @@ static enum leat_status
 find_files(const struct leat_source *source, const struct state *state, const struct leat_list_table *table,
            unsigned threads, struct leat_filelist_build *build, struct leat_err *err)
 {
-	struct sizes sizes = {table, build, open(state->folder, O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	struct sizes sizes = {table, build, leat_files_at(state->csv, 0)->store, state->folder};
 	enum leat_status status = LEAT_OK;
 
-	if (sizes.folder < 0)
-		return leat_fail_errno(err, errno, "cannot open the folder '%s'", state->folder);
 	for (size_t i = 0; i < table->rows && status == LEAT_OK; i++)
 		status = leat_filelist_add(build, table->path[i], strlen(table->path[i]), err);
 	if (status == LEAT_OK)
 		status = leat_parallel(source->mem, threads, (table->rows + STAT_ROWS - 1) / STAT_ROWS, ask_sizes,
 		                       &sizes, err);
-	close(sizes.folder);
 	return status;
 }
 
@@ -294,7 +284,7 @@ static enum leat_status
 look_anew(const struct leat_source *source, struct state *state, const struct leat_sidecar_of *of, unsigned threads,
           struct leat_err *err)
 {
-	const struct leat_file *csv = leat_files_at(state->csv, 0);
+	const struct leat_object *csv = leat_files_at(state->csv, 0);
 	int64_t begin = leat_filelist_now();
 	enum leat_status status;
 	size_t len;
@@ -316,7 +306,7 @@ static enum leat_status
 find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	const struct list *list = source->params;
-	enum leat_status status = leat_files_open(&state->csv, &list->file, 1, source->mem, err);
+	enum leat_status status = leat_files_open(&state->csv, &source->stores, &list->file, 1, source->mem, err);
 	const char *uri, *slash;
 
 	if (status != LEAT_OK)
@@ -385,10 +375,10 @@ check_missing(const struct leat_source *source, const struct state *state, struc
 		i++;
 	if (list->missing == list->count)
 		return leat_fail(err, LEAT_DATA, "none of the files that '%s' lists is there; the first would be '%s'",
-		                 csv, leat_files_uri(source->files, i, buf));
+		                 csv, leat_source_uri(source, i, buf));
 	leat_log(source->log, LEAT_LOG_WARN, "%llu of %llu files that '%s' lists %s missing; the first is '%s'",
 	         (unsigned long long)list->missing, (unsigned long long)list->count, csv,
-	         list->missing == 1 ? "is" : "are", leat_files_uri(source->files, i, buf));
+	         list->missing == 1 ? "is" : "are", leat_source_uri(source, i, buf));
 	return LEAT_OK;
 }
 
@@ -406,9 +396,8 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	state->first[1] = state->list.count;
 	source->first = state->first;
 	source->parts = 1;
-	status = leat_filelist_open(&state->list, source, state->folder, state->remedy, err);
-	if (status == LEAT_OK)
-		status = check_missing(source, state, err);
+	leat_filelist_open(&state->list, source, leat_files_at(state->csv, 0)->store, state->folder, state->remedy);
+	status = check_missing(source, state, err);
 	if (status == LEAT_OK)
 		status = add_fields(source, state, err);
 	return status;
@@ -425,6 +414,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a list");
 	status = find_csv(source, state, err);
 	if (status == LEAT_OK) {
+		of.store = leat_files_at(state->csv, 0)->store;
 		of.data = leat_files_at(state->csv, 0)->uri;
 		status = make_key(source, leat_files_at(state->csv, 0), of.key, err);
 	}
@@ -457,28 +447,30 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	leat_filelist_locate(&state->list, sample, extent);
 }
 
+static void
+object(const struct leat_source *source, size_t file, struct leat_object *found)
+{
+	const struct state *state = source->state;
+
+	leat_filelist_object(&state->list, file, found);
+}
+
 /* Points `datum` at the value of a row, in the sidecar. */
-static enum leat_status
-put_value(const struct column *column, uint64_t row, struct leat_datum *datum, struct leat_err *err)
+static void
+put_value(const struct column *column, uint64_t row, struct leat_datum *datum)
 {
 	const uint64_t *at = column->values;
 
 	*datum = (struct leat_datum){.borrowed = true};
 	if (column->type == LEAT_LIST_BYTES) {
-		uint64_t begin = at[row], len = at[row + 1] - begin;
-
-		/* Once more: it may be a mapped file that was written to. */
-		if (len > column->longest || begin > column->text_len - len)
-			return leat_fail(err, LEAT_DATA, "the text of column '%s' is not what it was", column->name);
-		datum->data = (void *)(column->text + begin);
+		datum->data = (void *)(column->text + at[row]);
 		datum->dtype = LEAT_U8;
 		datum->ndim = 1;
-		datum->shape[0] = (int64_t)len;
+		datum->shape[0] = (int64_t)(at[row + 1] - at[row]);
 	} else {
 		datum->data = (char *)column->values + row * leat_list_value_size(column->type);
 		datum->dtype = column->type == LEAT_LIST_INT64 ? LEAT_I64 : LEAT_F32;
 	}
-	return LEAT_OK;
 }
 
 /* Worker threads. */
@@ -493,7 +485,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 	(void)head, (void)tail, (void)scratch;
 	sample->count = 1 + (int)state->columns;
 	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
-		status = put_value(&state->column[i], index, &sample->field[1 + i], err);
+		put_value(&state->column[i], index, &sample->field[1 + i]);
 	return status;
 }
 
@@ -510,6 +502,7 @@ const struct leat_source_kind leat_source_list = {
 	.open = open_source,
 	.close = close_source,
 	.locate = locate,
+	.object = object,
 	.unpack = unpack,
 	.fingerprint = fingerprint,
 };

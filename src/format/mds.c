@@ -255,7 +255,7 @@ static enum leat_status
 read_offsets(void *arg, size_t i, struct leat_err *err)
 {
 	const struct leat_source *source = arg;
-	const struct leat_file *file = leat_files_at(source->files, i);
+	const struct leat_object *file = leat_files_at(source->files, i);
 	struct state *state = source->state;
 	uint64_t samples = state->first[i + 1] - state->first[i], bytes = 4 * (samples + 1);
 	unsigned char count[4];
@@ -338,7 +338,7 @@ static enum leat_status
 describe_damage(const struct leat_source *source, const struct leat_extent *extent, struct leat_err *err)
 {
 	const struct state *state = source->state;
-	const struct leat_file *file = leat_files_at(source->files, extent->file);
+	const struct leat_object *file = leat_files_at(source->files, extent->file);
 	uint64_t samples = state->first[extent->file + 1] - state->first[extent->file];
 
 	if (!state->offset[extent->file])
@@ -543,7 +543,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a source");
-	leat_catalog_init(&folder, source->mem);
+	leat_catalog_init(&folder, &source->stores, source->mem);
 	status = leat_catalog_json(&folder, params->folder, "index.json", &root, err);
 	if (status == LEAT_OK)
 		status = open_index(source, state, &folder, root, err);

@@ -7,38 +7,18 @@
  * (which becomes uint8). Rows of three dimensions, the last or the first of which is at
  * most 4, are images to the ops that want one.
  *
- * The files are mapped: fields lie in the page cache and are not copied before the batch,
- * or an op that works in place. A file that is cut short when it is opened is refused. One
- * that is cut short later raises SIGBUS in whoever reads the part that is gone, as with
- * every mapped file: write a new file and rename it instead.
+ * Arrays of up to 1 MiB are read when the feed opens. Larger files are mapped: fields
+ * are in the page cache and are not copied before the batch, or an op that works in place
+ * (store/file_map.c says what happens to a file that is changed meanwhile).
  *
- * A page that is not in memory would make the worker that reads it wait. So `touch` looks
- * which pages are, and has the others read by the I/O threads. To ask the system for
- * every row again would cost more than small rows do, so a map of bits remembers what was
- * found or brought; it is forgotten whenever more than a fourth of the RAM has gone by,
- * because the system may have dropped the first of them by then.
- *
- * Threads: touch and unpack by all workers; the bits and `next` are atomic hints. */
+ * Threads: touch and unpack by all workers. */
 #include "format/npy.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/threads.h"
 #include "format/source.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
-enum {
-	AHEAD = 1 << 20, /* bytes to read on where rows are wanted in order */
-};
+enum { SMALL = 1 << 20 }; /* bytes of an array that is not worth a mapping */
 
 struct npy {
 	size_t count;
@@ -49,16 +29,13 @@ struct npy {
 
 struct array {
 	struct leat_npy npy;
-	unsigned char *map; /* the file up to the array's end */
-	size_t map_size;
-	_Atomic uint64_t *known; /* a bit for each page of the map: it was in memory */
-	atomic_size_t next;      /* page behind the row that was wanted last */
+	const unsigned char *rows;
+	bool mapped;
+	void *block; /* where rows are that are not mapped */
 };
 
 struct state {
-	size_t page, arrays;
-	size_t known_limit; /* pages */
-	atomic_size_t known_pages;
+	size_t arrays;
 	uint64_t first[2]; /* what source->first points to: all samples are one part */
 	struct array array[];
 };
@@ -122,11 +99,8 @@ close_source(struct leat_source *source)
 {
 	struct state *state = source->state;
 
-	for (size_t i = 0; state && i < state->arrays; i++) {
-		if (state->array[i].map)
-			munmap(state->array[i].map, state->array[i].map_size);
-		leat_free(source->mem, (void *)state->array[i].known);
-	}
+	for (size_t i = 0; state && i < state->arrays; i++)
+		leat_free(source->mem, state->array[i].block);
 	leat_free(source->mem, state);
 	leat_files_close(source->files);
 }
@@ -134,7 +108,7 @@ close_source(struct leat_source *source)
 static enum leat_status
 read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(source->files, i);
+	const struct leat_object *file = leat_files_at(source->files, i);
 	size_t len = file->size < LEAT_NPY_HEADER ? (size_t)file->size : LEAT_NPY_HEADER, got;
 	struct iovec iov = {.iov_base = leat_alloc(source->mem, len), .iov_len = len};
 	enum leat_status status = LEAT_OK;
@@ -154,26 +128,27 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 	return status;
 }
 
+/* A small array is read once. A larger one is mapped where the store can; elsewhere all of it has to fit memory. */
 static enum leat_status
-map_file(const struct leat_file *file, struct array *array, struct leat_err *err)
+bring_array(struct leat_source *source, size_t i, struct array *array, struct leat_err *err)
 {
-	int fd = open(file->uri, O_RDONLY | O_CLOEXEC);
-	enum leat_status status = LEAT_OK;
-	struct stat st;
+	struct leat_object *file = leat_files_edit(source->files, i);
+	struct iovec iov = {.iov_len = array->npy.row_bytes * (size_t)array->npy.shape[0]};
+	const unsigned char *bytes;
+	enum leat_status status;
+	size_t got;
 
-	if (fd < 0)
-		return leat_fail_errno(err, errno, "cannot open '%s'", file->uri);
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != file->size) {
-		status = leat_fail(err, LEAT_DATA, "'%s' changes while it is opened", file->uri);
-	} else {
-		array->map = mmap(NULL, array->map_size, PROT_READ, MAP_SHARED, fd, 0);
-		if (array->map == MAP_FAILED) {
-			array->map = NULL;
-			status = leat_fail_errno(err, errno, "cannot map '%s'", file->uri);
-		}
+	if (iov.iov_len > SMALL && file->store->kind->map) {
+		status = file->store->kind->map(file, &bytes, err);
+		array->rows = status == LEAT_OK ? bytes + array->npy.data_at : NULL;
+		array->mapped = source->mapped = true;
+		return status;
 	}
-	close(fd);
-	return status;
+	array->block = iov.iov_base = leat_realloc_raw(source->mem, NULL, iov.iov_len);
+	if (!array->block)
+		return leat_fail_mem(err, source->mem, iov.iov_len, "an array");
+	array->rows = array->block;
+	return leat_files_read(source->files, i, array->npy.data_at, &iov, 1, 0, &got, err);
 }
 
 static enum leat_status
@@ -192,19 +167,17 @@ add_field(struct leat_source *source, const char *name, const struct leat_npy *n
 static bool
 is_aligned(const struct leat_npy *npy)
 {
-	return npy->data_at % leat_dtype_size(npy->dtype) == 0;
+	return npy->data_at % leat_dtype_size(npy->dtype) == 0; /* a block that is read is aligned, but that is rare */
 }
 
 static enum leat_status
 open_array(struct leat_source *source, struct state *state, size_t i, struct leat_err *err)
 {
 	const struct npy *params = source->params;
-	const struct leat_file *file = leat_files_at(source->files, i);
+	const struct leat_object *file = leat_files_at(source->files, i);
 	struct array *array = &state->array[i];
 	struct leat_npy *npy = &array->npy;
 	enum leat_status status = read_header(source, i, npy, err);
-	size_t words;
-
 	if (status != LEAT_OK)
 		return status;
 	if (npy->shape[0] == 0 || npy->row_bytes == 0)
@@ -217,14 +190,9 @@ open_array(struct leat_source *source, struct state *state, size_t i, struct lea
 	status = add_field(source, params->file[i].field, npy, err);
 	if (status != LEAT_OK)
 		return status;
-	array->map_size = (size_t)(npy->data_at + npy->row_bytes * (uint64_t)npy->shape[0]);
-	words = array->map_size / state->page / 64 + 1;
-	array->known = leat_alloc_array(source->mem, words, sizeof(*array->known));
-	if (!array->known)
-		return leat_fail_mem(err, source->mem, words * sizeof(*array->known), "the pages of an array");
 	if (!is_aligned(npy))
 		source->max_scratch += ((size_t)npy->row_bytes + 63) & ~(size_t)63;
-	return map_file(file, array, err);
+	return bring_array(source, i, array, err);
 }
 
 static enum leat_status
@@ -235,7 +203,7 @@ open_files(struct leat_source *source, const struct npy *npy, struct leat_err *e
 
 	for (size_t i = 0; i < npy->count; i++)
 		path[i] = npy->file[i].path;
-	status = leat_files_open(&source->files, path, npy->count, source->mem, err);
+	status = leat_files_open(&source->files, &source->stores, path, npy->count, source->mem, err);
 	if (status == LEAT_OK && leat_files_count(source->files) != npy->count) {
 		leat_files_close(source->files);
 		return leat_fail(err, LEAT_INVALID,
@@ -260,8 +228,6 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		goto out;
 	}
 	state->arrays = npy->count;
-	state->page = (size_t)sysconf(_SC_PAGESIZE);
-	state->known_limit = leat_ram("") / 4 / state->page;
 	for (size_t i = 0; i < state->arrays && status == LEAT_OK; i++)
 		status = open_array(source, state, i, err);
 	if (status != LEAT_OK)
@@ -282,7 +248,7 @@ fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
 	const struct state *state = source->state;
 
 	for (size_t i = 0; i < state->arrays; i++) {
-		const struct leat_file *file = leat_files_at(source->files, i);
+		const struct leat_object *file = leat_files_at(source->files, i);
 		const struct leat_npy *npy = &state->array[i].npy;
 		const char *dtype = leat_dtype_name(npy->dtype);
 
@@ -312,126 +278,23 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	*extent = (struct leat_extent){.offset = row_at(&state->array[0], sample)};
 }
 
-/* The pages of a row. */
-struct pages {
-	size_t first, end;
-};
-
-static struct pages
-pages_of(const struct state *state, const struct array *array, uint64_t row)
-{
-	uint64_t begin = row_at(array, row);
-
-	return (struct pages){
-		(size_t)begin / state->page,
-		(size_t)(begin + array->npy.row_bytes - 1) / state->page + 1,
-	};
-}
-
-static bool
-are_known(const struct array *array, struct pages pages)
-{
-	for (size_t i = pages.first; i < pages.end; i++)
-		if (!(atomic_load_explicit(&array->known[i / 64], memory_order_relaxed) >> i % 64 & 1))
-			return false;
-	return true;
-}
-
-static void
-forget_all(struct state *state)
-{
-	for (size_t a = 0; a < state->arrays; a++)
-		for (size_t i = 0; i <= state->array[a].map_size / state->page / 64; i++)
-			atomic_store_explicit(&state->array[a].known[i], 0, memory_order_relaxed);
-}
-
-static void
-note_known(struct state *state, struct array *array, struct pages pages)
-{
-	size_t count = pages.end - pages.first;
-
-	if (atomic_fetch_add_explicit(&state->known_pages, count, memory_order_relaxed) + count > state->known_limit) {
-		atomic_store_explicit(&state->known_pages, 0, memory_order_relaxed);
-		forget_all(state);
-	}
-	for (size_t i = pages.first; i < pages.end; i++)
-		atomic_fetch_or_explicit(&array->known[i / 64], UINT64_C(1) << i % 64, memory_order_relaxed);
-}
-
-static bool
-are_in_memory(const struct state *state, const struct array *array, struct pages pages)
-{
-	unsigned char in[64];
-
-	while (pages.first < pages.end) {
-		size_t count = pages.end - pages.first < sizeof(in) ? pages.end - pages.first : sizeof(in);
-
-		if (mincore(array->map + pages.first * state->page, count * state->page, in) != 0)
-			return false;
-		for (size_t i = 0; i < count; i++)
-			if (!(in[i] & 1))
-				return false;
-		pages.first += count;
-	}
-	return true;
-}
-
-/* Asks for the pages without waiting, and for some more when rows come in order. */
-static void
-read_ahead(const struct state *state, struct array *array, struct pages pages)
-{
-	size_t last = atomic_exchange_explicit(&array->next, pages.end, memory_order_relaxed);
-	size_t begin = pages.first * state->page, len = (pages.end - pages.first) * state->page;
-
-	if (pages.first <= last + 1 && pages.end >= last)
-		len += AHEAD;
-	if (len > array->map_size - begin)
-		len = array->map_size - begin;
-	(void)madvise(array->map + begin, len, MADV_WILLNEED);
-}
-
-/* Waits for the pages. What the system reports here would be a SIGBUS later. */
-static enum leat_status
-wait_for(const struct leat_source *source, size_t i, struct pages pages, struct leat_err *err)
-{
-	const struct state *state = source->state;
-	const struct array *array = &state->array[i];
-	const volatile unsigned char *byte = array->map + pages.first * state->page;
-	size_t len = (pages.end - pages.first) * state->page;
-
-	if (madvise(array->map + pages.first * state->page, len, MADV_POPULATE_READ) == 0)
-		return LEAT_OK;
-	if (errno == EFAULT)
-		return leat_fail(err, LEAT_DATA, "'%s' is shorter than when it was opened, or cannot be read",
-		                 leat_files_at(source->files, i)->uri);
-	for (size_t at = 0; at < len; at += state->page) /* a system that does not know how to populate */
-		(void)byte[at];
-	return LEAT_OK;
-}
-
 /* Workers and I/O threads. */
 static enum leat_status
 touch(const struct leat_source *source, uint64_t sample, int flags, struct leat_err *err)
 {
-	struct state *state = source->state;
+	const struct state *state = source->state;
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < state->arrays && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
-		struct array *array = &state->array[i];
-		struct pages pages = pages_of(state, array, sample);
+		const struct array *array = &state->array[i];
+		struct iovec row = {.iov_len = (size_t)array->npy.row_bytes};
+		enum leat_status one = LEAT_OK;
+		size_t got;
 
-		if (are_known(array, pages))
-			continue;
-		if (!are_in_memory(state, array, pages)) {
-			read_ahead(state, array, pages);
-			if (flags & LEAT_READ_NOWAIT) {
-				status = LEAT_AGAIN;
-				continue; /* ask for the other arrays' rows, too */
-			}
-			status = wait_for(source, i, pages, err);
-		}
-		if (status == LEAT_OK)
-			note_known(state, array, pages);
+		if (array->mapped)
+			one = leat_files_read(source->files, i, row_at(array, sample), &row, 1, flags, &got, err);
+		if (one != LEAT_OK)
+			status = one; /* ask for the other arrays' rows, too */
 	}
 	return status;
 }
@@ -452,7 +315,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 		struct leat_datum *datum = &sample->field[i];
 
 		*datum = (struct leat_datum){
-			.data = array->map + row_at(array, index),
+			.data = (void *)(array->rows + index * npy->row_bytes),
 			.dtype = npy->dtype,
 			.ndim = npy->ndim - 1,
 			.borrowed = true,
@@ -476,7 +339,7 @@ const struct leat_source_kind leat_source_npy = {
 	.doc = "Rows of NumPy's arrays: each argument is a field and the .npy file that holds it, row i of all files "
 	       "is "
 	       "sample i. The files are mapped, and have to be in C order. Rows of height x width x channels (1 to 4), "
-               "or "
+	       "or "
 	       "channels first, are images.",
 	.example = "npy(x='train-x.npy', y='train-y.npy')",
 	.version = 1,

@@ -1,16 +1,10 @@
 /* sidecar.c - arrays that were made of the data, kept beside it */
 #include "format/sidecar.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "format/beside.h"
-#include "store/newfile.h"
 
 enum { CRC_FROM = offsetof(struct leat_sidecar_head, kind) };
 
@@ -43,12 +37,12 @@ leat_sidecar_init(struct leat_sidecar *sidecar, struct leat_mem *mem)
 void
 leat_sidecar_free(struct leat_sidecar *sidecar)
 {
-	if (sidecar->map)
-		munmap(sidecar->map, sidecar->map_size);
 	for (size_t i = 0; i < sidecar->sections; i++)
 		leat_free(sidecar->mem, sidecar->section[i].block);
-	if (sidecar->mem)
+	if (sidecar->mem) {
 		leat_free(sidecar->mem, sidecar->path);
+		leat_free(sidecar->mem, sidecar->bytes);
+	}
 	*sidecar = (struct leat_sidecar){0};
 }
 
@@ -113,52 +107,36 @@ leat_sidecar_read(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	return find_sections(sidecar, head, len) ? of->fault(of->arg, sidecar, stale) : "its length is wrong";
 }
 
-/* NULL: loaded. "": there is none. Else what is wrong with it. */
-static const char *
-load_from(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, const char *path, bool *stale)
-{
-	const char *fault = "it cannot be read";
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* in case it is a pipe */
+/* What leat_beside_load asks about. */
+struct load {
+	struct leat_sidecar *sidecar;
+	const struct leat_sidecar_of *of;
+};
 
-	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG ? "" : fault;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
-		sidecar->map_size = (size_t)st.st_size;
-		sidecar->map = mmap(NULL, sidecar->map_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (sidecar->map == MAP_FAILED)
-			sidecar->map = NULL;
-	}
-	if (sidecar->map)
-		fault = leat_sidecar_read(sidecar, of, sidecar->map, sidecar->map_size, stale);
-	close(fd);
-	return fault;
+static const char *
+fault_of(void *arg, const void *bytes, size_t len, bool *stale)
+{
+	struct load *load = arg;
+
+	return leat_sidecar_read(load->sidecar, load->of, bytes, len, stale);
 }
 
 enum leat_status
 leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, struct leat_mem *mem,
                   const struct leat_log *log, struct leat_err *err)
 {
-	for (enum leat_beside place = LEAT_BESIDE_DATA; place <= LEAT_BESIDE_CACHE; place++) {
-		const char *fault;
-		bool stale = false;
+	struct load load = {sidecar, of};
+	enum leat_status status;
+	void *bytes = NULL;
+	char *path = NULL;
 
-		leat_sidecar_init(sidecar, mem);
-		sidecar->path = leat_beside(of->data, place, false, mem);
-		if (!sidecar->path && place == LEAT_BESIDE_DATA)
-			return leat_fail_mem(err, mem, strlen(of->data) + 16, "the name of an index");
-		if (!sidecar->path)
-			break;
-		fault = load_from(sidecar, of, sidecar->path, &stale);
-		if (!fault)
-			return LEAT_OK;
-		if (*fault)
-			leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "index '%s' is not used: %s",
-			         sidecar->path, fault);
-		leat_sidecar_free(sidecar);
-	}
 	leat_sidecar_init(sidecar, mem);
-	return LEAT_AGAIN;
+	status = leat_beside_load(of->store, of->data, fault_of, &load, mem, log, &bytes, &path, err);
+	if (status != LEAT_OK)
+		leat_sidecar_init(sidecar, mem); /* what one that is not used left */
+	sidecar->path = path;
+	sidecar->bytes = bytes;
+	return status;
 }
 
 /* ---- writing ---- */
@@ -196,67 +174,37 @@ sum_piece(void *arg, const void *bytes, size_t len, struct leat_err *err)
 static enum leat_status
 write_piece(void *arg, const void *bytes, size_t len, struct leat_err *err)
 {
-	return leat_newfile_write(arg, bytes, len, err);
+	return leat_write(arg, bytes, len, err);
 }
+
+/* What leat_beside_save writes. */
+struct save {
+	struct leat_sidecar_head head;
+	const struct leat_sidecar *sidecar;
+};
 
 static enum leat_status
-write_to(const char *path, const struct leat_sidecar_head *head, const struct leat_sidecar *sidecar,
-         struct leat_err *err)
+write_sidecar(void *arg, struct leat_writer *out, struct leat_err *err)
 {
-	struct leat_newfile out;
-	enum leat_status status = leat_newfile_open(&out, path, sidecar->mem, err);
+	const struct save *save = arg;
+	enum leat_status status = leat_write(out, &save->head, sizeof(save->head), err);
 
-	if (status != LEAT_OK)
-		return status;
-	status = leat_newfile_write(&out, head, sizeof(*head), err);
-	if (status == LEAT_OK)
-		status = for_each_piece(sidecar, write_piece, &out, err);
-	if (status == LEAT_OK)
-		return leat_newfile_commit(&out, false, err); /* what a crash spoils is made again */
-	leat_newfile_abort(&out);
-	return status;
-}
-
-/* Takes the path. */
-static void
-swap_for_saved_take(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, char *path)
-{
-	struct leat_sidecar saved;
-	bool stale;
-
-	leat_sidecar_init(&saved, sidecar->mem);
-	saved.path = path;
-	if (load_from(&saved, of, path, &stale) == NULL) {
-		leat_sidecar_free(sidecar);
-		*sidecar = saved;
-	} else {
-		leat_sidecar_free(&saved);
-	}
+	return status == LEAT_OK ? for_each_piece(save->sidecar, write_piece, out, err) : status;
 }
 
 enum leat_status
 leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, struct leat_err *err)
 {
-	struct leat_sidecar_head head = {.version = LEAT_SIDECAR_VERSION, .sections = sidecar->sections};
-	enum leat_status status = LEAT_IO;
-	struct leat_err why[2];
+	struct save save = {
+		.head = {.version = LEAT_SIDECAR_VERSION, .sections = sidecar->sections},
+		.sidecar = sidecar,
+	};
+	struct leat_sidecar_head *head = &save.head;
 
-	memcpy(head.magic, LEAT_SIDECAR_MAGIC, sizeof(head.magic));
-	memcpy(head.key, of->key, sizeof(head.key));
-	set_kind(head.kind, of->kind);
-	head.crc = leat_crc32c(0, head.kind, sizeof(head) - CRC_FROM);
-	for_each_piece(sidecar, sum_piece, &head.crc, NULL);
-	for (enum leat_beside place = LEAT_BESIDE_DATA; place <= LEAT_BESIDE_CACHE && status != LEAT_OK; place++) {
-		char *path = leat_beside(of->data, place, true, sidecar->mem);
-
-		leat_err_clear(&why[place]);
-		status = path ? write_to(path, &head, sidecar, &why[place])
-		              : leat_fail(&why[place], LEAT_IO, "there is no cache folder");
-		if (status == LEAT_OK)
-			swap_for_saved_take(sidecar, of, path);
-		else
-			leat_free(sidecar->mem, path);
-	}
-	return status == LEAT_OK ? LEAT_OK
-	                         : leat_fail(err, status, "%s, and in the cache folder: %s", why[0].text, why[1].text);
+	memcpy(head->magic, LEAT_SIDECAR_MAGIC, sizeof(head->magic));
+	memcpy(head->key, of->key, sizeof(head->key));
+	set_kind(head->kind, of->kind);
+	head->crc = leat_crc32c(0, head->kind, sizeof(*head) - CRC_FROM);
+	for_each_piece(sidecar, sum_piece, &head->crc, NULL);
+	return leat_beside_save(of->store, of->data, write_sidecar, &save, sidecar->mem, &sidecar->path, err);
 }

@@ -1,7 +1,7 @@
 /* sidecar.h - arrays that were made of the data, kept beside it so that they need not be made again
  *
- * A sidecar is a few arrays, *sections*, whose meaning is their maker's. The file lies
- * where an index does (beside.h) and is mapped. Numbers have the machine's byte order.
+ * A sidecar is a few arrays, *sections*, whose meaning is their maker's. The file is
+ * kept where an index is (beside.h). Numbers have the machine's byte order.
  * Layout: struct leat_sidecar_head, the bytes of each section (8 bytes each), then the
  * sections, each begun at a multiple of 8.
  *
@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/store.h"
 
 #define LEAT_SIDECAR_MAGIC "LEATSIDE"
 
@@ -36,17 +37,17 @@ struct leat_sidecar {
 	struct leat_section {
 		const void *data; /* 8-byte aligned */
 		uint64_t bytes;
-		void *block; /* its memory while it is not mapped */
+		void *block; /* its memory, unless it was loaded */
 	} section[LEAT_SIDECAR_SECTIONS];
-	char *path; /* where it lies; NULL: nowhere yet */
-	void *map;
-	size_t map_size;
+	char *path;  /* where it is; NULL: nowhere yet */
+	void *bytes; /* of the file it was loaded from */
 };
 
 /* What a sidecar belongs to. */
 struct leat_sidecar_of {
-	const char *kind; /* at most 8 characters; another when the meaning of the sections changes */
-	const char *data; /* path */
+	const char *kind;         /* at most 8 characters; another when the meaning of the sections changes */
+	struct leat_store *store; /* of the data */
+	const char *data;         /* an object or a folder */
 	uint8_t key[LEAT_SHA256_BYTES];
 	/* What is wrong with the sections, in a few words; NULL: nothing. *stale: they were right for the data as it
 	 * was before. */
@@ -62,8 +63,7 @@ enum leat_status leat_sidecar_load(struct leat_sidecar *sidecar, const struct le
 void leat_sidecar_init(struct leat_sidecar *sidecar, struct leat_mem *mem);
 void leat_sidecar_add_take(struct leat_sidecar *sidecar, void *block, uint64_t bytes);
 
-/* Writes it to its place, and uses it from there, so that it takes no more memory than the next time. When it cannot
- * be saved, which is no failure for a reader, `err` says why and it stays as it is. */
+/* Writes it to its place. When it cannot be saved, which is no failure for a reader, `err` says why. */
 enum leat_status leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
                                    struct leat_err *err);
 

@@ -33,13 +33,17 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 	enum leat_status status;
 
 	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log};
+	leat_stores_init(&source->stores, mem);
 	status = kind->open(source, threads, err);
 	if (status != LEAT_OK) {
+		leat_stores_close(&source->stores);
 		*source = (struct leat_source){0};
 		return status;
 	}
+	if (source->file_count == 0)
+		source->file_count = leat_files_count(source->files);
 	if (source->parts == 0)
-		source->parts = leat_files_count(source->files);
+		source->parts = source->file_count;
 	for (int i = 0; i < source->schema.count; i++)
 		source->schema.layout[i] = layout_of(&source->schema.field[i]);
 	return LEAT_OK;
@@ -50,7 +54,41 @@ leat_source_close(struct leat_source *source)
 {
 	if (source->kind)
 		source->kind->close(source);
+	leat_stores_close(&source->stores);
 	*source = (struct leat_source){0};
+}
+
+bool
+leat_source_object(const struct leat_source *source, size_t file, struct leat_object *object)
+{
+	if (source->kind->object)
+		source->kind->object(source, file, object);
+	else if (source->files)
+		*object = *leat_files_at(source->files, file);
+	else
+		return false;
+	return true;
+}
+
+void
+leat_source_check(const struct leat_source *source)
+{
+	for (size_t i = 0; source->mapped && i < leat_files_count(source->files); i++) {
+		const struct leat_object *file = leat_files_at(source->files, i);
+
+		if (file->store->kind->check)
+			(void)file->store->kind->check(file, NULL);
+	}
+}
+
+const char *
+leat_source_uri(const struct leat_source *source, size_t file, char buf[LEAT_URI])
+{
+	struct leat_object object;
+	const char *uri =
+		leat_source_object(source, file, &object) ? leat_object_uri(&object, buf) : source->kind->name;
+
+	return uri ? uri : object.folder;
 }
 
 size_t
@@ -94,7 +132,7 @@ add_files(const struct leat_source *source, struct leat_sha256 *sha)
 
 	leat_fingerprint_number(sha, files);
 	for (size_t i = 0; i < files; i++) {
-		const struct leat_file *file = leat_files_at(source->files, i);
+		const struct leat_object *file = leat_files_at(source->files, i);
 
 		leat_fingerprint_text(sha, file->name, strlen(file->name));
 		leat_fingerprint_number(sha, file->size);

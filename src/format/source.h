@@ -27,14 +27,18 @@ struct leat_source {
 	struct leat_mem *mem;
 	const struct leat_log *log;
 
+	struct leat_stores stores; /* where its data is */
+
 	/* Set by open: */
-	struct leat_files *files;
-	uint64_t count;        /* samples */
-	const uint64_t *first; /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
-	size_t parts;          /* what interleave takes turns with; left 0: the files */
-	uint64_t max_length;   /* of an extent that is not damaged */
+	struct leat_files *files; /* NULL: it has none, or a table of its own */
+	size_t file_count;        /* left 0: those of `files` */
+	uint64_t count;           /* samples */
+	const uint64_t *first;    /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
+	size_t parts;             /* what interleave takes turns with; left 0: the files */
+	uint64_t max_length;      /* of an extent that is not damaged */
 	uint64_t max_payload;
 	size_t max_scratch;        /* that unpack takes for one sample */
+	bool mapped;               /* some of `files` are mapped */
 	bool sequential;           /* one sample costs as much as many neighbours: it has to be inflated with them */
 	struct leat_schema schema; /* of the samples; layouts are found by their shapes, for all sources alike */
 	const uint8_t *stamp;      /* SHA-256 of when the files were written last; left NULL: the files are asked */
@@ -60,6 +64,9 @@ struct leat_source_kind {
 	void (*close)(struct leat_source *source); /* after an open that succeeded */
 
 	void (*locate)(const struct leat_source *source, uint64_t index, struct leat_extent *extent);
+	/* Optional, for sources with a table of many objects in place of `files`: number `file` of an extent. Any
+	 * thread. */
+	void (*object)(const struct leat_source *source, size_t file, struct leat_object *object);
 
 	/* Optional, for samples that have no bytes to read (extents of length 0) because unpack lends memory that
 	 * may have to come from a device: brings it. With LEAT_READ_NOWAIT, LEAT_AGAIN (no error text) when that
@@ -95,6 +102,13 @@ enum leat_status leat_source_open(struct leat_source *source, const struct leat_
                                   unsigned threads, struct leat_mem *mem, const struct leat_log *log,
                                   struct leat_err *err);
 void leat_source_close(struct leat_source *source);
+
+/* Number `file` of an extent. False: the source has no files. */
+bool leat_source_object(const struct leat_source *source, size_t file, struct leat_object *object);
+/* Before a batch is made: looks whether mapped files are what they were. If not, reads from them fail. */
+void leat_source_check(const struct leat_source *source);
+/* Its name, for people; `buf` is used where it has to be put together. Without files, the source's. */
+const char *leat_source_uri(const struct leat_source *source, size_t file, char buf[LEAT_URI]);
 
 /* Which of the parts that `first` tells of holds `sample`. *last, 0 at first, remembers it: neighbours are mostly
  * asked for together. For `locate`. */

@@ -324,7 +324,7 @@ is_key(const struct leat_source *source, int field)
 static enum leat_status
 describe_damage(const struct leat_source *source, const struct leat_extent *extent, struct leat_err *err)
 {
-	const struct leat_file *file = leat_files_at(source->files, extent->file);
+	const struct leat_object *file = leat_files_at(source->files, extent->file);
 	uint64_t left = extent->offset < file->size ? file->size - extent->offset : 0;
 	const char *fault = "the file ends inside a header";
 	unsigned char block[LEAT_TAR_BLOCK];
@@ -599,7 +599,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	enum leat_status status = add_named_fields(source, err);
 
 	if (status == LEAT_OK)
-		status = leat_files_open(&source->files, params->patterns.value, params->patterns.count, source->mem,
+		status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count, source->mem,
 		                         err);
 	if (status != LEAT_OK)
 		return status;

@@ -40,7 +40,7 @@ fill_header(struct header *header, const char *name, uint64_t size)
 }
 
 enum leat_status
-leat_tar_write(struct leat_newfile *out, const char *name, const struct iovec *piece, int pieces, struct leat_err *err)
+leat_tar_write(struct leat_writer *out, const char *name, const struct iovec *piece, int pieces, struct leat_err *err)
 {
 	struct header header;
 	enum leat_status status;
@@ -54,16 +54,16 @@ leat_tar_write(struct leat_newfile *out, const char *name, const struct iovec *p
 	if (size > max_size)
 		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 8 GiB, which a tar file cannot hold", name);
 	fill_header(&header, name, size);
-	status = leat_newfile_write(out, &header, sizeof(header), err);
+	status = leat_write(out, &header, sizeof(header), err);
 	for (int i = 0; i < pieces && status == LEAT_OK; i++)
-		status = leat_newfile_write(out, piece[i].iov_base, piece[i].iov_len, err);
+		status = leat_write(out, piece[i].iov_base, piece[i].iov_len, err);
 	if (status == LEAT_OK)
-		status = leat_newfile_write(out, zeros, (size_t)(-size % BLOCK), err);
+		status = leat_write(out, zeros, (size_t)(-size % BLOCK), err);
 	return status;
 }
 
 enum leat_status
-leat_tar_write_end(struct leat_newfile *out, struct leat_err *err)
+leat_tar_write_end(struct leat_writer *out, struct leat_err *err)
 {
-	return leat_newfile_write(out, zeros, sizeof(zeros), err);
+	return leat_write(out, zeros, sizeof(zeros), err);
 }

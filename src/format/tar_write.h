@@ -6,12 +6,12 @@
 
 #include <sys/uio.h>
 
-#include "store/newfile.h"
+#include "store/store.h"
 
 /* Adds a file called `name`, at most 100 bytes, whose content is the pieces one after the other. */
-enum leat_status leat_tar_write(struct leat_newfile *out, const char *name, const struct iovec *piece, int pieces,
+enum leat_status leat_tar_write(struct leat_writer *out, const char *name, const struct iovec *piece, int pieces,
                                 struct leat_err *err);
 /* The two blocks of zeros behind the last member. */
-enum leat_status leat_tar_write_end(struct leat_newfile *out, struct leat_err *err);
+enum leat_status leat_tar_write_end(struct leat_writer *out, struct leat_err *err);
 
 #endif

@@ -447,7 +447,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a source");
-	leat_catalog_init(&folder, source->mem);
+	leat_catalog_init(&folder, &source->stores, source->mem);
 	status = open_info(source, &folder, err);
 	if (status == LEAT_OK)
 		status = open_features(source, &folder, err);

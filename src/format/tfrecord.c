@@ -51,7 +51,7 @@ leat_tfrecord_damage(const struct leat_indexed *indexed, const struct leat_exten
 {
 	const struct leat_index *index = &indexed->index[extent->file];
 	struct leat_files *files = indexed->files;
-	const struct leat_file *file = leat_files_at(files, extent->file);
+	const struct leat_object *file = leat_files_at(files, extent->file);
 	uint64_t left = extent->offset < file->size ? file->size - extent->offset : 0, ignored;
 	unsigned char head[LEAT_TFRECORD_HEAD];
 	struct iovec iov = {.iov_base = head, .iov_len = sizeof(head)};
@@ -164,7 +164,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	record->ndim = 1;
 	record->shape[0] = -1;
-	status = leat_files_open(&source->files, params->patterns.value, params->patterns.count, source->mem, err);
+	status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count, source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	status = open_indexed(source, threads, err);

@@ -12,7 +12,6 @@
 #include "format/blocks.h"
 #include "format/indexed.h"
 #include "format/source.h"
-#include "store/newfile.h"
 #include "store/store.h"
 
 enum {
@@ -67,11 +66,12 @@ enum leat_status leat_tfrecord_readable(const struct leat_indexed *indexed, stru
 /* ---- writing (tfrecord_write.c) ---- */
 
 /* Adds a record to a file that someone else opens and ends. */
-enum leat_status leat_tfrecord_write(struct leat_newfile *out, const void *data, size_t len, struct leat_err *err);
+enum leat_status leat_tfrecord_write(struct leat_writer *out, const void *data, size_t len, struct leat_err *err);
 
 /* One thread. The file appears under its name when it is closed, whole. */
 struct leat_tfrecord_writer {
-	struct leat_newfile out;
+	struct leat_stores stores;
+	struct leat_writer *out;
 	uint64_t records;
 };
 

@@ -96,7 +96,7 @@ add_field(struct leat_source *source, const char *name)
 
 /* The windows of one file. */
 static enum leat_status
-count_windows(const struct tokens *tokens, const struct leat_file *file, uint64_t *count, struct leat_err *err)
+count_windows(const struct tokens *tokens, const struct leat_object *file, uint64_t *count, struct leat_err *err)
 {
 	uint64_t header = (uint64_t)tokens->header_bytes, size = token_size(tokens), here;
 
@@ -147,7 +147,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	size_t files;
 
 	(void)threads;
-	status = leat_files_open(&source->files, tokens->patterns.value, tokens->patterns.count, source->mem, err);
+	status = leat_files_open(&source->files, &source->stores, tokens->patterns.value, tokens->patterns.count, source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	files = leat_files_count(source->files);

@@ -122,7 +122,7 @@ make_folder(struct data *data)
 static void
 append(struct data *data, size_t file, struct leat_tfrecord_writer *writer, struct leat_example *example)
 {
-	uint64_t offset = writer->out.size;
+	uint64_t offset = writer->out->size;
 	const void *record;
 	size_t len;
 

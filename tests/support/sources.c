@@ -140,10 +140,13 @@ make_packed(const char *folder)
 static void
 make_tar(const char *folder)
 {
-	for (size_t f = 0; f < FILES; f++) {
-		struct leat_newfile out;
+	struct leat_stores stores;
 
-		assert_int_equal(leat_newfile_open(&out, in(folder, "%zu.tar", f), &mem, NULL), LEAT_OK);
+	leat_stores_init(&stores, &mem);
+	for (size_t f = 0; f < FILES; f++) {
+		struct leat_writer *out;
+
+		assert_int_equal(leat_write_begin(&out, &stores, in(folder, "%zu.tar", f), NULL), LEAT_OK);
 		for (size_t i = first[f]; i < first[f + 1]; i++) {
 			struct iovec piece;
 			char name[32], text[16];
@@ -151,16 +154,17 @@ make_tar(const char *folder)
 
 			piece.iov_base = jpeg;
 			snprintf(name, sizeof name, "%03zu.jpg", i);
-			assert_int_equal(leat_tar_write(&out, name, &piece, 1, NULL), LEAT_OK);
+			assert_int_equal(leat_tar_write(out, name, &piece, 1, NULL), LEAT_OK);
 			piece = (struct iovec){text,
 			                       (size_t)snprintf(text, sizeof text, "%lld", (long long)label_of(i))};
 			snprintf(name, sizeof name, "%03zu.cls", i);
-			assert_int_equal(leat_tar_write(&out, name, &piece, 1, NULL), LEAT_OK);
+			assert_int_equal(leat_tar_write(out, name, &piece, 1, NULL), LEAT_OK);
 			free(jpeg);
 		}
-		assert_int_equal(leat_tar_write_end(&out, NULL), LEAT_OK);
-		assert_int_equal(leat_newfile_commit(&out, false, NULL), LEAT_OK);
+		assert_int_equal(leat_tar_write_end(out, NULL), LEAT_OK);
+		assert_int_equal(leat_write_commit(out, NULL, 0, NULL), LEAT_OK);
 	}
+	leat_stores_close(&stores);
 }
 
 /* Returns how long it is. */

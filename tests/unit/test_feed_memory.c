@@ -236,7 +236,7 @@ make_label(struct leat_example *example, size_t i)
 	leat_example_add_int64s(example, "l", &label, 1);
 }
 
-/* While it is made, an index of many records takes more than the feed does later. */
+/* An index takes memory, while it is made and afterwards: what is said to be enough is. */
 static void
 making_an_index_counts_too(void **state)
 {
@@ -254,17 +254,16 @@ making_an_index_counts_too(void **state)
 	snprintf(spec, sizeof spec, "%s | batch(2)", data_source(&many));
 	cold = trace_least_memory(spec, &options);
 	warm = trace_least_memory(spec, &options);
-	assert_true(warm < cold);
-	data_forget_indexes(&many);
-	options.memory = warm;
-	assert_int_equal(leat_open(spec, &options, &feed, NULL), LEAT_LIMIT);
-	leat_close(trace_open(spec, &options)); /* the index was made all the same */
-	data_forget_indexes(&many);
-	options.memory = cold;
-	feed = trace_open(spec, &options);
-	leat_stats(feed, &stats);
-	assert_in_range(stats.memory_peak, warm, cold);
-	leat_close(feed);
+	assert_true(warm <= cold && warm > 60000 * sizeof(uint64_t));
+	for (int made = 0; made < 2; made++) {
+		if (made)
+			data_forget_indexes(&many);
+		options.memory = made ? cold : warm;
+		feed = trace_open(spec, &options);
+		leat_stats(feed, &stats);
+		assert_in_range(stats.memory_peak, 60000 * sizeof(uint64_t), options.memory);
+		leat_close(feed);
+	}
 	data_remove(&many);
 }
 
@@ -292,49 +291,27 @@ repeated_samples_have_room(void **state)
 	data_remove(&uneven);
 }
 
-/* Its index says from now on that samples 1 to 63 are as long as sample 0. */
+/* Indexes are in memory: what is written to their files while they are used changes nothing. */
 static void
-stretch_index(const struct data *of)
-{
-	uint64_t head = sizeof(struct leat_index_head), offset, large;
-	char path[300];
-	int fd;
-
-	snprintf(path, sizeof path, "%s/.part-00.tfrecord.leatidx", of->folder);
-	fd = open(path, O_RDWR);
-	assert_true(fd >= 0);
-	assert_int_equal(pread(fd, &large, sizeof large, (off_t)(head + sizeof large)), sizeof large);
-	for (uint64_t i = 2; i <= 64; i++) {
-		offset = i * large;
-		assert_int_equal(pwrite(fd, &offset, sizeof offset, (off_t)(head + i * sizeof offset)), sizeof offset);
-	}
-	close(fd);
-	assert_int_equal(truncate(data_path(of, 0), (off_t)(65 * large)), 0);
-}
-
-/* A large index is a mapped file, which may be written to by others. Nothing is read to where there is no room. */
-static void
-an_index_that_grows_under_a_feed_does_no_harm(void **state)
+an_index_that_changes_under_a_feed_does_no_harm(void **state)
 {
 	struct leat_options options;
 	struct leat_feed *feed;
 	struct trace trace = {0};
 	struct data uneven;
-	char spec[800];
+	char spec[800], path[300];
 
 	(void)state;
 	data_make_file(&uneven, 10000, make_uneven);
 	trace_options(&options);
-	options.on_error = LEAT_ON_ERROR_SKIP;
 	snprintf(spec, sizeof spec, "%s | take(64) | batch(64) | prefetch(0)", data_source(&uneven));
-	leat_close(trace_open(spec, &options)); /* makes the index; the next one maps it */
+	leat_close(trace_open(spec, &options)); /* makes the index; the next one loads it */
 	feed = trace_open(spec, &options);
-	stretch_index(&uneven);
+	snprintf(path, sizeof path, "%s/.part-00.tfrecord.leatidx", uneven.folder);
+	assert_int_equal(truncate(path, 1000), 0);
 	trace_take(&trace, feed, 0);
 	assert_int_equal(trace.status, LEAT_DONE);
-	assert_int_equal(trace.samples, 1);
-	assert_int_equal(leat_bad_count(feed), 63);
-	assert_non_null(strstr(leat_bad_at(feed, 62)->reason, "bytes damaged)"));
+	assert_int_equal(trace.samples, 64);
 	leat_close(feed);
 	trace_free(&trace);
 	data_remove(&uneven);
@@ -436,7 +413,7 @@ main(void)
 		cmocka_unit_test(deep_prefetch_fits_too),
 		cmocka_unit_test(making_an_index_counts_too),
 		cmocka_unit_test(repeated_samples_have_room),
-		cmocka_unit_test(an_index_that_grows_under_a_feed_does_no_harm),
+		cmocka_unit_test(an_index_that_changes_under_a_feed_does_no_harm),
 		cmocka_unit_test(values_larger_than_their_records_have_room),
 		cmocka_unit_test(sizes_beyond_64_bits_are_refused),
 	};

@@ -15,11 +15,19 @@ static const struct leat_index_kind kind = {"testkind", 16};
 static struct leat_mem mem;
 static struct temp temp;
 
+static char uri[512];
+static struct leat_object file = {.uri = uri, .name = "data", .mtime_ns = 123456789};
+static struct leat_stores stores;
+static struct leat_mem store_mem;
+
 static int
 set_up(void **state)
 {
 	(void)state;
 	leat_mem_init(&mem, SIZE_MAX);
+	leat_mem_init(&store_mem, SIZE_MAX);
+	leat_stores_init(&stores, &store_mem);
+	assert_int_equal(leat_stores_find(&stores, "/", &file.store, NULL, NULL), LEAT_OK);
 	temp_make(&temp);
 	setenv("XDG_CACHE_HOME", temp_path(&temp, "cache"), 1);
 	memset(&logged, 0, sizeof(logged));
@@ -31,11 +39,10 @@ tear_down(void **state)
 {
 	(void)state;
 	temp_remove(&temp);
+	leat_stores_close(&stores);
 	return mem.used != 0;
 }
 
-static char uri[512];
-static struct leat_file file = {.uri = uri, .name = "data", .mtime_ns = 123456789};
 
 /* Samples of 20, 21, 22, ... bytes, each `every`-th damaged. */
 static void
@@ -116,7 +123,7 @@ check_refused(const char *part)
 static void
 what_is_saved_is_loaded(void **state)
 {
-	static const uint64_t counts[] = {0, 1, 7, 1000, 100000}; /* the last one is mapped */
+	static const uint64_t counts[] = {0, 1, 7, 1000, 100000}; 
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -222,7 +229,7 @@ damage_of_any_byte_is_noticed(void **state)
 }
 
 static void
-damage_of_a_mapped_one_is_noticed(void **state)
+damage_of_a_large_one_is_noticed(void **state)
 {
 	unsigned char *bytes;
 	size_t len;
@@ -276,7 +283,7 @@ offsets_that_make_no_sense_are_refused(void **state)
 		struct leat_index_head head;
 		uint64_t offset[5];
 	} good, bad;
-	const struct leat_file data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
+	const struct leat_object data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
 	bool stale;
 
 	(void)state;
@@ -360,7 +367,7 @@ build_with_gaps(struct leat_index *index, uint64_t count)
 static void
 samples_may_have_gaps_between_them(void **state)
 {
-	static const uint64_t counts[] = {0, 1, 2, 50, 20000}; /* a large one is mapped */
+	static const uint64_t counts[] = {0, 1, 2, 50, 20000}; 
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
@@ -393,7 +400,7 @@ ends_that_make_no_sense_are_refused(void **state)
 	} good, bad;
 	static const uint64_t ends[][2] = {{40, 100}, {10, 100}, {9, 100},         {41, 100},        {25, 100},
 	                                   {40, 101}, {40, 40},  {40, UINT64_MAX}, {UINT64_MAX, 100}};
-	const struct leat_file data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
+	const struct leat_object data = {.uri = "x", .name = "x", .size = 100, .mtime_ns = 5};
 	bool stale;
 
 	(void)state;
@@ -523,7 +530,7 @@ every_failing_allocation_is_survived(void **state)
 			break;
 		assert_true(status == LEAT_NOMEM || status == LEAT_AGAIN);
 	}
-	assert_true(n > 5);
+	assert_true(n > 3);
 }
 
 int
@@ -536,7 +543,7 @@ main(void)
 		CASE(it_lies_in_the_cache_folder_where_it_cannot_be_beside),
 		CASE(it_is_not_used_when_the_data_changed),
 		CASE(damage_of_any_byte_is_noticed),
-		CASE(damage_of_a_mapped_one_is_noticed),
+		CASE(damage_of_a_large_one_is_noticed),
 		CASE(what_is_no_index_is_refused_with_the_reason),
 		CASE(offsets_that_make_no_sense_are_refused),
 		CASE(writers_at_the_same_time_do_not_disturb_one_another),

@@ -331,7 +331,7 @@ missing_files_are_bad_samples_until_they_are_there(void **state)
 		assert_int_equal(leat_bad_count(whole.feed), 4);
 		assert_non_null(strstr(leat_bad_at(whole.feed, 0)->uri, "/none.jpg"));
 		assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason, "/none.jpg': No such file"));
-		assert_non_null(strstr(leat_bad_at(whole.feed, 2)->reason, "/in' is no regular file"));
+		assert_non_null(strstr(leat_bad_at(whole.feed, 2)->reason, "/in' is not a regular file"));
 		whole_close(&whole);
 		assert_true(temp_exists(&temp, ".data.csv.leatidx"));
 	}
@@ -362,7 +362,7 @@ a_file_of_another_size_is_a_bad_sample_until_the_index_is_deleted(void **state)
 	whole_open(&whole, spec(")"), &options);
 	assert_int_equal(whole.count, 2);
 	assert_non_null(
-		strstr(leat_bad_at(whole.feed, 0)->reason, "in/2.jpg' has 6 bytes, and had 3 before: delete '"));
+		strstr(leat_bad_at(whole.feed, 0)->reason, "in/2.jpg' has changed: it had 3 bytes and now has 6; delete '"));
 	assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason, "/.data.csv.leatidx'"));
 	whole_close(&whole);
 	unlink(temp_path(&temp, ".data.csv.leatidx"));

@@ -22,6 +22,7 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	return verdict;
 }
 
+static struct leat_stores stores;
 static struct leat_sidecar_of of = {.kind = "test", .data = data, .key = {1, 2, 3}, .fault = fault};
 
 static int
@@ -32,6 +33,8 @@ setup(void **state)
 	setenv("XDG_CACHE_HOME", temp_path(&temp, "cache"), 1);
 	snprintf(data, sizeof data, "%s", temp_write(&temp, "data", "x", 1));
 	leat_mem_init(&mem, SIZE_MAX);
+	leat_stores_init(&stores, &mem);
+	assert_int_equal(leat_stores_find(&stores, "/", &of.store, NULL, NULL), LEAT_OK);
 	memset(&logged, 0, sizeof logged);
 	verdict = NULL;
 	return 0;
@@ -41,6 +44,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
+	leat_stores_close(&stores);
 	assert_int_equal(mem.used, 0);
 	temp_remove(&temp);
 	return 0;
@@ -85,8 +89,7 @@ save(void)
 	if (leat_sidecar_save(&sidecar, &of, &err) != LEAT_OK)
 		fail_msg("%s", err.text);
 	check(&sidecar);
-	assert_non_null(sidecar.map); /* it takes no memory any more, but for its path */
-	assert_true(mem.used < 1000);
+	assert_non_null(sidecar.path);
 	leat_sidecar_free(&sidecar);
 }
 

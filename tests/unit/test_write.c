@@ -71,7 +71,10 @@ members_that_no_tar_file_can_hold_are_refused(void **state)
 {
 	struct iovec large = {NULL, (size_t)1 << 33};
 	char name[102] = "";
-	struct leat_newfile out;
+	struct leat_stores stores;
+	struct leat_writer *out;
+	unsigned char *bytes;
+	size_t len;
 	struct leat_err err;
 	struct temp temp;
 
@@ -79,21 +82,25 @@ members_that_no_tar_file_can_hold_are_refused(void **state)
 	temp_make(&temp);
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	assert_int_equal(leat_newfile_open(&out, temp_path(&temp, "x"), &mem, &err), LEAT_OK);
+	leat_stores_init(&stores, &mem);
+	assert_int_equal(leat_write_begin(&out, &stores, temp_path(&temp, "x"), &err), LEAT_OK);
 	memset(name, 'n', 101);
-	assert_int_equal(leat_tar_write(&out, name, NULL, 0, &err), LEAT_INVALID);
+	assert_int_equal(leat_tar_write(out, name, NULL, 0, &err), LEAT_INVALID);
 	assert_non_null(strstr(err.text, "too long"));
 	leat_err_clear(&err);
-	assert_int_equal(leat_tar_write(&out, "x", &large, 1, &err), LEAT_LIMIT);
+	assert_int_equal(leat_tar_write(out, "x", &large, 1, &err), LEAT_LIMIT);
 	assert_non_null(strstr(err.text, "larger than 8 GiB"));
-	assert_int_equal(out.size, 0);
+	assert_int_equal(out->size, 0);
 	leat_err_clear(&err);
 	name[100] = '\0';
-	assert_int_equal(leat_tar_write(&out, name, NULL, 0, &err), LEAT_OK); /* needs no NUL in the header */
-	assert_int_equal(out.size, 512);
-	assert_memory_equal(out.buffer, name, 100);
-	assert_int_equal(out.buffer[100], '0');
-	leat_newfile_abort(&out);
+	assert_int_equal(leat_tar_write(out, name, NULL, 0, &err), LEAT_OK); /* needs no NUL in the header */
+	assert_int_equal(out->size, 512);
+	assert_int_equal(leat_write_commit(out, NULL, 0, &err), LEAT_OK);
+	bytes = temp_read(temp_path(&temp, "x"), &len);
+	assert_memory_equal(bytes, name, 100);
+	assert_int_equal(bytes[100], '0');
+	free(bytes);
+	leat_stores_close(&stores);
 	assert_int_equal(mem.used, 0);
 	temp_remove(&temp);
 }

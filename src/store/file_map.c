@@ -1,0 +1,200 @@
+/* file_map.c - local files as memory
+ *
+ * A page that is not in memory would make whoever touches it wait. So its reader asks
+ * first, and has missing pages brought by the I/O threads. To ask the system for every
+ * row again would cost more than small rows do, so a map of bits remembers what was found
+ * or brought; it is forgotten whenever more than a fourth of the RAM has gone by, because
+ * the system may have dropped the first of them by then.
+ *
+ * A file that is truncated while it is mapped raises SIGBUS in whoever touches the part
+ * that is gone. It is compared with its version before each batch, and when pages are
+ * brought, which leaves the moments in between: replace files by renaming, never in place.
+ *
+ * Threads: map and unmap by one; the bits and `next` are atomic hints. */
+#include "store/file.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+enum { READ_AHEAD = 1 << 20 }; /* bytes to read on when they are wanted in order */
+
+struct leat_file_map {
+	unsigned char *bytes;
+	size_t size, page;
+	_Atomic uint64_t *known; /* a bit for each page: it was in memory */
+	atomic_size_t known_pages;
+	size_t known_limit;
+	atomic_size_t next;  /* page behind the bytes that were wanted last */
+	atomic_bool changed; /* the file is another now: nothing of it is known any more */
+};
+
+struct pages {
+	size_t first, end;
+};
+
+static size_t
+words(const struct leat_file_map *map)
+{
+	return map->size / map->page / 64 + 1;
+}
+
+void
+leat_file_unmap(struct leat_store *store, struct leat_file_map *map)
+{
+	if (!map)
+		return;
+	if (map->bytes)
+		munmap(map->bytes, map->size);
+	leat_free(store->mem, (void *)map->known);
+	leat_free(store->mem, map);
+}
+
+static enum leat_status
+map_descriptor(struct leat_file_map *map, int fd, const char *path, struct leat_err *err)
+{
+	void *bytes = mmap(NULL, map->size, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (bytes == MAP_FAILED)
+		return leat_fail_errno(err, errno, "cannot map '%s'", path);
+	map->bytes = bytes;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_file_map(struct leat_object *object, const unsigned char **bytes, struct leat_err *err)
+{
+	struct leat_mem *mem = object->store->mem;
+	struct leat_file_map *map = leat_alloc(mem, sizeof(*map));
+	enum leat_status status;
+	int fd;
+
+	if (!map)
+		return leat_fail_mem(err, mem, sizeof(*map), "a mapped file");
+	object->open->map = map; /* ends with it, however this goes on */
+	map->size = (size_t)object->size;
+	map->page = (size_t)sysconf(_SC_PAGESIZE);
+	map->known_limit = leat_ram("") / 4 / map->page;
+	map->known = leat_alloc_array(mem, words(map), sizeof(*map->known));
+	if (!map->known)
+		return leat_fail_mem(err, mem, words(map) * sizeof(*map->known), "the pages of a mapped file");
+	status = leat_file_open(object, &fd, err);
+	if (status != LEAT_OK)
+		return status;
+	status = map_descriptor(map, fd, object->uri, err);
+	close(fd);
+	*bytes = map->bytes;
+	return status;
+}
+
+enum leat_status
+leat_file_check_map(const struct leat_object *object, struct leat_err *err)
+{
+	enum leat_status status = leat_file_check(object, err);
+
+	if (status != LEAT_OK && object->open->map)
+		atomic_store_explicit(&object->open->map->changed, true, memory_order_relaxed);
+	return status;
+}
+
+/* ---- what is in memory ---- */
+
+static bool
+are_known(const struct leat_file_map *map, struct pages pages)
+{
+	for (size_t i = pages.first; i < pages.end; i++)
+		if (!(atomic_load_explicit(&map->known[i / 64], memory_order_relaxed) >> i % 64 & 1))
+			return false;
+	return true;
+}
+
+static void
+note_known(struct leat_file_map *map, struct pages pages)
+{
+	size_t count = pages.end - pages.first;
+
+	if (atomic_fetch_add_explicit(&map->known_pages, count, memory_order_relaxed) + count > map->known_limit) {
+		atomic_store_explicit(&map->known_pages, 0, memory_order_relaxed);
+		for (size_t i = 0; i < words(map); i++)
+			atomic_store_explicit(&map->known[i], 0, memory_order_relaxed);
+	}
+	for (size_t i = pages.first; i < pages.end; i++)
+		atomic_fetch_or_explicit(&map->known[i / 64], UINT64_C(1) << i % 64, memory_order_relaxed);
+}
+
+static bool
+are_in_memory(const struct leat_file_map *map, struct pages pages)
+{
+	unsigned char in[64];
+
+	while (pages.first < pages.end) {
+		size_t count = pages.end - pages.first < sizeof(in) ? pages.end - pages.first : sizeof(in);
+
+		if (mincore(map->bytes + pages.first * map->page, count * map->page, in) != 0)
+			return false;
+		for (size_t i = 0; i < count; i++)
+			if (!(in[i] & 1))
+				return false;
+		pages.first += count;
+	}
+	return true;
+}
+
+/* Asks for the pages without waiting, and for some more when they come in order. */
+static void
+read_ahead(struct leat_file_map *map, struct pages pages)
+{
+	size_t last = atomic_exchange_explicit(&map->next, pages.end, memory_order_relaxed);
+	size_t begin = pages.first * map->page, len = (pages.end - pages.first) * map->page;
+
+	if (pages.first <= last + 1 && pages.end >= last)
+		len += READ_AHEAD;
+	if (len > map->size - begin)
+		len = map->size - begin;
+	(void)madvise(map->bytes + begin, len, MADV_WILLNEED);
+}
+
+/* Waits for the pages. What the system reports here would be a SIGBUS later. */
+static enum leat_status
+wait_for(const struct leat_object *object, struct pages pages, struct leat_err *err)
+{
+	const struct leat_file_map *map = object->open->map;
+	const volatile unsigned char *byte = map->bytes + pages.first * map->page;
+	size_t len = (pages.end - pages.first) * map->page;
+	enum leat_status status = leat_file_check(object, err);
+
+	if (status != LEAT_OK || madvise(map->bytes + pages.first * map->page, len, MADV_POPULATE_READ) == 0)
+		return status;
+	if (errno == EFAULT)
+		return leat_fail(err, LEAT_DATA, "'%s' is shorter than when it was opened, or cannot be read",
+		                 object->uri);
+	for (size_t at = 0; at < len; at += map->page) /* a system that does not know how to populate */
+		(void)byte[at];
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t len, bool wait, struct leat_err *err)
+{
+	struct leat_file_map *map = object->open->map;
+	struct pages pages = {(size_t)offset / map->page, ((size_t)offset + len - 1) / map->page + 1};
+	enum leat_status status = LEAT_OK;
+
+	if (atomic_load_explicit(&map->changed, memory_order_relaxed))
+		return leat_file_check(object, err);
+	if (are_known(map, pages))
+		return LEAT_OK;
+	if (!are_in_memory(map, pages)) {
+		read_ahead(map, pages);
+		if (!wait)
+			return LEAT_AGAIN;
+		status = wait_for(object, pages, err);
+	}
+	if (status == LEAT_OK)
+		note_known(map, pages);
+	return status;
+}

@@ -1,0 +1,242 @@
+/* file_write.c - a local file that appears whole or not at all
+ *
+ * Bytes go, buffered, to a hidden temporary file in the folder of the result, which
+ * commit renames. Readers never see a part of it, and of two writers the last one wins,
+ * or, if that is asked for, the first. A writer belongs to one thread. */
+#include "store/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { BUFFER = 256 * 1024, NAME_TRIES = 100 };
+
+struct file_writer {
+	struct leat_writer base;
+	char *path, *temp;
+	int fd;      /* -1: nothing more can be written */
+	bool hidden; /* the temporary file is there */
+	unsigned char *buffer;
+	size_t used;
+	enum leat_status failed;
+};
+
+static struct file_writer *
+file_writer_of(struct leat_writer *writer)
+{
+	return (struct file_writer *)writer;
+}
+
+/* ".NAME.<pid>-<time>.tmp" beside `path`: hidden from patterns, and different for every writer. */
+static char *
+temp_name(const char *path, struct leat_mem *mem)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	return leat_asprintf(mem, "%.*s.%s.%ld-%llx.tmp", (int)(name - path), path, name + (*name == '.'),
+	                     (long)getpid(), (unsigned long long)leat_now());
+}
+
+static enum leat_status
+create_temp(struct file_writer *file, struct leat_err *err)
+{
+	struct leat_mem *mem = file->base.store->mem;
+
+	for (int tries = 0; tries < NAME_TRIES; tries++) {
+		leat_free(mem, file->temp);
+		file->temp = temp_name(file->path, mem);
+		if (!file->temp)
+			return leat_fail_mem(err, mem, strlen(file->path) + 64, "a file name");
+		file->fd = open(file->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		file->hidden = file->fd >= 0;
+		if (file->hidden)
+			return LEAT_OK;
+		if (errno != EEXIST)
+			break;
+	}
+	return leat_fail_errno(err, errno, "cannot create '%s'", file->path);
+}
+
+enum leat_status
+leat_file_begin(struct leat_store *store, const char *path, struct leat_writer **writer, struct leat_err *err)
+{
+	struct file_writer *file = leat_alloc(store->mem, sizeof(*file));
+	enum leat_status status;
+
+	*writer = NULL;
+	if (!file)
+		return leat_fail_mem(err, store->mem, sizeof(*file), "a new file");
+	*file = (struct file_writer){.base.store = store, .fd = -1};
+	file->path = leat_strdup(store->mem, path);
+	file->buffer = leat_alloc(store->mem, BUFFER);
+	if (!file->path || !file->buffer)
+		status = leat_fail_mem(err, store->mem, BUFFER, "the buffer of a new file");
+	else
+		status = create_temp(file, err);
+	if (status != LEAT_OK)
+		leat_file_abort(&file->base);
+	else
+		*writer = &file->base;
+	return status;
+}
+
+static enum leat_status
+fail_write(struct file_writer *file, struct leat_err *err)
+{
+	return file->failed = leat_fail_errno(err, errno, "cannot write '%s'", file->path);
+}
+
+static enum leat_status
+write_out(struct file_writer *file, const unsigned char *bytes, size_t len, struct leat_err *err)
+{
+	while (len) {
+		ssize_t n = write(file->fd, bytes, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_write(file, err);
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return LEAT_OK;
+}
+
+/* What failed once has failed for good. */
+static enum leat_status
+check_failed(const struct file_writer *file, struct leat_err *err)
+{
+	return file->failed == LEAT_OK ? LEAT_OK
+	                               : leat_fail(err, file->failed, "'%s' could not be written before", file->path);
+}
+
+static enum leat_status
+flush(struct file_writer *file, struct leat_err *err)
+{
+	enum leat_status status = check_failed(file, err);
+	size_t used = file->used;
+
+	file->used = 0;
+	return status == LEAT_OK ? write_out(file, file->buffer, used, err) : status;
+}
+
+enum leat_status
+leat_file_append(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err)
+{
+	struct file_writer *file = file_writer_of(writer);
+	enum leat_status status = check_failed(file, err);
+
+	if (status == LEAT_OK && len > BUFFER - file->used)
+		status = flush(file, err);
+	if (status == LEAT_OK && len >= BUFFER)
+		return write_out(file, bytes, len, err);
+	if (status == LEAT_OK && len) { /* NULL is no bytes */
+		memcpy(file->buffer + file->used, bytes, len);
+		file->used += len;
+	}
+	return status;
+}
+
+enum leat_status
+leat_file_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len, struct leat_err *err)
+{
+	struct file_writer *file = file_writer_of(writer);
+	enum leat_status status = flush(file, err);
+	const char *from = bytes;
+
+	while (status == LEAT_OK && len) {
+		ssize_t n = pwrite(file->fd, from, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_write(file, err);
+		from += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return status;
+}
+
+enum leat_status
+leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
+{
+	struct file_writer *file = file_writer_of(writer);
+	enum leat_status status = flush(file, err);
+	int fd = file->fd;
+
+	if (status == LEAT_OK && (flags & LEAT_COMMIT_SYNC) && fsync(fd) != 0)
+		status = fail_write(file, err);
+	file->fd = -1;
+	if (fd >= 0 && close(fd) != 0 && status == LEAT_OK)
+		status = fail_write(file, err);
+	leat_free(writer->store->mem, file->buffer);
+	file->buffer = NULL;
+	return status;
+}
+
+/* Some file systems cannot sync a folder; the file itself is safe then. */
+static void
+sync_folder(char *path)
+{
+	char *slash = strrchr(path, '/');
+	int fd;
+
+	if (slash)
+		slash[1] = '\0';
+	fd = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)fsync(fd);
+		close(fd);
+	}
+}
+
+/* A link does not replace what is there, a rename does. */
+static enum leat_status
+show(struct file_writer *file, const char *path, int flags, struct leat_err *err)
+{
+	bool if_absent = flags & LEAT_COMMIT_IF_ABSENT;
+
+	if (if_absent ? link(file->temp, path) == 0 : rename(file->temp, path) == 0) {
+		file->hidden = if_absent;
+		return LEAT_OK;
+	}
+	if (if_absent && errno == EEXIST)
+		return LEAT_AGAIN;
+	return leat_fail_errno(err, errno, "cannot create '%s'", path);
+}
+
+enum leat_status
+leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct leat_err *err)
+{
+	struct file_writer *file = file_writer_of(writer);
+	enum leat_status status = file->fd >= 0 ? leat_file_finish(writer, flags, err) : check_failed(file, err);
+
+	if (status == LEAT_OK)
+		status = show(file, path ? path : file->path, flags, err);
+	if (status == LEAT_OK && (flags & LEAT_COMMIT_SYNC))
+		sync_folder(file->hidden ? file->path : file->temp);
+	leat_file_abort(writer);
+	return status;
+}
+
+void
+leat_file_abort(struct leat_writer *writer)
+{
+	struct file_writer *file = file_writer_of(writer);
+	struct leat_mem *mem = writer->store->mem;
+
+	if (file->fd >= 0)
+		close(file->fd);
+	if (file->hidden)
+		(void)unlink(file->temp);
+	leat_free(mem, file->path);
+	leat_free(mem, file->temp);
+	leat_free(mem, file->buffer);
+	leat_free(mem, file);
+}

@@ -1,0 +1,160 @@
+/* files.c - the objects that a source's patterns name
+ *
+ * The order is part of what a seed fixes, so it may not depend on the locale or the
+ * store: bytes are compared. Threads: open and close by one, the rest by any. */
+#include "store/store.h"
+
+#include <stdlib.h>
+
+struct leat_files {
+	struct leat_mem *mem;
+	struct leat_object *object;
+	size_t count, cap;
+};
+
+void
+leat_files_close(struct leat_files *files)
+{
+	if (!files)
+		return;
+	for (size_t i = 0; i < files->count; i++) {
+		struct leat_object *object = &files->object[i];
+
+		if (object->open)
+			object->store->kind->forget(object);
+		leat_free(files->mem, (char *)object->uri);
+	}
+	leat_free(files->mem, files->object);
+	leat_free(files->mem, files);
+}
+
+static enum leat_status
+add_object(void *arg, const struct leat_object *found, struct leat_err *err)
+{
+	struct leat_files *files = arg;
+	struct leat_object *object;
+
+	if (files->count == files->cap) {
+		size_t cap = files->cap ? 2 * files->cap : 16;
+		struct leat_object *grown = leat_realloc(files->mem, files->object, cap * sizeof(*grown));
+
+		if (!grown)
+			return leat_fail_mem(err, files->mem, cap * sizeof(*grown), "the list of files");
+		files->object = grown;
+		files->cap = cap;
+	}
+	object = &files->object[files->count];
+	*object = *found;
+	object->uri = leat_strdup(files->mem, found->uri);
+	if (!object->uri)
+		return leat_fail_mem(err, files->mem, found->uri_len + 1, "the list of files");
+	files->count++;
+	return LEAT_OK;
+}
+
+static int
+compare_uris(const void *a, const void *b)
+{
+	return strcmp(((const struct leat_object *)a)->uri, ((const struct leat_object *)b)->uri);
+}
+
+static enum leat_status
+add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pattern, struct leat_err *err)
+{
+	size_t before = files->count;
+	struct leat_store *store;
+	char *uri;
+	enum leat_status status = leat_stores_find(stores, pattern, &store, &uri, err);
+
+	if (status != LEAT_OK)
+		return status;
+	status = store->kind->list(store, uri, add_object, files, err);
+	leat_free(store->mem, uri);
+	if (status == LEAT_OK && files->count > before + 1)
+		qsort(files->object + before, files->count - before, sizeof(*files->object), compare_uris);
+	return status;
+}
+
+/* Length of the folder, with its slash, that all names share. */
+static size_t
+common_folder(const struct leat_files *files)
+{
+	const char *first = files->object[0].uri;
+	const char *slash = strrchr(first, '/');
+	size_t common = slash ? (size_t)(slash - first) + 1 : 0;
+
+	for (size_t i = 1; i < files->count && common; i++) {
+		size_t same = 0, end = 0;
+
+		for (; same < common && files->object[i].uri[same] == first[same]; same++)
+			if (first[same] == '/')
+				end = same + 1;
+		common = end;
+	}
+	return common;
+}
+
+static enum leat_status
+keep_all(struct leat_files *files, struct leat_err *err)
+{
+	size_t folder = common_folder(files);
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < files->count && status == LEAT_OK; i++) {
+		struct leat_object *object = &files->object[i];
+
+		object->name = object->uri + folder;
+		if (object->store->kind->keep)
+			status = object->store->kind->keep(object, err);
+	}
+	return status;
+}
+
+enum leat_status
+leat_files_open(struct leat_files **result, struct leat_stores *stores, const char *const *patterns, size_t count,
+                struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_files *files = leat_alloc(mem, sizeof(*files));
+	enum leat_status status = LEAT_OK;
+
+	*result = NULL;
+	if (!files)
+		return leat_fail_mem(err, mem, sizeof(*files), "the list of files");
+	files->mem = mem;
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = add_pattern(files, stores, patterns[i], err);
+	if (status == LEAT_OK && files->count == 0)
+		status = leat_fail(err, LEAT_INVALID, "no file name or pattern is given");
+	if (status == LEAT_OK)
+		status = keep_all(files, err);
+	if (status != LEAT_OK)
+		leat_files_close(files);
+	else
+		*result = files;
+	return status;
+}
+
+size_t
+leat_files_count(const struct leat_files *files)
+{
+	return files ? files->count : 0;
+}
+
+const struct leat_object *
+leat_files_at(const struct leat_files *files, size_t i)
+{
+	return &files->object[i];
+}
+
+struct leat_object *
+leat_files_edit(struct leat_files *files, size_t i)
+{
+	return &files->object[i];
+}
+
+enum leat_status
+leat_files_read(struct leat_files *files, size_t i, uint64_t offset, const struct iovec *iov, int iovs, int flags,
+                size_t *got, struct leat_err *err)
+{
+	return leat_object_read(&files->object[i], offset, iov, iovs, flags, got, err);
+}

@@ -1,0 +1,303 @@
+/* stores.c - from a URI to its store, and what is the same for all stores
+ *
+ * Threads: init and close by one, everything else by any. */
+#include "store/store.h"
+
+#include <stdio.h>
+
+void
+leat_stores_init(struct leat_stores *stores, struct leat_mem *mem)
+{
+	*stores = (struct leat_stores){.mem = mem};
+	pthread_mutex_init(&stores->lock, NULL);
+}
+
+void
+leat_stores_close(struct leat_stores *stores)
+{
+	if (!stores->mem)
+		return;
+	for (size_t i = 0; i < sizeof(stores->store) / sizeof(*stores->store); i++)
+		if (stores->store[i])
+			stores->store[i]->kind->close(stores->store[i]);
+	pthread_mutex_destroy(&stores->lock);
+	*stores = (struct leat_stores){0};
+}
+
+/* The length of "scheme" in scheme://..., or in file:...; 0: plain text is a path. A single letter is no scheme. */
+static size_t
+scheme_length(const char *text)
+{
+	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+
+	if (strncmp(text, "file:", 5) == 0)
+		return 4;
+	return len > 1 && strncmp(text + len, "://", 3) == 0 ? len : 0;
+}
+
+static enum leat_status
+fail_scheme(const char *text, size_t len, struct leat_err *err)
+{
+	char known[128] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; leat_store_kinds[i] && used < sizeof(known); i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s:", i ? ", " : "",
+		                         leat_store_kinds[i]->scheme);
+	return leat_fail(err, LEAT_UNSUPPORTED, "'%s': cannot read from %.*s:, only from %s", text, (int)len, text,
+	                 known);
+}
+
+/* Which of the kinds; SIZE_MAX: none. */
+static size_t
+find_kind(const char *text, size_t scheme)
+{
+	for (size_t i = 0; leat_store_kinds[i]; i++) {
+		const char *name = leat_store_kinds[i]->scheme;
+
+		if (scheme ? strlen(name) == scheme && strncmp(name, text, scheme) == 0 : strcmp(name, "file") == 0)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+enum leat_status
+leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
+                 struct leat_err *err)
+{
+	size_t scheme = scheme_length(text), i = find_kind(text, scheme);
+	enum leat_status status = LEAT_OK;
+
+	if (!*text)
+		return leat_fail(err, LEAT_INVALID, "a file name or pattern is empty");
+	if (i >= sizeof(stores->store) / sizeof(*stores->store))
+		return fail_scheme(text, scheme, err);
+	pthread_mutex_lock(&stores->lock);
+	if (!stores->store[i]) {
+		status = leat_store_kinds[i]->open(leat_store_kinds[i], stores->mem, &stores->store[i], err);
+		if (status == LEAT_OK)
+			stores->store[i]->stores = stores;
+	}
+	pthread_mutex_unlock(&stores->lock);
+	if (status != LEAT_OK)
+		return status;
+	*store = stores->store[i];
+	return uri ? (*store)->kind->resolve(*store, text, uri, err) : LEAT_OK;
+}
+
+/* ---- objects ---- */
+
+const char *
+leat_object_uri(const struct leat_object *object, char buf[LEAT_URI])
+{
+	size_t folder;
+
+	if (!object->folder)
+		return object->uri;
+	folder = object->uri_len && object->uri[0] == '/' ? 0 : strlen(object->folder);
+	if (folder + object->uri_len + 2 > LEAT_URI || memchr(object->uri, '\0', object->uri_len))
+		return NULL;
+	memcpy(buf, object->folder, folder);
+	if (folder && buf[folder - 1] != '/')
+		buf[folder++] = '/';
+	memcpy(buf + folder, object->uri, object->uri_len);
+	buf[folder + object->uri_len] = '\0';
+	return buf;
+}
+
+/* Somebody who waits for a read. */
+struct waiter {
+	struct leat_read read;
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool done;
+};
+
+static void
+wake_waiter(struct leat_read *read)
+{
+	struct waiter *waiter = read->arg;
+
+	pthread_mutex_lock(&waiter->lock);
+	waiter->done = true;
+	pthread_cond_signal(&waiter->over);
+	pthread_mutex_unlock(&waiter->lock);
+}
+
+/* One read of at most LEAT_READ_PARTS iovs, by way of `submit`. */
+static enum leat_status
+submit_and_wait(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
+                struct leat_err *err)
+{
+	struct waiter waiter = {.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter}};
+	enum leat_status status;
+	char buf[LEAT_URI];
+
+	memcpy(waiter.read.iov, iov, (size_t)iovs * sizeof(*iov));
+	waiter.read.arg = &waiter;
+	pthread_mutex_init(&waiter.lock, NULL);
+	pthread_cond_init(&waiter.over, NULL);
+	status = object->store->kind->submit(object->store, &waiter.read);
+	if (status == LEAT_OK) {
+		pthread_mutex_lock(&waiter.lock);
+		while (!waiter.done)
+			pthread_cond_wait(&waiter.over, &waiter.lock);
+		pthread_mutex_unlock(&waiter.lock);
+		status = waiter.read.status;
+	}
+	pthread_cond_destroy(&waiter.over);
+	pthread_mutex_destroy(&waiter.lock);
+	if (status == LEAT_OK)
+		return LEAT_OK;
+	return leat_fail(err, status == LEAT_AGAIN ? LEAT_IO : status, "cannot read '%s' at offset %llu",
+	                 leat_object_uri(object, buf), (unsigned long long)offset);
+}
+
+static enum leat_status
+wait_for(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, size_t *got,
+         struct leat_err *err)
+{
+	for (int i = 0; i < iovs; i += LEAT_READ_PARTS) {
+		int parts = iovs - i < LEAT_READ_PARTS ? iovs - i : LEAT_READ_PARTS;
+		enum leat_status status = submit_and_wait(object, offset + *got, iov + i, parts, err);
+
+		if (status != LEAT_OK)
+			return status;
+		for (int k = i; k < i + parts; k++)
+			*got += iov[k].iov_len;
+	}
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_object_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, int flags,
+                 size_t *got, struct leat_err *err)
+{
+	const struct leat_store_kind *kind = object->store->kind;
+	size_t want = 0;
+	char buf[LEAT_URI];
+
+	*got = 0;
+	for (int k = 0; k < iovs; k++)
+		if (__builtin_add_overflow(want, iov[k].iov_len, &want))
+			want = SIZE_MAX;
+	if (offset > INT64_MAX || want > INT64_MAX - offset)
+		return leat_fail(err, LEAT_INVALID, "'%s': offset %llu is beyond any file",
+		                 leat_object_uri(object, buf), (unsigned long long)offset);
+	if (flags & LEAT_READ_NOWAIT)
+		return kind->read_now ? kind->read_now(object, offset, iov, iovs, got, err) : LEAT_AGAIN;
+	if (kind->read)
+		return kind->read(object, offset, iov, iovs, got, err);
+	return wait_for(object, offset, iov, iovs, got, err);
+}
+
+static enum leat_status
+load_object(const struct leat_object *object, struct leat_mem *mem, void **bytes, struct leat_err *err)
+{
+	struct iovec iov = {leat_realloc_raw(mem, NULL, (size_t)object->size + 1), (size_t)object->size};
+	enum leat_status status;
+	size_t got;
+
+	if (!iov.iov_base)
+		return leat_fail_mem(err, mem, (size_t)object->size + 1, "an index");
+	((char *)iov.iov_base)[object->size] = '\0';
+	status = object->size ? leat_object_read(object, 0, &iov, 1, 0, &got, err) : LEAT_OK;
+	if (status == LEAT_OK)
+		*bytes = iov.iov_base;
+	else
+		leat_free(mem, iov.iov_base);
+	return status;
+}
+
+enum leat_status
+leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes,
+                 size_t *len, struct leat_err *err)
+{
+	enum { TRIES = 100 };
+	enum leat_status status = LEAT_DATA;
+
+	*bytes = NULL;
+	for (int i = 0; i < TRIES && status == LEAT_DATA; i++) {
+		struct leat_object object;
+
+		leat_err_clear(err);
+		status = store->kind->look(store, uri, &object, NULL);
+		if (status != LEAT_OK)
+			return status == LEAT_IO ? LEAT_AGAIN : leat_fail(err, status, "'%s' cannot be read", uri);
+		if (object.size > most)
+			return leat_fail(err, LEAT_LIMIT, "'%s' is too large", uri);
+		/* Any version will do, if it is one: who replaces it now only makes us look again. */
+		object.version.len = 0;
+		*len = (size_t)object.size;
+		status = load_object(&object, mem, bytes, err);
+	}
+	return status;
+}
+
+/* ---- writing ---- */
+
+enum leat_status
+leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const char *text, struct leat_err *err)
+{
+	struct leat_store *store;
+	char *uri;
+	enum leat_status status = leat_stores_find(stores, text, &store, &uri, err);
+
+	*writer = NULL;
+	if (status != LEAT_OK)
+		return status;
+	status = store->kind->begin(store, uri, writer, err);
+	leat_free(store->mem, uri);
+	return status;
+}
+
+enum leat_status
+leat_write(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err)
+{
+	writer->size += len;
+	return writer->store->kind->append(writer, bytes, len, err);
+}
+
+enum leat_status
+leat_write_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len, struct leat_err *err)
+{
+	return writer->store->kind->patch(writer, offset, bytes, len, err);
+}
+
+enum leat_status
+leat_write_finish(struct leat_writer *writer, int flags, struct leat_err *err)
+{
+	return writer->store->kind->finish(writer, flags, err);
+}
+
+enum leat_status
+leat_write_commit(struct leat_writer *writer, const char *uri, int flags, struct leat_err *err)
+{
+	return writer->store->kind->commit(writer, uri, flags, err);
+}
+
+void
+leat_write_abort(struct leat_writer *writer)
+{
+	if (writer)
+		writer->store->kind->abort(writer);
+}
+
+enum leat_status
+leat_write_whole(const char *text, const void *bytes, size_t len, int flags, struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_stores stores;
+	struct leat_writer *writer = NULL;
+	enum leat_status status;
+
+	leat_stores_init(&stores, mem);
+	status = leat_write_begin(&writer, &stores, text, err);
+	if (status == LEAT_OK)
+		status = leat_write(writer, bytes, len, err);
+	if (status == LEAT_OK)
+		status = leat_write_commit(writer, NULL, flags, err);
+	else
+		leat_write_abort(writer);
+	leat_stores_close(&stores);
+	return status;
+}
