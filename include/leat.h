@@ -28,8 +28,8 @@
  *  3. Strings and pointers handed out stay valid as long as the handle they were
  *     asked of, unless the function says otherwise.
  *  4. One thread at a time calls functions of one feed; leat_cancel, leat_stats,
- *     leat_release and the deleters of tensors may be called from any thread at any time
- *     (the first two: until leat_close begins).
+ *     leat_stats_json, leat_release and the deleters of tensors may be called from any thread
+ *     at any time (the first three: until leat_close begins).
  *  5. A batch stays valid until it is released, also after leat_close.
  *  6. The library never prints, exits or aborts, and keeps no global state. */
 #ifndef LEAT_H
@@ -218,17 +218,36 @@ LEAT_API enum leat_status leat_restore(struct leat_feed *feed, const char *json,
 
 /* ---- what happened ---- */
 
+/* What a feed counts: the one list behind struct leat_stats, its JSON, Python's feed.stats() and the reference page.
+ * A COUNTER(name, unit, meaning) only grows, a GAUGE(type, name, unit, meaning) is a value of the moment, and a
+ * NAME(name, meaning) is text. New entries go at the end, so that the struct only grows there. */
+#define LEAT_STATS(COUNTER, GAUGE, NAME)                                                                               \
+	COUNTER(samples, "samples", "samples delivered")                                                               \
+	COUNTER(batches, "batches", "batches delivered")                                                               \
+	COUNTER(bytes, "bytes", "size of the values in the batches delivered")                                         \
+	COUNTER(bytes_read, "bytes", "bytes read from storage")                                                        \
+	COUNTER(bad, "samples", "bad samples in the batches delivered")                                                \
+	COUNTER(wait_ns, "ns", "consumer: time inside leat_next")                                                      \
+	COUNTER(run_ns, "ns", "consumer: time between two calls of leat_next")                                         \
+	COUNTER(first_batch_ns, "ns", "time from open to the first batch; 0 before it")                                \
+	COUNTER(read_ns, "ns", "workers: reading what is in the page cache, and checking it")                          \
+	COUNTER(read_wait_ns, "ns", "I/O threads: waiting for storage")                                                \
+	COUNTER(op_ns, "ns", "workers: running ops")                                                                   \
+	COUNTER(idle_ns, "ns", "workers: nothing to do")                                                               \
+	GAUGE(size_t, memory, "bytes", "memory held now")                                                              \
+	GAUGE(size_t, memory_peak, "bytes", "most memory held so far")                                                 \
+	GAUGE(unsigned, threads, "threads", "worker threads")                                                          \
+	NAME(limit, "what limits throughput: step (the consumer), disk, read, prefetch (none), or the slowest op")     \
+	COUNTER(disk_ns, "ns", "consumer: part of wait_ns in which every worker was waiting for storage")
+
 struct leat_stats {
-	uint64_t samples, batches, bytes;               /* delivered; bytes as they lie in the batches */
-	uint64_t bytes_read;                            /* from the store */
-	uint64_t bad;                                   /* bad samples met among those delivered */
-	uint64_t wait_ns, run_ns;                       /* consumer: inside leat_next, and between two calls */
-	uint64_t first_batch_ns;                        /* from open to the first batch; 0 before it */
-	uint64_t read_ns, read_wait_ns, op_ns, idle_ns; /* workers: reading, waiting for a disk, ops, nothing to do */
-	size_t memory, memory_peak;                     /* held now, and at most */
-	unsigned threads;
-	char limit[LEAT_MAX_NAME +
-	           1]; /* what limits the rate: "step", "disk", "read", "prefetch" (none is made), or the slowest op */
+#define LEAT_STATS_COUNTER(name, unit, doc) uint64_t name;
+#define LEAT_STATS_GAUGE(type, name, unit, doc) type name;
+#define LEAT_STATS_NAME(name, doc) char name[LEAT_MAX_NAME + 1];
+	LEAT_STATS(LEAT_STATS_COUNTER, LEAT_STATS_GAUGE, LEAT_STATS_NAME)
+#undef LEAT_STATS_COUNTER
+#undef LEAT_STATS_GAUGE
+#undef LEAT_STATS_NAME
 };
 LEAT_API void leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t size);
 static inline void
@@ -236,6 +255,8 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	leat_stats_sized(feed, stats, sizeof *stats);
 }
+/* The same as a JSON object, to be freed with free(); NULL when out of memory. */
+LEAT_API char *leat_stats_json(const struct leat_feed *feed);
 
 struct leat_bad {
 	uint64_t epoch, position, sample; /* where it was wanted, and its number in the source */
@@ -250,7 +271,8 @@ LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64
 
 /* ---- what there is ---- */
 
-/* All sources and ops with their options as JSON, to be freed with free(); NULL when out of memory. */
+/* All sources and ops with their options, and what a feed counts, as JSON, to be freed with free(); NULL when out of
+ * memory. */
 LEAT_API char *leat_describe(void);
 
 #ifdef __cplusplus

@@ -218,7 +218,7 @@ total(const struct leat_budget *b)
 {
 	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
 	       (size_t)b->runs * (run_cost(b) + sizeof(void *)) + b->threads * worker_cost(b) + page_up(b->jumbo) +
-	       SLACK;
+	       page_up(leat_trace_bytes(b->threads, LEAT_IO_THREADS)) + SLACK;
 }
 
 static int
@@ -294,5 +294,9 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		minimum = used + total(b);
 	}
 	divide_rest(b, p, options->memory - minimum, options->memory, log);
+	/* Workers hold a run each. Every other run may be waiting for storage, each on an I/O thread. */
+	b->io_threads = (unsigned)b->runs - b->threads;
+	if (b->io_threads > LEAT_IO_THREADS)
+		b->io_threads = LEAT_IO_THREADS;
 	return LEAT_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "format/source.h"
 #include "op/op.h"
+#include "trace/stats.h"
 
 enum { MAX_DESCRIPTION = 4 << 20 };
 
@@ -123,6 +124,17 @@ add_item(const struct leat_item *item, struct leat_str *out)
 	leat_str_add(out, "}");
 }
 
+static void
+add_stats(struct leat_str *out)
+{
+	for (const struct leat_stat *s = leat_stat_list; s->name; s++) {
+		leat_str_addf(out, "%s{\"name\":\"%s\"", s == leat_stat_list ? "\n" : ",\n", s->name);
+		add_member(out, "unit", s->unit);
+		add_member(out, "doc", s->doc);
+		leat_str_add(out, "}");
+	}
+}
+
 char *
 leat_describe(void)
 {
@@ -138,6 +150,8 @@ leat_describe(void)
 		leat_str_add(&out, i ? ",\n" : "\n");
 		add_item(&item, &out);
 	}
+	leat_str_add(&out, "\n],\"stats\":[");
+	add_stats(&out);
 	leat_str_add(&out, "\n]}\n");
 	if (!out.failed)
 		text = strdup(leat_str_text(&out)); /* the caller knows free(), not leat_free */

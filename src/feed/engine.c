@@ -59,6 +59,7 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 		return leat_fail_mem(err, &feed->mem, feed->budget.threads * sizeof *feed->worker, "the workers");
 	for (unsigned i = 0; i < feed->budget.threads; i++) {
 		feed->worker[i].feed = feed;
+		feed->worker[i].lane = &feed->trace.worker[i];
 		feed->worker[i].work.max_pixels = MAX_PIXELS;
 		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
 			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");
@@ -71,8 +72,11 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 enum leat_status
 leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 {
-	enum leat_status status = open_batches(feed, err);
+	enum leat_status status =
+		leat_trace_open(&feed->trace, feed->budget.threads, feed->budget.io_threads, &feed->mem, err);
 
+	if (status == LEAT_OK)
+		status = open_batches(feed, err);
 	if (status == LEAT_OK)
 		status = open_runs(feed, err);
 	if (status == LEAT_OK)
@@ -121,6 +125,7 @@ leat_engine_close(struct leat_feed *feed)
 		leat_scratch_close(&feed->worker[i].scratch, &feed->mem);
 	leat_free(&feed->mem, feed->worker);
 	leat_scratch_close(&feed->jumbo, &feed->mem);
+	leat_trace_close(&feed->trace, &feed->mem);
 	feed->flight = NULL;
 	feed->run = NULL;
 	feed->run_items = NULL;

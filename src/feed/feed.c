@@ -1,4 +1,4 @@
-/* feed.c - the public face of a feed: open, next, release, close, and what happened
+/* feed.c - the public face of a feed: open, next, release, close
  *
  * The consumer's side. Batches come out in plan order; bad samples, errors and the end
  * of an epoch are seen exactly where they stand in the plan, never earlier because a
@@ -235,7 +235,7 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 		pthread_cond_timedwait(&feed->ready, &feed->lock, &until);
 	feed->waits_since = 0;
 	if (disk)
-		leat_count(&feed->disk_ns, leat_now() - begin);
+		leat_count(&feed->trace.consumer->count.disk_ns, leat_now() - begin);
 }
 
 /* Waits for the batch whose turn it is. Under the lock. */
@@ -318,7 +318,7 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 	if (feed->bad_kept > before)
 		qsort(feed->bad + before, feed->bad_kept - before, sizeof *feed->bad, by_position);
 	feed->bad_of_epoch += bad;
-	leat_count(&feed->bad_count, bad);
+	leat_count(&feed->trace.consumer->count.bad, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
 		return leat_fail(err, LEAT_LIMIT,
 		                 "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
@@ -346,11 +346,13 @@ batch_bytes(const struct leat_batch *batch)
 static void
 count_batch(struct leat_feed *feed, const struct leat_batch *batch)
 {
+	struct leat_counters *count = &feed->trace.consumer->count;
+
 	feed->position = batch->end;
 	feed->epoch_over = batch->last;
-	leat_count(&feed->samples, (uint64_t)batch->samples);
-	leat_count(&feed->batches, 1);
-	leat_count(&feed->bytes, batch_bytes(batch));
+	leat_count(&count->samples, (uint64_t)batch->samples);
+	leat_count(&count->batches, 1);
+	leat_count(&count->bytes, batch_bytes(batch));
 }
 
 static enum leat_status
@@ -422,6 +424,7 @@ leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *er
 enum leat_status
 leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch **batch, struct leat_err *err)
 {
+	struct leat_counters *count = &feed->trace.consumer->count;
 	uint64_t begin = leat_now(), end;
 	uint64_t deadline = timeout_ns < UINT64_MAX - begin ? begin + timeout_ns : UINT64_MAX;
 	struct leat_err why;
@@ -435,16 +438,16 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (feed->failure.status != LEAT_OK)
 		return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 	if (feed->last_out_ns)
-		leat_count(&feed->run_ns, begin - feed->last_out_ns);
+		leat_count(&count->run_ns, begin - feed->last_out_ns);
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
 		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered",
 		                   (unsigned long long)feed->options.epochs);
 	else
 		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, deadline, batch, &why);
 	end = leat_now();
-	leat_count(&feed->wait_ns, end - begin);
-	if (status == LEAT_OK && feed->batches == 1)
-		atomic_store(&feed->first_batch_ns, end - feed->opened_ns);
+	leat_count(&count->wait_ns, end - begin);
+	if (status == LEAT_OK && leat_counted(&count->batches) == 1)
+		leat_count(&count->first_batch_ns, end - feed->opened_ns);
 	feed->last_out_ns = end;
 	if (!can_go_on(status))
 		feed->failure = why;
@@ -514,68 +517,7 @@ leat_field_at(const struct leat_feed *feed, int i)
 	return i >= 0 && i < feed->pipeline.schema.count ? &feed->pipeline.schema.field[i] : NULL;
 }
 
-/* ---- what happened ---- */
-
-static const char *
-limit_name(const struct leat_feed *feed, int limit)
-{
-	switch (limit) {
-	case LEAT_LIMIT_STEP:
-		return "step";
-	case LEAT_LIMIT_DISK:
-		return "disk";
-	case LEAT_LIMIT_READ:
-		return "read";
-	case LEAT_LIMIT_PREFETCH:
-		return "prefetch";
-	default:
-		return feed->pipeline.stage[limit].op[0]->op->name;
-	}
-}
-
-static void
-collect_stats(const struct leat_feed *feed, struct leat_stats *stats)
-{
-	struct leat_totals totals = {0};
-	struct leat_waits waits = {
-		.wait_ns = atomic_load(&feed->wait_ns),
-		.run_ns = atomic_load(&feed->run_ns),
-		.disk_ns = atomic_load(&feed->disk_ns),
-		.ahead = feed->budget.depth > 0,
-	};
-
-	*stats = (struct leat_stats){
-		.samples = atomic_load(&feed->samples),
-		.batches = atomic_load(&feed->batches),
-		.bytes = atomic_load(&feed->bytes),
-		.bad = atomic_load(&feed->bad_count),
-		.wait_ns = waits.wait_ns,
-		.run_ns = waits.run_ns,
-		.first_batch_ns = atomic_load(&feed->first_batch_ns),
-		.memory = atomic_load(&feed->mem.used),
-		.memory_peak = atomic_load(&feed->mem.peak),
-		.threads = feed->budget.threads,
-	};
-	for (unsigned i = 0; i < feed->budget.threads; i++)
-		leat_totals_add(&totals, &feed->worker[i].counters);
-	leat_totals_add(&totals, &feed->io_counters);
-	stats->read_ns = totals.read_ns;
-	stats->read_wait_ns = totals.read_wait_ns;
-	stats->op_ns = totals.op_ns;
-	stats->idle_ns = totals.idle_ns;
-	stats->bytes_read = totals.bytes_read;
-	strcpy(stats->limit, limit_name(feed, leat_limit(&totals, feed->pipeline.stages, &waits)));
-}
-
-void
-leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t size)
-{
-	struct leat_stats all;
-
-	collect_stats(feed, &all);
-	memset(stats, 0, size);
-	memcpy(stats, &all, size < sizeof all ? size : sizeof all);
-}
+/* ---- bad samples ---- */
 
 uint64_t
 leat_bad_count(const struct leat_feed *feed)

@@ -21,7 +21,7 @@
 #include "feed/batch.h"
 #include "feed/cache.h"
 #include "feed/pipeline.h"
-#include "trace/counters.h"
+#include "trace/lane.h"
 
 enum {
 	LEAT_RUN_ROWS = 64,         /* most samples of a run, */
@@ -31,12 +31,11 @@ enum {
 	LEAT_MAX_PREFETCH = 16,      /* batches ahead when the engine chooses */
 	LEAT_IO_THREADS = 16,
 	LEAT_REPLACE_TRIES = 8,
-	LEAT_APART = 128, /* bytes between what threads read for each sample and what others write meanwhile */
 };
 
 /* How the feed's memory is divided, once, at open (budget.c). */
 struct leat_budget {
-	unsigned threads;
+	unsigned threads, io_threads;
 	int depth;   /* batches planned ahead of the consumer */
 	int buffers; /* batches there are */
 	int runs, run_rows;
@@ -86,7 +85,8 @@ struct leat_worker {
 	bool in_chain;                /* past reading and unpacking, whose errors say where the sample lies */
 	uint64_t run_ended, run_took; /* the last run, in ns */
 	uint64_t seen;                /* samples, to time every so many */
-	struct leat_counters counters;
+	struct leat_lane *lane;
+	unsigned char apart[LEAT_APART]; /* from the next worker */
 };
 
 struct leat_feed {
@@ -99,6 +99,7 @@ struct leat_feed {
 	uint64_t cache_size;
 	int64_t global_rows; /* of a batch over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
+	struct leat_trace trace;
 	uint64_t opened_ns;
 	uint64_t seed; /* changes only while no worker runs */
 	struct leat_worker *worker;
@@ -132,11 +133,7 @@ struct leat_feed {
 	uint64_t bad_kept, bad_cap;
 	uint64_t bad_of_epoch;
 
-	/* Written by the consumer, read by leat_stats from anywhere: */
-	_Atomic uint64_t samples, batches, bytes, bad_count, wait_ns, disk_ns, run_ns, first_batch_ns;
-
-	atomic_int refs;                  /* the feed itself and each batch held */
-	struct leat_counters io_counters; /* of all I/O threads */
+	atomic_int refs; /* the feed itself and each batch held */
 	struct leat_queue io;
 	struct leat_threads workers, io_threads;
 

@@ -94,16 +94,15 @@ static void
 io_body(void *arg, unsigned i)
 {
 	struct leat_feed *feed = arg;
+	struct leat_lane *lane = &feed->trace.io[i];
 	struct leat_run *run;
 
-	(void)i;
 	while ((run = leat_queue_pop(&feed->io)) != NULL) {
 		uint64_t begin = leat_now();
 
 		if (!atomic_load(&feed->stop))
 			leat_run_read(feed, run, 0);
-		/* Several I/O threads count here, so this one is a real atomic addition. */
-		atomic_fetch_add_explicit(&feed->io_counters.read_wait_ns, leat_now() - begin, memory_order_relaxed);
+		leat_count(&lane->count.read_wait_ns, leat_now() - begin);
 		hand_back(feed, run);
 	}
 }
@@ -129,13 +128,9 @@ start_io_threads(struct leat_feed *feed)
 	first = !feed->io_started;
 	feed->io_started = true;
 	pthread_mutex_unlock(&feed->lock);
-	if (first) {
-		unsigned count = (unsigned)feed->budget.runs - feed->budget.threads;
-
-		count = count > LEAT_IO_THREADS ? LEAT_IO_THREADS : count;
-		if (leat_threads_start(&feed->io_threads, &feed->mem, count, "leat-io", io_body, feed, NULL) != LEAT_OK)
-			do_without_io_threads(feed);
-	}
+	if (first && leat_threads_start(&feed->io_threads, &feed->mem, feed->budget.io_threads, "leat-io", io_body,
+	                                feed, NULL) != LEAT_OK)
+		do_without_io_threads(feed);
 }
 
 bool

@@ -309,7 +309,7 @@ run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *
 	memset(stage_ns, 0, sizeof stage_ns);
 	status = leat_chain_run(p, from, to, &w->work, id, stage_ns, err);
 	for (int s = from; s < to; s++)
-		leat_count(&w->counters.stage_ns[s], stage_ns[s]);
+		leat_count(&w->lane->stage_ns[s], stage_ns[s]);
 	return status;
 }
 
@@ -631,18 +631,18 @@ do_run(struct leat_worker *w, struct leat_run *run)
 	if (run->first_row == 0)
 		leat_source_check(&feed->pipeline.source);
 	if (leat_run_read(feed, run, LEAT_READ_NOWAIT) == LEAT_AGAIN) {
-		leat_count(&w->counters.read_ns, leat_now() - begin);
+		leat_count(&w->lane->count.read_ns, leat_now() - begin);
 		if (leat_run_send(feed, run))
 			return false;
 		leat_run_read(feed, run, 0);
 	}
-	leat_count(&w->counters.bytes_read, run->bytes);
+	leat_count(&w->lane->count.bytes_read, run->bytes);
 	middle = leat_now();
-	leat_count(&w->counters.read_ns, middle - begin);
+	leat_count(&w->lane->count.read_ns, middle - begin);
 	do_items(w, run);
 	w->run_ended = leat_now();
 	w->run_took = w->run_ended - begin;
-	leat_count(feed->pipeline.stages ? &w->counters.op_ns : &w->counters.read_ns, w->run_ended - middle);
+	leat_count(feed->pipeline.stages ? &w->lane->count.op_ns : &w->lane->count.read_ns, w->run_ended - middle);
 	return true;
 }
 
@@ -655,7 +655,7 @@ idle(struct leat_worker *w)
 	feed->idle++;
 	pthread_cond_wait(&feed->work, &feed->lock);
 	feed->idle--;
-	leat_count(&w->counters.idle_ns, leat_now() - begin);
+	leat_count(&w->lane->count.idle_ns, leat_now() - begin);
 }
 
 /* Under the lock: is it time to wake the consumer? Not yet when it has only begun to wait and the next run,

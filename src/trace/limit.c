@@ -1,0 +1,28 @@
+/* limit.c - see limit.h */
+#include "trace/limit.h"
+
+static int
+slowest_stage(const struct leat_totals *totals, int stages)
+{
+	int slowest = 0;
+
+	for (int s = 1; s < stages && s < LEAT_TRACE_STAGES; s++)
+		if (totals->stage_ns[s] > totals->stage_ns[slowest])
+			slowest = s;
+	return slowest;
+}
+
+int
+leat_limit(const struct leat_totals *totals, int stages, bool ahead)
+{
+	/* The consumer rarely waits: it sets the pace. */
+	if (totals->wait_ns <= (totals->wait_ns + totals->run_ns) / 20)
+		return LEAT_LIMIT_STEP;
+	if (!ahead)
+		return LEAT_LIMIT_PREFETCH;
+	if (totals->disk_ns > totals->wait_ns / 2)
+		return LEAT_LIMIT_DISK;
+	if (stages == 0 || totals->read_ns > totals->op_ns)
+		return LEAT_LIMIT_READ;
+	return slowest_stage(totals, stages);
+}
