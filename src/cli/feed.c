@@ -17,6 +17,7 @@
 #include "cli/print.h"
 #include "cli/text.h"
 #include "store/store.h"
+#include "trace/stats.h"
 
 struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad;
@@ -243,6 +244,8 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	              (double)st->first_batch_ns / 1e6, r->peak_rss_mb, (double)st->memory_peak / 1048576, st->threads);
 	leat_str_addf(&out, "\"limit\": \"%s\",\n \"bad_count\": %" PRIu64 ", ", st->limit, st->bad);
 	json_bad(s, &out);
+	leat_str_add(&out, ",\n \"stats\": ");
+	leat_stats_add_json(st, &out);
 	if (s->p->checksum)
 		leat_str_addf(&out, ",\n \"checksum\": \"%s\"", r->checksum);
 	leat_str_add(&out, "}");

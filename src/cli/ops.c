@@ -10,6 +10,7 @@
 #include "cli/print.h"
 #include "feed/describe.h"
 #include "feed/explain.h"
+#include "trace/stats.h"
 
 struct ops {
 	bool json, markdown;
@@ -241,6 +242,23 @@ page_item(const struct leat_item *item, struct leat_str *out)
 		leat_str_addf(out, "\nExample: `%s`\n", item->example);
 }
 
+static void
+page_stats(struct leat_str *out)
+{
+	leat_str_add(out, "\n## What a feed counts\n"
+	                  "\n"
+	                  "Since it was opened: `struct leat_stats` in C, `feed.stats()` in Python, `stats` in\n"
+	                  "`leat feed --json`.\n"
+	                  "\n"
+	                  "| name | unit | meaning |\n"
+	                  "|---|---|---|\n");
+	for (const struct leat_stat *s = leat_stat_list; s->name; s++) {
+		leat_str_addf(out, "| `%s` | %s | ", s->name, s->unit);
+		add_cell(s->doc, out);
+		leat_str_add(out, " |\n");
+	}
+}
+
 static const char page_head[] =
 	"# Reference: sources and ops\n"
 	"\n"
@@ -278,6 +296,7 @@ page(const struct leat_invocation *run, struct leat_err *err)
 			page_item(&item, &out);
 		}
 	}
+	page_stats(&out);
 	if (out.failed)
 		status = leat_fail_mem(err, run->mem, out.len, "the page");
 	fputs(leat_str_text(&out), stdout);

@@ -35,6 +35,9 @@ try leat feed "$spec" --resume torn.json
 
 echo "# as data"
 leat feed "$spec" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(sorted(d)); print(d["samples"], d["batches"], d["bad"])'
+leat ops --json >ops.json
+leat feed "$spec" --json | python3 -c 'import json, sys; s = json.load(sys.stdin)["stats"]; print(list(s)); print(s["samples"], s["batches"], s["bad"])
+print(list(s) == [stat["name"] for stat in json.load(open("ops.json"))["stats"]])'
 
 echo "# what is wrong"
 try leat feed "tfrecord('nothing-*') | batch(2)"
