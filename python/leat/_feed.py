@@ -18,7 +18,7 @@ import threading
 import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from . import _lib
+from . import _lib, _ops
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
@@ -373,13 +373,10 @@ class Feed:
     # ---- what happened ----
 
     def stats(self) -> Dict[str, Any]:
-        """Counts and times since the feed was opened; see struct leat_stats. From any thread."""
+        """Counts and times since the feed was opened, by name. From any thread."""
         with self._gate:
-            stats = _lib.Stats()
-            _lib.stats(self._pointer(), stats, ctypes.sizeof(stats))
-        out = {name: getattr(stats, name) for name in (field[0] for field in _lib.Stats._fields_)}
-        out["limit"] = out["limit"].decode()
-        return out
+            text = _lib.taken(_lib.stats_json(self._pointer()))
+        return json.loads(text)
 
     def bad(self) -> List[Bad]:
         """The bad samples so far, in the order of the plan."""
@@ -417,6 +414,9 @@ class Feed:
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._open(state["pipeline"], state["options"])
         self.load_state_dict(state["state"])
+
+
+Feed.stats.__doc__ = f"{Feed.stats.__doc__}\n\n{_ops.stats_doc()}"
 
 
 class _Epoch:

@@ -51,15 +51,6 @@ class Tensor(Structure):
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t)]
 
 
-_COUNTS = ("samples", "batches", "bytes", "bytes_read", "bad", "wait_ns", "run_ns", "first_batch_ns", "read_ns",
-           "read_wait_ns", "op_ns", "idle_ns")
-
-
-class Stats(Structure):
-    _fields_ = [*((name, c_uint64) for name in _COUNTS), ("memory", c_size_t), ("memory_peak", c_size_t),
-                ("threads", c_uint), ("limit", c_char * (MAX_NAME + 1))]
-
-
 class Bad(Structure):
     _fields_ = [("epoch", c_uint64), ("position", c_uint64), ("sample", c_uint64), ("uri", c_char_p),
                 ("offset", c_uint64), ("reason", c_char_p), ("replaced", ctypes.c_bool)]
@@ -104,7 +95,7 @@ batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POI
 batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
 restore = _declare(waiting, "leat_restore", c_int, c_void_p, c_char_p, POINTER(Err))
-stats = _declare(quick, "leat_stats_sized", None, c_void_p, POINTER(Stats), c_size_t)
+stats_json = _declare(quick, "leat_stats_json", c_void_p, c_void_p)
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
 describe = _declare(quick, "leat_describe", c_void_p)

@@ -5,6 +5,7 @@ Nothing is listed here: a source or op that the library has is a function of `le
 """
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -16,8 +17,18 @@ from .errors import InvalidError
 _REQUIRED = inspect.Parameter.empty
 
 
+@functools.lru_cache(maxsize=None)
+def described() -> Dict[str, Any]:
+    """What the library says of itself: its sources and ops (`items`), and what a feed counts (`stats`)."""
+    return json.loads(_lib.taken(_lib.describe()))
+
+
 def load() -> List[Dict[str, Any]]:
-    return json.loads(_lib.taken(_lib.describe()))["items"]
+    return described()["items"]
+
+
+def stats_doc() -> str:
+    return "\n".join(f"    {stat['name']} ({stat['unit']}): {stat['doc']}" for stat in described()["stats"])
 
 
 def default_of(option: Dict[str, Any]) -> Any:

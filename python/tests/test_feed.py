@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _ops
 
 
 def ids(feed):
@@ -235,6 +236,8 @@ def test_stats_and_memory(images):
     for batch in feed:
         pass
     stats = feed.stats()
+    assert list(stats) == [stat["name"] for stat in _ops.described()["stats"]]
+    assert all(name in leat.Feed.stats.__doc__ for name in stats)
     assert stats["samples"] == 200 and stats["memory_peak"] <= 64 << 20 and stats["threads"] == 1 and stats["limit"]
     with pytest.raises(leat.LimitError, match="memory"):
         images.batch(8).feed(memory="10kB")
