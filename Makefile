@@ -5,7 +5,7 @@ PYTHON ?= python3
 .PHONY: all setup configure demo test test-all bench bench-images soak sanitize fuzz format docs install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
-SOURCES := $(sort $(wildcard src/*/*.c tests/unit/*.c tests/tools/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
+SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
 
 all: configure ## build build/leat, build/libleat.so, build/libleat.a
 	@ninja -C $(BUILD) --quiet

@@ -4,7 +4,7 @@
 It shares no code with Leat and needs nothing but Python, so that what both agree on
 is what the formats say:
 
-    tfrecord_oracle.py write FILE     writes the records that tests/unit/proto.h knows
+    tfrecord_oracle.py write FILE     writes the records that tests/support/proto.h knows
     tfrecord_oracle.py dump FILE      prints each record's features, one a line, sorted by name
     tfrecord_oracle.py seeds FOLDER   writes the first inputs of the fuzzers
 """

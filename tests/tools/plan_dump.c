@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "plan_bench.h"
+#include "support/plan_bench.h"
 
 enum { MAX_FILES = 1 << 16, MAX_LINE = 1 << 22 };
 

@@ -18,8 +18,8 @@
 
 #include "base/rng.h"
 #include "feed/cache.h"
-#include "logged.h"
-#include "temp.h"
+#include "support/logged.h"
+#include "support/temp.h"
 
 enum { SAMPLES = 40, MAX_BYTES = 4096, PAGE = 4096, TABLE_AT = PAGE, ROOM_AT = 2 * PAGE };
 

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "format/tfrecord.h"
-#include "proto.h"
-#include "temp.h"
+#include "support/proto.h"
+#include "support/temp.h"
 
 static struct leat_mem mem;
 static struct leat_err err;

@@ -1,5 +1,5 @@
 /* test_fast.c - decode(fast=true): what is decoded smaller and what is not, and that it shows the same places */
-#include "jpegs.h"
+#include "support/jpegs.h"
 
 #include "image/pass.h"
 

@@ -19,7 +19,7 @@
 #include "support/data.h"
 #include "support/specs.h"
 #include "support/trace.h"
-#include "unit/temp.h"
+#include "support/temp.h"
 
 enum { SPECS = TEST_SLOW ? 12 : 80, EPOCHS = 3, MAX_SPEC = 9000 };
 

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "store/file.h"
-#include "temp.h"
+#include "support/temp.h"
 
 #define TEST(name) cmocka_unit_test(name)
 

@@ -7,10 +7,10 @@
 
 #include "feed/feed.h"
 #include "format/folder.h"
-#include "logged.h"
+#include "support/logged.h"
 #include "support/source.h"
 #include "support/trace.h"
-#include "temp.h"
+#include "support/temp.h"
 
 static struct temp temp;
 static char text[1000];

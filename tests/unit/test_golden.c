@@ -2,7 +2,7 @@
  *
  * Cases marked exact agree in every bit, the others within 1e-5 of the value, or 1e-6 of the
  * largest: sums that come out small have been large. */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <jansson.h>
 #include <math.h>

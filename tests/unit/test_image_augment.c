@@ -1,7 +1,7 @@
 /* test_image_augment.c - warps, and the changes of RandAugment: what holds of any image
  *
  * Values are compared with torchvision's in test_golden.c. */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <math.h>
 

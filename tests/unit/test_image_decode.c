@@ -1,5 +1,5 @@
 /* test_image_decode.c - decoding: limits, damage and memory (tests/unit/test_golden.c has the pixels) */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <jpeglib.h>
 #include <pthread.h>

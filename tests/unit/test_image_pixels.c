@@ -1,5 +1,5 @@
 /* test_image_pixels.c - kernels that no op shows in full: pointwise steps, means, casts, transposition */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <math.h>
 

@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "format/index.h"
-#include "logged.h"
-#include "temp.h"
+#include "support/logged.h"
+#include "support/temp.h"
 
 static const struct leat_index_kind kind = {"testkind", 16};
 static struct leat_mem mem;

@@ -1,5 +1,5 @@
 /* test_jpeg.c - the JPEG decoder of image/jpeg.h gives what libjpeg-turbo gives, for any region and any damage */
-#include "jpegs.h"
+#include "support/jpegs.h"
 
 #include "image/jpeg.h"
 

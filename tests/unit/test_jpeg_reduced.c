@@ -1,6 +1,6 @@
 /* test_jpeg_reduced.c - JPEG images decoded at 1/2, 1/4 and 1/8: near to what the full ones show, the same bytes by any
  * processor and for any region */
-#include "jpegs.h"
+#include "support/jpegs.h"
 
 #include "image/jpeg.h"
 

@@ -1,5 +1,5 @@
 /* test_jpeg_restart.c - restart markers are added to JPEG files without changing a pixel */
-#include "bench.h"
+#include "support/bench.h"
 
 #include "image/jpeg_restart.h"
 

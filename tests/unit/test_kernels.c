@@ -1,5 +1,5 @@
 /* test_kernels.c - kernels give the same bytes with AVX2 and without, whatever the size */
-#include "bench.h"
+#include "support/bench.h"
 
 #include "base/rng.h"
 #include "image/plain.h"

@@ -9,10 +9,10 @@
 
 #include "format/list.h"
 #include "format/sidecar.h"
-#include "logged.h"
+#include "support/logged.h"
 #include "support/source.h"
 #include "support/trace.h"
-#include "temp.h"
+#include "support/temp.h"
 
 static struct temp temp;
 static char text[1000];

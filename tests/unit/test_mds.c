@@ -1,5 +1,5 @@
 /* test_mds.c - MDS folders are read as MosaicML reads them, and whatever is in their files, nothing else breaks */
-#include "archive.h"
+#include "support/archive.h"
 
 #include "base/hash.h"
 #include "format/mds.h"

@@ -10,7 +10,7 @@
 #include "format/npy.h"
 #include "support/source.h"
 #include "support/trace.h"
-#include "temp.h"
+#include "support/temp.h"
 
 #define GOLDEN "tests/golden/npy/"
 

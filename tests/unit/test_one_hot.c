@@ -1,5 +1,5 @@
 /* test_one_hot.c - the op one_hot */
-#include "bench.h"
+#include "support/bench.h"
 
 static struct bench bench;
 

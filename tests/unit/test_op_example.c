@@ -9,8 +9,8 @@
 #include "format/source.h"
 #include "format/tfrecord.h"
 #include "op/op.h"
-#include "proto.h"
-#include "temp.h"
+#include "support/proto.h"
+#include "support/temp.h"
 
 static struct leat_mem mem;
 static struct leat_err err;

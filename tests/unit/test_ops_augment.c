@@ -1,5 +1,5 @@
 /* test_ops_augment.c - random rotation, affine transforms, blur and erasing: what each promises */
-#include "pictures.h"
+#include "support/pictures.h"
 
 #include "image/affine.h"
 

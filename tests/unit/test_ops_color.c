@@ -1,5 +1,5 @@
 /* test_ops_color.c - ops that change what pixels look like: options, types, chance */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* test_ops_crop.c - crops and padding, against the pixels they should keep */
-#include "pictures.h"
+#include "support/pictures.h"
 
 /* The place that numpy.pad takes a place from, walked step by step; -1: outside. */
 static int64_t

@@ -1,5 +1,5 @@
 /* test_ops_image.c - sample ops on images and numbers: what each promises, on odd sizes, both types */
-#include "bench.h"
+#include "support/bench.h"
 
 #include <math.h>
 

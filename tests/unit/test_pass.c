@@ -1,5 +1,5 @@
 /* test_pass.c - ops that are joined give what they give one after the other, in every bit */
-#include "bench.h"
+#include "support/bench.h"
 
 #include "image/pass.h"
 #include "support/trace.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "../tools/plan_bench.h"
+#include "support/plan_bench.h"
 #include "base/hash.h"
 #include "op/batch.h"
 

@@ -1,5 +1,5 @@
 /* test_png.c - PNG files read at once are read as libspng reads them, and refused as libspng refuses them */
-#include "bench.h"
+#include "support/bench.h"
 
 #include "image/codec.h"
 #include "image/png_fast.h"

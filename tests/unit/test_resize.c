@@ -1,5 +1,5 @@
 /* test_resize.c - resampling in every way: what holds of all of them (test_golden.c has the pixels of others) */
-#include "pictures.h"
+#include "support/pictures.h"
 
 #include "image/affine.h"
 

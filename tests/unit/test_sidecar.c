@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "format/sidecar.h"
-#include "logged.h"
-#include "temp.h"
+#include "support/logged.h"
+#include "support/temp.h"
 
 static struct temp temp;
 static struct leat_mem mem;

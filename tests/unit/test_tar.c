@@ -1,5 +1,5 @@
 /* test_tar.c - every sample of a tar file is found as WebDataset finds it, and damage is told, never lost in silence */
-#include "archive.h"
+#include "support/archive.h"
 
 #include "format/npy_write.h"
 #include "format/tar.h"

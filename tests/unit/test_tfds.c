@@ -1,6 +1,6 @@
 /* test_tfds.c - TFDS folders are read as tensorflow-datasets reads them, and whatever is in their files, nothing else
  * breaks */
-#include "archive.h"
+#include "support/archive.h"
 
 #include "format/example.h"
 #include "format/tfds.h"

@@ -7,8 +7,8 @@
 
 #include "format/source.h"
 #include "format/tfrecord.h"
-#include "logged.h"
-#include "temp.h"
+#include "support/logged.h"
+#include "support/temp.h"
 
 static struct leat_mem mem;
 static struct temp temp;

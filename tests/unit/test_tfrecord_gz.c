@@ -11,10 +11,10 @@
 #include "base/threads.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
-#include "logged.h"
+#include "support/logged.h"
 #include "support/source.h"
 #include "support/trace.h"
-#include "temp.h"
+#include "support/temp.h"
 
 static struct leat_mem mem;
 static struct temp temp;

@@ -7,7 +7,7 @@
 
 #include "support/source.h"
 #include "support/trace.h"
-#include "temp.h"
+#include "support/temp.h"
 
 static struct temp temp;
 static char text[1000];

@@ -11,7 +11,7 @@
 
 #include "format/npy_write.h"
 #include "format/tar_write.h"
-#include "temp.h"
+#include "support/temp.h"
 
 static struct leat_mem mem;
 

@@ -1,27 +1,7 @@
-/* archive.h - for tests of sources: golden archives through leat_open, and single samples as the engine reads them
- *
- * A golden folder holds archives and cases.json: specs (@ stands for the folder) and what the original
- * library read, each value with dtype, shape and bytes. */
-#ifndef TEST_ARCHIVE_H
-#define TEST_ARCHIVE_H
+/* archive.c - see archive.h */
+#include "archive.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <jansson.h>
-
-#include "feed/feed.h"
-#include "format/source.h"
-#include "logged.h"
-#include "support/source.h"
-#include "temp.h"
-
-/* ---- golden archives ---- */
-
-/* A copy in the temporary folder, because indexes are written beside the data. */
-static inline void
+void
 golden_copy(struct temp *temp, const char *folder)
 {
 	char command[512];
@@ -30,8 +10,7 @@ golden_copy(struct temp *temp, const char *folder)
 	assert_int_equal(system(command), 0);
 }
 
-/* `spec` with the folder in place of each @. */
-static inline const char *
+const char *
 golden_spec(const struct temp *temp, const char *spec)
 {
 	static char text[4096];
@@ -49,7 +28,7 @@ golden_spec(const struct temp *temp, const char *spec)
 }
 
 /* Field `field` of row `row`, as JSON says it. */
-static inline json_t *
+static json_t *
 golden_value(const struct leat_field *field, const struct leat_tensor *tensor, int64_t row)
 {
 	json_t *shape = json_array(), *value;
@@ -78,7 +57,7 @@ golden_value(const struct leat_field *field, const struct leat_tensor *tensor, i
 	return value;
 }
 
-static inline void
+static void
 golden_check_row(const char *name, const struct leat_feed *feed, const struct leat_batch *batch, int64_t row,
                  const json_t *want)
 {
@@ -100,7 +79,7 @@ golden_check_row(const char *name, const struct leat_feed *feed, const struct le
 }
 
 /* All of a spec's samples are those of `samples`, in order. */
-static inline void
+static void
 golden_check(const struct temp *temp, const char *name, const char *spec, const json_t *samples)
 {
 	char text[4200];
@@ -130,8 +109,7 @@ golden_check(const struct temp *temp, const char *name, const char *spec, const 
 	leat_close(feed);
 }
 
-/* Every case of a golden folder, twice: without and with indexes. */
-static inline void
+void
 golden_check_all(struct temp *temp, const char *folder, size_t least)
 {
 	char path[256];
@@ -150,26 +128,14 @@ golden_check_all(struct temp *temp, const char *folder, size_t least)
 	json_decref(golden);
 }
 
-/* ---- one sample at a time ---- */
-
-struct archive {
-	struct leat_mem mem;
-	struct leat_source source;
-	struct leat_err err;
-	struct leat_scratch scratch;
-	struct leat_sample sample; /* of the last read, until the next */
-	unsigned char *bytes;
-	bool open;
-};
-
-static inline void
+void
 archive_init(struct archive *a)
 {
 	*a = (struct archive){.open = false};
 	leat_mem_init(&a->mem, SIZE_MAX);
 }
 
-static inline enum leat_status
+enum leat_status
 archive_open(struct archive *a, const char *kind, const void *params)
 {
 	enum leat_status status;
@@ -187,7 +153,7 @@ archive_open(struct archive *a, const char *kind, const void *params)
 	return status;
 }
 
-static inline void
+void
 archive_close(struct archive *a)
 {
 	if (a->open) {
@@ -200,8 +166,7 @@ archive_close(struct archive *a)
 	assert_int_equal(a->mem.used, 0);
 }
 
-/* Reads and unpacks one sample the way the engine does. What comes out is checked against the schema. */
-static inline enum leat_status
+enum leat_status
 archive_read(struct archive *a, uint64_t i)
 {
 	const struct leat_source *source = &a->source;
@@ -255,5 +220,3 @@ archive_read(struct archive *a, uint64_t i)
 	a->err.text[0] = '\0';
 	return LEAT_OK;
 }
-
-#endif

@@ -1,43 +1,33 @@
-/* temp.h - a folder of its own for a test, and whole files in it */
-#ifndef TEST_TEMP_H
-#define TEST_TEMP_H
+/* temp.c - see temp.h */
+#include "temp.h"
 
-#include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 
-struct temp {
-	char folder[64];
-	char path[512]; /* of the last file named */
-};
-
-static inline void
+void
 temp_make(struct temp *temp)
 {
 	strcpy(temp->folder, "/tmp/leat-test-XXXXXX");
 	assert_non_null(mkdtemp(temp->folder));
 }
 
-static inline int
+static int
 temp_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st, (void)type, (void)ftw;
 	return remove(path);
 }
 
-static inline void
+void
 temp_remove(struct temp *temp)
 {
 	nftw(temp->folder, temp_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* "FOLDER/NAME", valid until the next call. */
-static inline const char *
+const char *
 temp_path(struct temp *temp, const char *name)
 {
 	int len = snprintf(temp->path, sizeof(temp->path), "%s/%s", temp->folder, name);
@@ -46,7 +36,7 @@ temp_path(struct temp *temp, const char *name)
 	return temp->path;
 }
 
-static inline const char *
+const char *
 temp_write(struct temp *temp, const char *name, const void *bytes, size_t len)
 {
 	const char *path = temp_path(temp, name);
@@ -60,8 +50,7 @@ temp_write(struct temp *temp, const char *name, const void *bytes, size_t len)
 	return path;
 }
 
-/* The whole file, to be freed. */
-static inline unsigned char *
+unsigned char *
 temp_read(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY);
@@ -78,8 +67,7 @@ temp_read(const char *path, size_t *len)
 	return bytes;
 }
 
-/* As if it had been changed in the moment that comes: a busy machine may take its time until it is looked at. */
-static inline void
+void
 temp_change_now(struct temp *temp, const char *name)
 {
 	struct timespec times[2] = {{0, UTIME_OMIT}, {0, 0}};
@@ -89,10 +77,8 @@ temp_change_now(struct temp *temp, const char *name)
 	assert_int_equal(utimensat(AT_FDCWD, temp_path(temp, name), times, 0), 0);
 }
 
-static inline bool
+bool
 temp_exists(struct temp *temp, const char *name)
 {
 	return access(temp_path(temp, name), F_OK) == 0;
 }
-
-#endif

@@ -1,36 +1,7 @@
-/* bench.h - one sample on the bench: runs a chain of sample ops on it, as the engine would, one by one
- *
- * Every op is held to its contract on the way: what comes out is what `infer` said, an op that
- * works in place leaves the memory where it is, any other writes anew and leaves its input alone. */
-#ifndef LEAT_TESTS_BENCH_H
-#define LEAT_TESTS_BENCH_H
+/* bench.c - see bench.h */
+#include "bench.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "feed/spec.h"
-#include "op/op.h"
-
-enum { BENCH_SCRATCH = 8 << 20 };
-
-struct bench {
-	struct leat_mem mem;
-	struct leat_scratch scratch;
-	struct leat_sample sample; /* one field */
-	struct leat_work work;
-	enum leat_layout layout;
-	bool ragged; /* what is on the bench are bytes, whose number no schema knows */
-	uint64_t position;
-	struct leat_err err;
-};
-
-static inline void
+void
 bench_open(struct bench *bench)
 {
 	memset(bench, 0, sizeof(*bench));
@@ -39,15 +10,14 @@ bench_open(struct bench *bench)
 	bench->work = (struct leat_work){.sample = &bench->sample, .scratch = &bench->scratch, .max_pixels = 1 << 20};
 }
 
-static inline void
+void
 bench_close(struct bench *bench)
 {
 	leat_scratch_close(&bench->scratch, &bench->mem);
 	assert_int_equal(bench->mem.used, 0);
 }
 
-/* Puts a copy of `data` on the bench. */
-static inline void
+void
 bench_put(struct bench *bench, const void *data, enum leat_dtype dtype, int ndim, const int64_t *shape,
           enum leat_layout layout)
 {
@@ -65,21 +35,21 @@ bench_put(struct bench *bench, const void *data, enum leat_dtype dtype, int ndim
 	bench->ragged = false;
 }
 
-static inline void
+void
 bench_put_image(struct bench *bench, const void *data, enum leat_dtype dtype, int64_t height, int64_t width,
                 int64_t channels)
 {
 	bench_put(bench, data, dtype, 3, (const int64_t[]){height, width, channels}, LEAT_HWC);
 }
 
-static inline void
+void
 bench_put_bytes(struct bench *bench, const void *data, size_t size)
 {
 	bench_put(bench, data, LEAT_U8, 1, (const int64_t[]){(int64_t)size}, LEAT_LAYOUT_NONE);
 	bench->ragged = true;
 }
 
-static inline struct leat_field
+static struct leat_field
 bench_field(const struct bench *bench)
 {
 	const struct leat_datum *datum = &bench->sample.field[0];
@@ -91,7 +61,7 @@ bench_field(const struct bench *bench)
 	return field;
 }
 
-static inline void
+static void
 bench_expect(const struct leat_datum *datum, const struct leat_field *field)
 {
 	assert_int_equal(datum->dtype, field->dtype);
@@ -101,7 +71,7 @@ bench_expect(const struct leat_datum *datum, const struct leat_field *field)
 			assert_int_equal(datum->shape[i], field->shape[i]);
 }
 
-static inline enum leat_status
+enum leat_status
 bench_run_op(struct bench *bench, const struct leat_op *op, void *params)
 {
 	struct leat_datum before = bench->sample.field[0];
@@ -154,8 +124,7 @@ bench_run_op(struct bench *bench, const struct leat_op *op, void *params)
 	return status;
 }
 
-/* Runs what `text` says on the sample; bench->err has the sentence when it fails. */
-static inline enum leat_status
+enum leat_status
 bench_run(struct bench *bench, const char *text)
 {
 	struct leat_spec spec = {0};
@@ -178,8 +147,7 @@ bench_run(struct bench *bench, const char *text)
 	return status;
 }
 
-/* A whole file, to be freed; the tests run in the root of the source. */
-static inline unsigned char *
+unsigned char *
 bench_read(const char *path, size_t *size)
 {
 	FILE *file = fopen(path, "rb");
@@ -199,5 +167,3 @@ bench_read(const char *path, size_t *size)
 	fclose(file);
 	return bytes;
 }
-
-#endif

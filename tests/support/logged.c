@@ -1,18 +1,13 @@
-/* logged.h - what a test's log received: how much, the last message and the last warning */
-#ifndef TEST_LOGGED_H
-#define TEST_LOGGED_H
+/* logged.c - see logged.h */
+#include "logged.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#include "base/log.h"
+struct logged logged;
+const struct leat_log log_all = {write_log, NULL};
 
-static struct {
-	int info, warn;
-	char text[1024], warning[1024];
-} logged;
-
-static inline void
+void
 write_log(void *arg, enum leat_log_level level, const char *text)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
@@ -26,7 +21,3 @@ write_log(void *arg, enum leat_log_level level, const char *text)
 		snprintf(logged.warning, sizeof(logged.warning), "%s", text);
 	pthread_mutex_unlock(&one_at_a_time);
 }
-
-static const struct leat_log log_all = {write_log, NULL};
-
-#endif
