@@ -7,7 +7,7 @@ Where the C plan computes which sample stands at a position, this one plays the 
 lists for passes, a real shuffle buffer, real iterators over files. It is written from
 docs/PLAN.md and shares nothing with the C code. Random specs are asked in order, at random
 positions, from the middle on and with other seeds in between, all of one plan, so that no
-cache may change an answer. What tf.data gave (golden/interleave_tf.json) is replayed, and
+cache may change an answer. What tf.data gave (golden/interleave.json) is replayed, and
 the distributions of shuffles are compared with exact ones.
 """
 import argparse
@@ -330,7 +330,7 @@ def check_documented(plans):
 
 
 def check_interleave_golden(plans):
-    golden = json.loads(read_text("golden", "interleave_tf.json"))
+    golden = json.loads(read_text("golden", "interleave.json"))
     lines = []
     for case in golden["cases"]:
         ops = [Op("interleave", {"cycle": case["cycle"], "block": case["block"]}, 0)]

@@ -1,8 +1,8 @@
 # Archives of other libraries: WebDataset's tar files, MosaicML's MDS, TFDS folders.
-cp "$source_root"/tests/golden/wds/plain-*.tar .
-cp -r "$source_root"/tests/golden/mds/scalars mds
-cp -r "$source_root"/tests/golden/mds/packed packed
-cp -r "$source_root"/tests/golden/tfds/plain plain
+cp "$golden"/wds/plain-*.tar .
+cp -r "$golden"/mds/scalars mds
+cp -r "$golden"/mds/packed packed
+cp -r "$golden"/tfds/plain plain
 try leat index 'plain-*.tar'
 try leat index plain-0.tar
 try leat look "tar('plain-*.tar')" -n 1

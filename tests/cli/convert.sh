@@ -1,7 +1,7 @@
 # What comes out of a spec is stored, and reads back as it was.
 mkdir -p cells/a cells/b
-for name in 420.jpg progressive.jpg rgb.jpg restart.jpg; do cp "$source_root/fuzz/corpus/image/$name" cells/a; done
-for name in rgb.png palette2.png pixel.png; do cp "$source_root/fuzz/corpus/image/$name" cells/b; done
+for name in 420.jpg progressive.jpg rgb.jpg restart.jpg; do cp "$golden/tf/$name" cells/a; done
+for name in rgb.png palette2.png pixel.png; do cp "$golden/tf/$name" cells/b; done
 leat pack cells -o cells --shards 2 >/dev/null
 files="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64, name=bytes(key=filename))"
 pixels="$files | decode | resize(8, 6) | cast(uint8)"
@@ -149,7 +149,7 @@ try leat convert "tfrecord('cells-*.tfrecord') | example(image=bytes, image_shap
 ls -A | grep '^.\?x'
 
 echo "# bad samples"
-cp "$source_root/fuzz/corpus/image/cut.jpg" cells/a/0.jpg
+head -c 400 "$golden/tf/420.jpg" >cells/a/0.jpg
 leat pack cells -o worse --shards 1 --no-shuffle >/dev/null
 worse="tfrecord('worse-*.tfrecord') | example(image=bytes, label=int64) | decode | resize(8, 6)"
 try leat convert "$worse" -o good

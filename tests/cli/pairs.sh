@@ -1,9 +1,8 @@
 # Every source, stored in every format, reads back with the same values at the same places; what cannot be
 # stored is refused with a remedy. `leat look` shows each source.
-golden=$source_root/tests/golden
 mkdir -p cells/a cells/b
-for name in 420.jpg progressive.jpg rgb.jpg restart.jpg; do cp "$source_root/fuzz/corpus/image/$name" cells/a; done
-for name in rgb.png palette2.png pixel.png; do cp "$source_root/fuzz/corpus/image/$name" cells/b; done
+for name in 420.jpg progressive.jpg rgb.jpg restart.jpg; do cp "$golden/tf/$name" cells/a; done
+for name in rgb.png palette2.png pixel.png; do cp "$golden/tf/$name" cells/b; done
 (echo path,label,weight,name; for f in cells/*/*; do echo "$f,${#f},0.5,\"${f##*/}\""; done) >cells.csv
 leat pack cells -o cells --shards 2 --seed 1 >/dev/null
 leat convert "folder('cells', path=true)" -o cells --format tar --shards 2 >/dev/null

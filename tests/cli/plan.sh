@@ -1,5 +1,5 @@
 # What the engine makes of a spec.
-cells=$source_root/tests/golden/tf
+cells=$golden/tf
 cat >list.csv <<END
 path,label
 $cells/420.jpg,1

@@ -5,11 +5,13 @@ Makes a tree of empty files and lists it by ImageFolder's rules: a class is a fo
 the order of sorted names; its files are those of sorted(os.walk(class, followlinks=True)), sorted by name in each folder, whose
 lower-case name ends in an image's extension. torchvision itself is not needed.
 
-Writes folder_tree.txt, all files of the tree, and folder_order.txt, a label and a path in
+Writes tests/golden/folder.tar: tree.txt, all files of the tree, and order.txt, a label and a path in
 each line.
 """
 import os
 import tempfile
+
+import archive
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
@@ -61,15 +63,15 @@ def order(root):
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = archive.begin("folder")
     with tempfile.TemporaryDirectory() as root:
         for path in TREE:
             os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
             open(os.path.join(root, path), "w").close()
         lines = [f"{label} {path}" for label, path in order(root)]
-    for name, content in (("folder_tree.txt", TREE), ("folder_order.txt", lines)):
-        with open(os.path.join(here, name), "w", encoding="utf-8") as f:
-            f.write("\n".join(content) + "\n")
+    for name, content in (("tree.txt", TREE), ("order.txt", lines)):
+        (here / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+    archive.finish(here)
 
 
 main()

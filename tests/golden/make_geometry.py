@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """make_geometry.py: what TensorFlow, Pillow and NumPy make of small images, for tests/unit/test_golden.c.
 
-Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry/: crops, resampling, warps, blurs, and what
+Run like make_tf.py, whose helpers it uses. Writes tests/golden/geometry.tar: crops, resampling, warps, blurs, and what
 decoding makes of alpha and EXIF. torchvision itself is not asked: for images it computes where pixels come from, as
 written out below, and lets Pillow or NumPy move them.
 """
 import io
 import json
 import math
-import pathlib
 import struct
 import zlib
 
+import archive
 import make_tf as golden
 import numpy as np
 import PIL
@@ -19,7 +19,7 @@ import tensorflow as tf
 from make_tf import case, photo, png, save
 from PIL import Image
 
-golden.HERE = pathlib.Path(__file__).parent / "geometry"
+golden.HERE = archive.begin("geometry")
 
 PILLOW = {"nearest": Image.NEAREST, "bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
 TENSORFLOW = {"bilinear": "bilinear", "bicubic": "bicubic", "lanczos": "lanczos3", "area": "area"}
@@ -173,9 +173,6 @@ def jpeg_cases():
 
 
 def main():
-    golden.HERE.mkdir(exist_ok=True)
-    for old in golden.HERE.iterdir():
-        old.unlink()
     for name, image in images().items():
         save(name, image)
     resize_cases()
@@ -187,6 +184,7 @@ def main():
     made_by = {"tensorflow": tf.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
     lines = ",\n".join("  " + json.dumps(c) for c in golden.cases)
     (golden.HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')
+    archive.finish(golden.HERE)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """make_mds.py: MDS folders, and what MosaicML Streaming reads from them, for tests/unit/test_mds.c.
 
-    python3 -m venv /tmp/mds && /tmp/mds/bin/pip install -r tests/golden/requirements-mds.txt
+    python3 -m venv /tmp/mds && /tmp/mds/bin/pip install \
+        brotli==1.2.1 catalogue==2.0.10 filelock==4.2.10 numpy==2.1.3 pillow==13.0.0 psutil==7.2.2 \
+        python-snappy==0.7.3 tqdm==4.70.1 typing_extensions==4.16.0 xxhash==4.1.0 zstd==1.5.7.2
     /tmp/mds/bin/pip install --no-deps mosaicml-streaming==0.13.0
     /tmp/mds/bin/python tests/golden/make_mds.py
 
-Writes tests/golden/mds/: folders, and cases.json that says which spec reads which samples (@ stands for
-tests/golden/mds). The same versions write the same files. Writer and reader are MosaicML's own; PyTorch,
+Writes tests/golden/mds.tar: folders, and cases.json that says which spec reads which samples (@ stands for
+the folder with all of them). The same versions write the same files. Writer and reader are MosaicML's own; PyTorch,
 which they import and do not use, is replaced by an empty stand-in.
 """
 import importlib.metadata
 import json
 import pathlib
-import shutil
 import sys
 import types
 
@@ -31,11 +32,12 @@ for name in ["streaming", "streaming.base"]:  # without their __init__, which im
     root = pathlib.Path(importlib.metadata.distribution("mosaicml-streaming").locate_file(""))
     stand_in(name).__path__ = [str(root / name.replace(".", "/"))]
 
+import archive
 import numpy as np
 from PIL import Image
 from streaming.base.format.mds import MDSReader, MDSWriter
 
-HERE = pathlib.Path(__file__).parent / "mds"
+HERE = archive.begin("mds")
 cases = []
 
 # Types that Leat does not have become the next one that holds all their values.
@@ -89,7 +91,6 @@ NUMERIC |= {"float16", "float32", "float64"}
 
 
 def write(folder, columns, samples, **options):
-    shutil.rmtree(HERE / folder, ignore_errors=True)
     with MDSWriter(out=str(HERE / folder), columns=columns, **options) as out:
         for sample in samples:
             out.write(sample)
@@ -149,3 +150,4 @@ write_images()
 version = importlib.metadata.version("mosaicml-streaming")
 (HERE / "cases.json").write_text(
     json.dumps({"library": f"mosaicml-streaming {version}", "cases": cases}, indent=1) + "\n")
+archive.finish(HERE)

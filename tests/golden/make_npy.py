@@ -1,24 +1,20 @@
 #!/usr/bin/env python3
-"""make_npy.py [FOLDER]: arrays as NumPy saves them, for tests/unit/test_npy.c, and seeds for fuzz/fuzz_npy.c.
+"""make_npy.py: arrays as NumPy saves them, for tests/unit/test_npy.c.
 
-Element k of each array is k, as far as its type can hold that (bool: k is odd). Needs
-numpy, in the version of requirements.txt.
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install numpy==2.4.6
+    /tmp/golden/bin/python tests/golden/make_npy.py
+
+Writes tests/golden/npy.tar. Element k of each array is k, as far as its type can hold that (bool: k is odd).
 """
-import os
-import sys
-
+import archive
 import numpy as np
 from numpy.lib import format as npy
 
-here = os.path.dirname(os.path.abspath(__file__))
-folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "npy")
-seeds = os.path.join(here, "../../fuzz/corpus/npy")
-os.makedirs(folder, exist_ok=True)
-os.makedirs(seeds, exist_ok=True)
+HERE = archive.begin("npy")
 
 
-def save(name, array, version=None, to=folder):
-    with open(os.path.join(to, name + ".npy"), "wb") as f:
+def save(name, array, version=None):
+    with open(HERE / f"{name}.npy", "wb") as f:
         npy.write_array(f, array, version=version)
 
 
@@ -49,6 +45,4 @@ save("text", np.array(["a", "bc"]))
 save("structure", np.zeros(5, dtype=[("x", "<f4"), ("y", "<i4")]))
 save("dims", count("|u1", 5, 1, 1, 1, 1, 1))
 
-for seed in ["f4", "v2", "v3", "structure", "scalar", "deep", "fortran"]:
-    with open(os.path.join(folder, seed + ".npy"), "rb") as f, open(os.path.join(seeds, seed), "wb") as to:
-        to.write(f.read())
+archive.finish(HERE)

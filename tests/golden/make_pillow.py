@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """make_pillow.py: what Pillow decodes, which is what torchvision loads, for tests/unit/test_golden.c.
 
-    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install -r tests/golden/requirements-pillow.txt
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install numpy==2.4.6 pillow==13.0.0
     /tmp/golden/bin/python tests/golden/make_pillow.py
 
-Writes tests/golden/pillow/: a few images of its own, pixels as .npy, and cases.json. Other images are those of
+Writes tests/golden/pillow.tar: a few images of its own, pixels as .npy, and cases.json. Other images are those of
 make_tf.py and make_geometry.py. Left out are those whose pixels differ on purpose (src/op/decode.c says which).
 """
 import json
-import pathlib
 
+import archive
 import numpy as np
 import PIL
 from PIL import Image, features
 
-HERE = pathlib.Path(__file__).parent / "pillow"
+HERE = archive.begin("pillow", "tf", "geometry")
 JPEGS = ("tf/444.jpg", "tf/422.jpg", "tf/420.jpg", "tf/progressive.jpg", "tf/restart.jpg", "tf/rgb.jpg", "tf/gray.jpg",
          "tf/pixel.jpg", "tf/cmyk.jpg", "tf/cmyk-plain.jpg", "geometry/exif.jpg")
 PNGS = ("tf/rgb-interlaced.png", "tf/rgb16.png", "tf/rgba16.png", "tf/gray1.png", "tf/gray4.png", "tf/gray-alpha.png",
@@ -49,9 +49,6 @@ def own_images():
 
 
 def main():
-    HERE.mkdir(exist_ok=True)
-    for old in HERE.iterdir():
-        old.unlink()
     for name in own_images():
         case(name, 3)
     for name in JPEGS + PNGS:
@@ -62,6 +59,7 @@ def main():
     made_by = {"pillow": PIL.__version__, "libjpeg-turbo": features.version("libjpeg_turbo"), "numpy": np.__version__}
     lines = ",\n".join("  " + json.dumps(c) for c in cases)
     (HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')
+    archive.finish(HERE)
 
 
 main()

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """make_tf.py: what TensorFlow makes of small images, for tests/unit/test_golden.c.
 
-    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install -r tests/golden/requirements.txt
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install numpy==2.4.6 pillow==13.0.0 tensorflow-cpu==2.21.0
     /tmp/golden/bin/python tests/golden/make_tf.py
 
-Writes tests/golden/tf/: inputs (.jpg, .png, .npy), what TensorFlow gave (.npy), and cases.json that
+Writes tests/golden/tf.tar: inputs (.jpg, .png, .npy), what TensorFlow gave (.npy), and cases.json that
 says which spec turns which input into which output. `exact` cases have to agree in every bit, others
-within 1e-5. The same versions write the same files.
+within 1e-5. Also compressed TFRecord files, for tests/unit/test_tfrecord_gz.c. The same versions write the
+same files.
 """
 import io
 import json
 import os
-import pathlib
 import struct
 import zlib
 
@@ -21,7 +21,9 @@ import PIL
 from PIL import Image
 import tensorflow as tf
 
-HERE = pathlib.Path(__file__).parent / "tf"
+import archive
+
+HERE = archive.begin("tf")
 cases = []
 
 
@@ -209,16 +211,23 @@ def number_cases():
          tf.transpose(pixels, (2, 0, 1)), False)
 
 
+def compressed_records():
+    """Record i is the text "record i, ", i times."""
+    for kind in ("GZIP", "ZLIB"):
+        with tf.io.TFRecordWriter(str(HERE / f"{kind.lower()}.tfrecord"), kind) as writer:
+            for i in range(20):
+                writer.write(b"record %d, " % i * i)
+
+
 def main():
-    HERE.mkdir(exist_ok=True)
-    for old in HERE.iterdir():
-        old.unlink()
     decode_cases()
     geometry_cases()
     number_cases()
+    compressed_records()
     made_by = {"tensorflow": tf.__version__, "numpy": np.__version__, "pillow": PIL.__version__}
     lines = ",\n".join("  " + json.dumps(c) for c in cases)
     (HERE / "cases.json").write_text(f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines}\n]}}\n')
+    archive.finish(HERE)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """make_tfds.py: TFDS folders, and what tensorflow-datasets reads from them, for tests/unit/test_tfds.c.
 
-    python3 -m venv /tmp/tfds && /tmp/tfds/bin/pip install -r tests/golden/requirements-tfds.txt
+    python3 -m venv /tmp/tfds && /tmp/tfds/bin/pip install \
+        array_record==0.8.6 numpy==2.4.6 protobuf==7.36.2 tensorflow-cpu==2.21.0 tensorflow-datasets==4.9.10 \
+        tensorflow-metadata==1.21.0
     /tmp/tfds/bin/python tests/golden/make_tfds.py
 
-Writes tests/golden/tfds/: data sets, and cases.json that says which spec reads which samples (@ stands for
-tests/golden/tfds). The order of features in a record, and so its bytes, differ from run to run; samples do not.
+Writes tests/golden/tfds.tar: data sets, and cases.json that says which spec reads which samples (@ stands for
+the folder with all of them). The order of features in a record, and so its bytes, differ from run to run; samples do not.
 """
 import json
 import os
@@ -15,10 +17,11 @@ import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+import archive
 import numpy as np
 import tensorflow_datasets as tfds
 
-HERE = pathlib.Path(__file__).parent / "tfds"
+HERE = archive.begin("tfds")
 cases = []
 
 # Types that Leat does not have become the next one that holds all their values; floats are stored as float32.
@@ -157,12 +160,10 @@ def build(cls, shards, **options):
         config = tfds.download.DownloadConfig(num_shards=shards, compute_stats="skip")
         builder.download_and_prepare(download_config=config)
         target = HERE / pathlib.Path(builder.data_dir).relative_to(folder)
-        shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(builder.data_dir, target)
 
 
 if __name__ == "__main__":
-    HERE.mkdir(exist_ok=True)
     build(Small, 2)
     build(Plain, 4, config="tiny")
     case("small", "small/1.0.0", "train")
@@ -176,3 +177,4 @@ if __name__ == "__main__":
     (HERE / "cases.json").write_text(
         json.dumps({"library": f"tensorflow-datasets {tfds.__version__}", "cases": cases}, indent=None)
         .replace('{"name"', '\n{"name"') + "\n")
+    archive.finish(HERE)

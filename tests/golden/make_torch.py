@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """make_torch.py: what torchvision makes of small images, for tests/unit/test_golden.c.
 
-    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install -r tests/golden/requirements-torch.txt
+    python3 -m venv /tmp/golden && /tmp/golden/bin/pip install \
+        numpy==2.4.6 pillow==13.0.0 torch==2.15.0 torchvision==0.29.2
     /tmp/golden/bin/python tests/golden/make_torch.py
 
-Writes tests/golden/torch/: inputs and what torchvision gave, as .npy, and cases.json. Its `cases` say which
+Writes tests/golden/torch.tar: inputs and what torchvision gave, as .npy, and cases.json. Its `cases` say which
 spec turns which input into which output: uint8 as torchvision's functions on PIL images, in every bit; float32
 as those on tensors. Its `draws` say what a random spec may give: all different outputs in one array, and how
 many of the equally likely `outcomes` each of them has.
 """
 import json
-import pathlib
 
+import archive
 import numpy as np
 import PIL
 import torch
@@ -20,7 +21,7 @@ from PIL import Image
 from torchvision.transforms import InterpolationMode, autoaugment
 from torchvision.transforms import functional as F
 
-HERE = pathlib.Path(__file__).parent / "torch"
+HERE = archive.begin("torch")
 cases, draws = [], []
 
 
@@ -142,15 +143,13 @@ def augment_draws():
 
 
 def main():
-    HERE.mkdir(exist_ok=True)
-    for old in HERE.iterdir():
-        old.unlink()
     color_cases()
     augment_draws()
     made_by = {m.__name__: m.__version__ for m in (torch, torchvision, PIL, np)}
     lines = [",\n".join("  " + json.dumps(c) for c in kind) for kind in (cases, draws)]
     (HERE / "cases.json").write_text(
         f'{{"made_by": {json.dumps(made_by)},\n "cases": [\n{lines[0]}\n],\n "draws": [\n{lines[1]}\n]}}\n')
+    archive.finish(HERE)
 
 
 main()

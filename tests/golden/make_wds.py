@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """make_wds.py: tar files, and what WebDataset reads from them, for tests/unit/test_tar.c.
 
-    python3 -m venv /tmp/wds && /tmp/wds/bin/pip install -r tests/golden/requirements-wds.txt
+    python3 -m venv /tmp/wds && /tmp/wds/bin/pip install numpy==2.4.6 webdataset==1.0.2
     /tmp/wds/bin/python tests/golden/make_wds.py
 
-Writes tests/golden/wds/: archives, and cases.json that says which spec reads which samples (@ stands
+Writes tests/golden/wds.tar: archives, and cases.json that says which spec reads which samples (@ stands
 for the folder of the archives). The same versions write the same files.
 """
 import io
 import json
-import pathlib
 import tarfile
 
+import archive
 import webdataset
 
-HERE = pathlib.Path(__file__).parent / "wds"
+HERE = archive.begin("wds")
 cases = []
 
 
@@ -106,9 +106,9 @@ def write_odd():
     case("odd", "tar('@/odd.tar', fields=[txt, bin])", ["odd.tar"], {"txt": "txt", "bin": "bin"})
 
 
-HERE.mkdir(exist_ok=True)
 write_with_webdataset()
 write_formats()
 write_odd()
 (HERE / "cases.json").write_text(
     json.dumps({"library": f"webdataset {webdataset.__version__}", "cases": cases}, indent=1) + "\n")
+archive.finish(HERE)

@@ -4,7 +4,7 @@
 void
 golden_copy(struct temp *temp, const char *folder)
 {
-	char command[512];
+	char command[2000];
 
 	snprintf(command, sizeof(command), "cp -r '%s/.' '%s'", folder, temp->folder);
 	assert_int_equal(system(command), 0);
@@ -112,7 +112,7 @@ golden_check(const struct temp *temp, const char *name, const char *spec, const 
 void
 golden_check_all(struct temp *temp, const char *folder, size_t least)
 {
-	char path[256];
+	char path[1000];
 	json_t *golden, *entry;
 	size_t i;
 

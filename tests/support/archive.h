@@ -20,7 +20,7 @@
 
 /* ---- golden archives ---- */
 
-/* A copy in the temporary folder, because indexes are written beside the data. */
+/* A copy of a folder of GOLDEN in the temporary folder, because indexes are written beside the data. */
 void golden_copy(struct temp *temp, const char *folder);
 
 /* `spec` with the folder in place of each @. */

@@ -44,7 +44,7 @@ enum leat_status bench_run_op(struct bench *bench, const struct leat_op *op, voi
 /* Runs what `text` says on the sample; bench->err has the sentence when it fails. */
 enum leat_status bench_run(struct bench *bench, const char *text);
 
-/* A whole file, to be freed; the tests run in the root of the source. */
+/* A whole file, to be freed. */
 unsigned char *bench_read(const char *path, size_t *size);
 
 #endif

@@ -124,7 +124,7 @@ static void
 png_images_are_never_reduced(void **state)
 {
 	size_t size;
-	unsigned char *bytes = bench_read("tests/golden/tf/gray-alpha.png", &size);
+	unsigned char *bytes = bench_read(GOLDEN "tf/gray-alpha.png", &size);
 	struct file file = {.bytes = bytes, .size = size};
 
 	(void)state;

@@ -120,15 +120,15 @@ expect_small(void)
 
 /* ---- what comes out ---- */
 
-/* The lines of a file of tests/golden, to be freed with the first. */
+/* The lines of a file that make_folder.py wrote, to be freed with the first. */
 static size_t
 read_lines(const char *name, char **line, size_t max)
 {
-	char path[100];
+	char path[1000];
 	unsigned char *bytes;
 	size_t len, count = 0;
 
-	snprintf(path, sizeof path, "tests/golden/%s", name);
+	snprintf(path, sizeof path, GOLDEN "folder/%s", name);
 	bytes = temp_read(path, &len);
 	bytes[len] = '\0';
 	for (char *at = strtok((char *)bytes, "\n"); at; at = strtok(NULL, "\n")) {
@@ -144,13 +144,13 @@ files_come_in_the_order_of_imagefolder(void **state)
 	char *line[100];
 	const char *path[100];
 	int64_t label[100];
-	size_t count = read_lines("folder_tree.txt", line, 100);
+	size_t count = read_lines("tree.txt", line, 100);
 
 	(void)state;
 	for (size_t i = 0; i < count; i++)
 		put(line[i]);
 	free(line[0]);
-	count = read_lines("folder_order.txt", line, 100);
+	count = read_lines("order.txt", line, 100);
 	for (size_t i = 0; i < count; i++) {
 		char *end;
 

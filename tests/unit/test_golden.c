@@ -7,8 +7,6 @@
 #include <jansson.h>
 #include <math.h>
 
-#define GOLDEN "tests/golden/"
-
 static const char *folder; /* of the cases that run */
 
 /* What numpy.save writes, version 1: magic, length of the header, the header's text, the data. */
@@ -39,7 +37,7 @@ parse_npy(const unsigned char *bytes, size_t size, struct leat_datum *datum)
 static unsigned char *
 read_golden(const char *name, size_t *size)
 {
-	char path[256];
+	char path[1000];
 
 	snprintf(path, sizeof(path), GOLDEN "%s/%s", folder, name);
 	return bench_read(path, size);
@@ -116,7 +114,7 @@ run_cases(const char *which, size_t least)
 	json_error_t error;
 	json_t *golden, *entry;
 	struct bench bench;
-	char path[256];
+	char path[1000];
 	size_t i;
 	int failed = 0;
 

@@ -6,7 +6,7 @@
 
 #include "image/image.h"
 
-#define FOLDER "tests/golden/tf/"
+#define FOLDER GOLDEN "tf/"
 
 enum { SCRATCH = 4 << 20, MAX_PIXELS = 1 << 16 };
 
@@ -83,7 +83,7 @@ enum { FILES = sizeof(files) / sizeof(*files) };
 static unsigned char *
 read_file(const char *name, size_t *size)
 {
-	char path[256];
+	char path[1000];
 
 	snprintf(path, sizeof(path), FOLDER "%s", name);
 	return bench_read(path, size);
@@ -411,7 +411,7 @@ static void
 a_damaged_transparency_fails_only_those_who_want_it(void **state)
 {
 	size_t size, at;
-	unsigned char *bytes = bench_read("tests/golden/geometry/palette-key.png", &size);
+	unsigned char *bytes = bench_read(GOLDEN "geometry/palette-key.png", &size);
 
 	(void)state;
 	assert_int_equal(decode(bytes, size, 4), LEAT_OK);

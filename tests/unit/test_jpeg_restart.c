@@ -3,10 +3,9 @@
 
 #include "image/jpeg_restart.h"
 
-static const char *const paths[] = {
-	"tests/golden/tf/420.jpg",  "tests/golden/tf/422.jpg",         "tests/golden/tf/444.jpg",
-	"tests/golden/tf/gray.jpg", "tests/golden/tf/cmyk.jpg",        "tests/golden/tf/cmyk-plain.jpg",
-	"tests/golden/tf/rgb.jpg",  "tests/golden/tf/progressive.jpg", "tests/golden/tf/restart.jpg"};
+static const char *const paths[] = {GOLDEN "tf/420.jpg",  GOLDEN "tf/422.jpg",         GOLDEN "tf/444.jpg",
+                                    GOLDEN "tf/gray.jpg", GOLDEN "tf/cmyk.jpg",        GOLDEN "tf/cmyk-plain.jpg",
+                                    GOLDEN "tf/rgb.jpg",  GOLDEN "tf/progressive.jpg", GOLDEN "tf/restart.jpg"};
 static struct bench bench;
 
 static void

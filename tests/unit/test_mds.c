@@ -77,12 +77,12 @@ put_folder(const char *encoding, const void *values, const size_t *lengths, size
 static void
 put_golden(const char *name, const char *text, const char *by)
 {
-	char path[256];
+	char path[1000];
 	unsigned char *json;
 	char *at, *out;
 	size_t len;
 
-	snprintf(path, sizeof(path), "tests/golden/mds/%s", name);
+	snprintf(path, sizeof(path), GOLDEN "mds/%s", name);
 	golden_copy(&temp, path);
 	if (!text)
 		return;
@@ -140,7 +140,7 @@ static void
 golden_folders_are_read_as_mosaicml_reads_them(void **state)
 {
 	(void)state;
-	golden_check_all(&temp, "tests/golden/mds", 4);
+	golden_check_all(&temp, GOLDEN "mds", 4);
 }
 
 static void

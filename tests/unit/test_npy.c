@@ -12,7 +12,7 @@
 #include "support/trace.h"
 #include "support/temp.h"
 
-#define GOLDEN "tests/golden/npy/"
+#define NPY GOLDEN "npy/"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -65,7 +65,7 @@ expect_counted(const char *name, enum leat_dtype dtype, int ndim, const int64_t 
 	struct whole whole;
 	int64_t elements = 1;
 
-	snprintf(text, sizeof text, "npy(x='" GOLDEN "%s.npy')", name);
+	snprintf(text, sizeof text, "npy(x='" NPY "%s.npy')", name);
 	whole_open(&whole, text, NULL);
 	tensor = whole_field(&whole, "x");
 	assert_int_equal(tensor.dtype, dtype);
@@ -106,7 +106,7 @@ halves_and_bools_keep_their_bits(void **state)
 	struct whole whole;
 
 	(void)state;
-	whole_open(&whole, "npy(half='" GOLDEN "f2.npy', odd='" GOLDEN "b1.npy')", NULL);
+	whole_open(&whole, "npy(half='" NPY "f2.npy', odd='" NPY "b1.npy')", NULL);
 	tensor = whole_field(&whole, "half");
 	assert_int_equal(tensor.dtype, LEAT_F16);
 	assert_memory_equal(tensor.data, halves, sizeof halves);
@@ -125,7 +125,7 @@ rows_of_several_arrays_stay_together(void **state)
 	bool moved = false;
 
 	(void)state;
-	whole_open(&whole, "npy(x='" GOLDEN "f4.npy', y='" GOLDEN "vector.npy') | shuffle", NULL);
+	whole_open(&whole, "npy(x='" NPY "f4.npy', y='" NPY "vector.npy') | shuffle", NULL);
 	x = whole_field(&whole, "x");
 	y = whole_field(&whole, "y");
 	for (int i = 0; i < 5; i++) {
@@ -145,13 +145,13 @@ rows_of_three_dimensions_are_images_and_files_stay_as_they_are(void **state)
 
 	(void)state;
 	for (int again = 0; again < 2; again++) {
-		whole_open(&whole, "npy(image='" GOLDEN "image.npy') | flip", NULL);
+		whole_open(&whole, "npy(image='" NPY "image.npy') | flip", NULL);
 		tensor = whole_field(&whole, "image");
 		for (int k = 0; k < 9; k++) /* the first line of the first image, its pixels from right to left */
 			assert_int_equal(((const uint8_t *)tensor.data)[k], 6 - 3 * (k / 3) + k % 3);
 		whole_close(&whole);
 	}
-	whole_open(&whole, "npy(image='" GOLDEN "planes.npy') | layout(hwc)", NULL);
+	whole_open(&whole, "npy(image='" NPY "planes.npy') | layout(hwc)", NULL);
 	tensor = whole_field(&whole, "image");
 	assert_int_equal(tensor.shape[3], 3);
 	assert_true(value(&tensor, 1) == 30); /* the first pixel's second channel */
@@ -183,13 +183,13 @@ what_cannot_be_read_is_refused_by_name(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char part[200];
 
-		snprintf(text, sizeof text, "npy(x='" GOLDEN "%s.npy')", cases[i].name);
+		snprintf(text, sizeof text, "npy(x='" NPY "%s.npy')", cases[i].name);
 		snprintf(part, sizeof part, "%s.npy'", cases[i].name);
 		expect_refused(text, cases[i].status, part);
 		expect_refused(text, cases[i].status, cases[i].part);
 	}
-	expect_refused("npy(x='" GOLDEN "f4.npy', y='" GOLDEN "short.npy')", LEAT_DATA, "has 4 rows, and");
-	expect_refused("npy(x='" GOLDEN "f?.npy')", LEAT_INVALID, "takes one file");
+	expect_refused("npy(x='" NPY "f4.npy', y='" NPY "short.npy')", LEAT_DATA, "has 4 rows, and");
+	expect_refused("npy(x='" NPY "f?.npy')", LEAT_INVALID, "takes one file");
 }
 
 static void
@@ -476,16 +476,15 @@ static void
 the_same_for_any_threads_ranks_and_stops(void **state)
 {
 	(void)state;
-	promise_same("npy(x='" GOLDEN "f4.npy', y='" GOLDEN "vector.npy') | repeat(3)");
-	promise_same("npy(image='" GOLDEN "image.npy') | repeat(3) | random_flip | cache");
+	promise_same("npy(x='" NPY "f4.npy', y='" NPY "vector.npy') | repeat(3)");
+	promise_same("npy(image='" NPY "image.npy') | repeat(3) | random_flip | cache");
 }
 
 static void
 no_memory_is_an_error(void **state)
 {
 	(void)state;
-	promise_memory_errors("npy(x='" GOLDEN "f4.npy', y='" GOLDEN "vector.npy') | scale(2, field=x) | batch(2)",
-	                      NULL);
+	promise_memory_errors("npy(x='" NPY "f4.npy', y='" NPY "vector.npy') | scale(2, field=x) | batch(2)", NULL);
 }
 
 int

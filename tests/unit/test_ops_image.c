@@ -391,7 +391,7 @@ static void
 decode_takes_0_1_3_or_4_channels(void **state)
 {
 	size_t size;
-	unsigned char *file = bench_read("tests/golden/tf/420.jpg", &size);
+	unsigned char *file = bench_read(GOLDEN "tf/420.jpg", &size);
 
 	(void)state;
 	bench_put_bytes(&bench, file, size);

@@ -213,8 +213,8 @@ put_random_image(void)
 static void
 put_random_file(void)
 {
-	static const char *const paths[] = {"tests/golden/tf/420.jpg", "tests/golden/tf/444.jpg",
-	                                    "tests/golden/tf/gray.jpg", "tests/golden/tf/gray-alpha.png"};
+	static const char *const paths[] = {GOLDEN "tf/420.jpg", GOLDEN "tf/444.jpg", GOLDEN "tf/gray.jpg",
+	                                    GOLDEN "tf/gray-alpha.png"};
 	unsigned char *bytes;
 	size_t size;
 
@@ -298,9 +298,9 @@ usual_chains_are_one_pass(void **state)
 	                                    "random_contrast(0.8, 1.2)"};
 
 	(void)state;
-	assert_int_equal(passes_of(crops, 7, "tests/golden/tf/420.jpg"), 1);
-	assert_int_equal(passes_of(valid, 4, "tests/golden/tf/420.jpg"), 1);
-	assert_int_equal(passes_of(cells, 7, "tests/golden/tf/420.jpg"), 3);
+	assert_int_equal(passes_of(crops, 7, GOLDEN "tf/420.jpg"), 1);
+	assert_int_equal(passes_of(valid, 4, GOLDEN "tf/420.jpg"), 1);
+	assert_int_equal(passes_of(cells, 7, GOLDEN "tf/420.jpg"), 3);
 }
 
 int

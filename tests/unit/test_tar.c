@@ -192,7 +192,7 @@ static void
 golden_archives_are_read_as_webdataset_reads_them(void **state)
 {
 	(void)state;
-	golden_check_all(&temp, "tests/golden/wds", 6);
+	golden_check_all(&temp, GOLDEN "wds", 6);
 }
 
 /* ---- fields ---- */
@@ -896,7 +896,7 @@ static void
 samples_are_the_same_with_any_threads_and_ranks(void **state)
 {
 	(void)state;
-	golden_copy(&temp, "tests/golden/wds");
+	golden_copy(&temp, GOLDEN "wds");
 	promise_same(golden_spec(&temp, "tar('@/plain-*.tar', fields=[jpg, __key__])"));
 }
 

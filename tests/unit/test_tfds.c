@@ -79,12 +79,12 @@ put_folder(const char *feature, int records, void (*make)(struct leat_example *e
 static void
 put_golden(const char *folder, const char *file, const char *text, const char *by)
 {
-	char path[256];
+	char path[1000];
 	unsigned char *old;
 	char *at, *out;
 	size_t len;
 
-	snprintf(path, sizeof(path), "tests/golden/tfds/%s", folder);
+	snprintf(path, sizeof(path), GOLDEN "tfds/%s", folder);
 	golden_copy(&temp, path);
 	if (!file)
 		return;
@@ -144,7 +144,7 @@ static void
 golden_folders_are_read_as_tfds_reads_them(void **state)
 {
 	(void)state;
-	golden_check_all(&temp, "tests/golden/tfds", 18);
+	golden_check_all(&temp, GOLDEN "tfds", 18);
 }
 
 static void

@@ -283,7 +283,7 @@ empty_members_and_empty_files_hold_nothing(void **state)
 	free(plain.data);
 }
 
-/* By tests/golden/make_tf_packed.py. */
+/* By tests/golden/make_tf.py. */
 static void
 files_of_tensorflow_are_read(void **state)
 {
@@ -292,11 +292,11 @@ files_of_tensorflow_are_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct whole whole;
-		char path[200], spec[600];
+		char path[1000], spec[600];
 		unsigned char *bytes;
 		size_t len;
 
-		snprintf(path, sizeof(path), "tests/golden/tf/%s", names[i]);
+		snprintf(path, sizeof(path), GOLDEN "tf/%s", names[i]);
 		bytes = temp_read(path, &len); /* a copy, because the index is made beside it */
 		snprintf(spec, sizeof(spec), "tfrecord('%s')", temp_write(&temp, "x", bytes, len));
 		free(bytes);
