@@ -2,7 +2,7 @@
  *
  * One feed over a small file, made at the first call, is restored again and again. In the
  * input @P, @D and @O stand for the feed's own pipeline hash, data hash and ops, so that the
- * corpus stays good when these change. */
+ * seeds stay good when these change. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

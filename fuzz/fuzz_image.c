@@ -1,7 +1,7 @@
 /* fuzz_image.c - any bytes as an image, decoded to each number of channels
  *
- * Seeds: fuzz/corpus/image, made by fuzz/seed_image. The input and the pixels have blocks of their own, so that a
- * sanitizer sees every step outside of them. The limits are low, so that no input takes long. */
+ * The input and the pixels have blocks of their own, so that a sanitizer sees every step outside of them. The limits
+ * are low, so that no input takes long. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* fuzz_jpeg.c - any bytes as a JPEG image, by our decoder and by libjpeg-turbo: the same verdict and the same pixels
  *
  * In both modes. The last bytes choose a region, which has to be a piece of the whole. Reduced images have pixels of
- * their own: the same with and without AVX2, also in parts, and what is refused in full is refused at any size. Seeds:
- * fuzz/corpus/jpeg, made by fuzz/seed_jpeg. Input and pixels have blocks of their own, so that a sanitizer sees every
- * step outside of them. */
+ * their own: the same with and without AVX2, also in parts, and what is refused in full is refused at any size.
+ * Input and pixels have blocks of their own, so that a sanitizer sees every step outside of them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* fuzz_png.c - any bytes as a PNG file, read at once and by libspng alone: the same pixels, the same verdict
  *
  * Checksums are made right first, or no input would get past them: those of chunks, and zlib's, if all the data is in
- * one chunk. Seeds: fuzz/corpus/png, made by fuzz/seed_png. Blocks of their own for input and pixels, as in
- * fuzz_image.c. */
+ * one chunk. Blocks of their own for input and pixels, as in fuzz_image.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* replay.c - gives a fuzzer every file of a folder, and every file with bytes cut off or changed
  *
- * What a fuzzer once found stays found: the corpus is replayed by the tests, with the
+ * What a fuzzer once found stays found: the seeds are replayed by the tests, with the
  * compiler and sanitizers of the day, without libFuzzer. */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""seeds.py STAMP GOLDEN: writes the seeds of all fuzzers to the folder `seeds` beside STAMP (run by the build).
+
+seeds/NAME holds what fuzz_NAME.c starts from. Some seeds are golden data (GOLDEN is the folder it was unpacked
+to), some are built here, and those made by hand or found by a fuzzer are in seeds.tar:
+
+    tests/golden/archive.py add fuzz/seeds.tar NAME/SEED FILE
+"""
+import gzip
+import io
+import json
+import pathlib
+import shutil
+import struct
+import sys
+import tarfile
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.append(str(ROOT / "tests" / "golden"))
+import archive
+
+PNGS = ["rgb", "rgba16", "gray1", "gray16", "gray-alpha", "gray2-interlaced", "palette2", "pixel"]
+KEYED = ["palette", "gray2", "rgb16"]  # with a transparent color
+
+
+def compact(value):
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+# ---- images ----
+
+
+def golden_pngs(golden, kinds):
+    seeds = {f"{kind}.png": (golden / "tf" / f"{kind}.png").read_bytes() for kind in kinds}
+    seeds |= {f"{kind}-key.png": (golden / "geometry" / f"{kind}-key.png").read_bytes() for kind in KEYED}
+    return seeds | {"cut.png": seeds["rgb.png"][:60]}
+
+
+def image(golden):
+    """Images, some of them cut off, and some that are none."""
+    kinds = ["420", "progressive", "restart", "rgb", "gray", "cmyk", "pixel"]
+    seeds = golden_pngs(golden, PNGS) | {f"{kind}.jpg": (golden / "tf" / f"{kind}.jpg").read_bytes() for kind in kinds}
+    return seeds | {"cut.jpg": seeds["420.jpg"][:400], "gif": b"GIF89a", "jpeg-magic": b"\xff\xd8\xff"}
+
+
+def jpeg(golden):
+    """The last bytes choose a region."""
+    seeds = {}
+    for file in (golden / "tf").glob("*.jpg"):
+        data = file.read_bytes()
+        seeds[f"{file.stem}-gray"] = data
+        seeds[f"{file.stem}-rgb"] = data + b"\x0b\x07\x05\x03"
+        seeds[f"{file.stem}-rgba"] = data + b"\xff\xff\x00\x00"
+    return seeds
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def build_png(color, depth, step, pieces=(), extra=b"", level=9):
+    width, height = 5, 10
+    row = width * step
+    rows = b"".join(bytes([y % 5]) + bytes((x * y) & 255 for x in range(row)) for y in range(height))
+    packed = zlib.compress(rows, level)
+    parts = [packed[a:b] for a, b in zip((0,) + pieces, pieces + (len(packed),))]
+    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
+    data = png_chunk(b"tEXt", b"a\0b").join(png_chunk(b"IDAT", part) for part in parts)
+    return b"\x89PNG\r\n\x1a\n" + head + extra + data + png_chunk(b"IEND", b"")
+
+
+def png(golden):
+    """Also one in several chunks, and some that are stored: a byte changed in the file is changed in a row."""
+    seeds = golden_pngs(golden, PNGS + ["rgba", "palette8"])
+    seeds["pieces.png"] = build_png(2, 8, 3, (20, 20))
+    for color, depth, step in (0, 8, 1), (0, 16, 2), (2, 8, 3), (2, 16, 6), (4, 8, 2), (6, 8, 4), (6, 16, 8):
+        seeds[f"stored{color}-{depth}.png"] = build_png(color, depth, step, level=0)
+    colors = png_chunk(b"PLTE", bytes(768)) + png_chunk(b"tRNS", bytes(9))
+    return seeds | {"stored3.png": build_png(3, 8, 1, extra=colors, level=0)}
+
+
+# ---- files of samples ----
+
+
+def npy(golden):
+    kinds = ["f4", "v2", "v3", "structure", "scalar", "deep", "fortran"]
+    return {kind: (golden / "npy" / f"{kind}.npy").read_bytes() for kind in kinds}
+
+
+def build_tar(kind, names, content={}):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind) as file:
+        for name in names:
+            entry = tarfile.TarInfo(name)
+            data = content.get(name, name[-9:].encode())
+            entry.size = len(data)
+            file.addfile(entry, io.BytesIO(data))
+    data = out.getvalue().rstrip(b"\0")
+    return data + b"\0" * (-len(data) % 512) + b"\0" * 1024
+
+
+def tar(golden):
+    """Small archives, whole and damaged. After an odd first byte, fuzz_tar.c makes the checksums of headers right."""
+    names = ["a.txt", "a.bin", "d/README", "b.TXT", "b.bin", "b.bin"]
+    long = ["a/" * 60 + "x.txt", "a/" * 60 + "x.bin", "\u00fc.txt"]
+    good = build_tar(tarfile.USTAR_FORMAT, names)
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"
+    array = b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head + bytes(range(16))
+    seeds = {
+        "ustar": good,
+        "gnu": build_tar(tarfile.GNU_FORMAT, long),
+        "pax": build_tar(tarfile.PAX_FORMAT, long),
+        "torn": good[:700] + b"?" + good[701:],
+        "header": good[:1030] + b"?" + good[1031:],
+        "cut": good[:2900],
+        "zero": good[:1024] + b"\0" * 512 + good[1024:],
+        "gzip": b"\x1f\x8b\x08" + b"\0" * 20,
+        "array": build_tar(tarfile.USTAR_FORMAT, ["a.txt", "a.bin"], {"a.bin": array}),
+    }
+    return {name: bytes([name in ("gnu", "pax", "ustar")]) + data for name, data in seeds.items()}
+
+
+def mds(golden):
+    """The length of index.json, index.json, and the first shard."""
+    seeds = {}
+    for name in ["scalars", "arrays", "images"]:
+        folder = golden / "mds" / name
+        index = json.loads((folder / "index.json").read_text())
+        shard = index["shards"][0]
+        data = (folder / shard["raw_data"]["basename"]).read_bytes()
+        shard["raw_data"]["basename"] = "s"
+        index["shards"] = [shard]
+        text = compact(index)
+        seeds[name] = len(text).to_bytes(2, "little") + text + data
+    return seeds
+
+
+def tfds(golden):
+    """The lengths of dataset_info.json and features.json, both of them, and the first record for training."""
+    seeds = {}
+    for name, path in [("small", "small/1.0.0"), ("plain", "plain/tiny/2.0.1")]:
+        folder = golden / "tfds" / path
+        info = {"name": "d", "splits": [{"name": "train", "shardLengths": ["1"], "filepathTemplate": "s"}]}
+        texts = [compact(info), compact(json.loads((folder / "features.json").read_text()))]
+        file = next(folder.glob("*-train.*-00000-of-*")).read_bytes()
+        record = file[12 : 12 + int.from_bytes(file[:8], "little")]
+        seeds[name] = b"".join(len(text).to_bytes(2, "little") for text in texts) + b"".join(texts) + record
+    return seeds
+
+
+def tfrecord_gz(golden):
+    seeds = {kind: (golden / "tf" / f"{kind}.tfrecord").read_bytes() for kind in ("gzip", "zlib")}
+    plain = gzip.decompress(seeds["gzip"])[:200]
+    members = gzip.compress(plain[:50], mtime=0) + gzip.compress(plain[50:], mtime=0)
+    return seeds | {"plain": plain, "members": members}
+
+
+# ---- Leat's own files ----
+
+
+def pad64(data):
+    return data + bytes(-len(data) % 64)
+
+
+def cache_entry(sample, text, grid):
+    shapes = struct.pack("<4q", len(text), *grid)
+    body = pad64(shapes) + pad64(struct.pack("<q", sample)) + pad64(text) + pad64(bytes(4 * grid[0] * grid[1] * grid[2]))
+    return struct.pack("<QQII", sample, 64 + len(body), 0, 0) + bytes(40) + body
+
+
+def cache(golden):
+    """fuzz_cache.c says what the bytes mean."""
+
+    def seed(how, used, table, room):
+        return bytes([how]) + struct.pack("<Q4Q", used, *table) + room
+
+    a, b = cache_entry(0, b"hello", (1, 2, 3)), cache_entry(1, b"", (0, 2, 0))
+    large = a[:64] + struct.pack("<4q", 1 << 62, 1 << 40, 2, 1 << 40) + a[96:]
+    return {
+        "good": seed(2, len(a) + len(b), (1, 1 + len(a), 0, 0), a + b + bytes(2048)),
+        "crossed": seed(2, 0, (1, 1, 65, 129), a + b),
+        "full": seed(2, 1 << 62, (1, 0, 0, 0), a),
+        "far": seed(1, 64, (1 << 63, 2, 1 + 64 * 1000, 0), a + b),
+        "large": seed(2, 64, (1, 0, 0, 0), large),
+        "other": b"\0LEATCACHand no more",
+    }
+
+
+def build_sidecar(sections):
+    head = b"LEATSIDE" + struct.pack("<II8sQ32x", 1, 0, b"", len(sections))
+    lengths = b"".join(struct.pack("<Q", len(s)) for s in sections)
+    return head + lengths + b"".join(s + b"\0" * (-len(s) % 8) for s in sections)
+
+
+def sidecar(golden):
+    """A list of three files, one of them missing, and an empty one. fuzz_sidecar.c fills in checksum, kind and key."""
+    names = [b"cat/1.jpg", b"cat/2.jpg", b"dog/1.jpg"]
+    ends = [sum(map(len, names[:i])) for i in range(4)]
+    sizes = struct.pack("<3Q", 100, 2**64 - 1, 7)
+    files = [struct.pack("<4Q", *ends), b"".join(names), sizes, bytes(32), bytes(32)]
+    return {"files": build_sidecar(files), "none": build_sidecar([])}
+
+
+def main(stamp, golden):
+    golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
+    seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
+    for maker in cache, image, jpeg, mds, npy, png, sidecar, tar, tfds, tfrecord_gz:
+        for name, data in maker(golden).items():
+            if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
+                sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in seeds.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    pathlib.Path(stamp).touch()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
