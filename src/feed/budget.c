@@ -19,6 +19,7 @@ enum {
 	JUMBO_DECODE = 4 * 1024 * 1024,
 	UNKNOWN_CAPACITY = 1024 * 1024, /* least room for values whose size nothing tells beforehand */
 	WALK_FROM = 1024 * 1024,
+	MEAN_LOOKS = 256,
 };
 
 /* ---- how large ragged values of a batch can get ---- */
@@ -171,11 +172,12 @@ page_up(size_t n)
 	return page_down(n + (size_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
+/* A run without its bytes. */
 static size_t
 run_cost(const struct leat_budget *b)
 {
-	return page_up(b->run_bytes) + sizeof(struct leat_run) + (size_t)b->run_rows * sizeof(struct leat_run_item) +
-	       64;
+	return sizeof(struct leat_run) + (size_t)b->run_rows * sizeof(struct leat_run_item) +
+	       (size_t)b->run_reads * sizeof(struct leat_request) + 64;
 }
 
 static size_t
@@ -190,9 +192,24 @@ worker_cost(const struct leat_budget *b)
 	return page_up(b->scratch) + sizeof(struct leat_worker) + 64;
 }
 
-/* The least of everything: two batches, one sample in flight per thread and one in the I/O threads. */
+/* How long samples are on average, as a few of them tell. */
+static size_t
+mean_length(const struct leat_source *source)
+{
+	uint64_t looks = source->count < MEAN_LOOKS ? source->count : MEAN_LOOKS, sum = 0;
+
+	for (uint64_t i = 0; i < looks; i++) {
+		struct leat_extent extent;
+
+		source->kind->locate(source, source->count / looks * i, &extent);
+		sum += extent.damaged ? 0 : extent.length;
+	}
+	return looks ? (size_t)(sum / looks) : 0;
+}
+
+/* The window: a run for each thread and the longest sample. */
 static void
-set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
+set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 {
 	size_t longest = (size_t)p->source.max_length;
 	/* The last runs of a batch should end close together, unless all are short. */
@@ -200,13 +217,26 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : LEAT_RUN_ROWS;
 
 	b->run_rows = share < 1 ? 1 : (int)(share > limit ? limit : share);
+	b->run_reads = b->run_rows < LEAT_RUN_READS ? b->run_rows : LEAT_RUN_READS;
 	b->run_bytes = longest < LEAT_RUN_BYTES / (size_t)b->run_rows ? longest * (size_t)b->run_rows : LEAT_RUN_BYTES;
-	if (b->run_bytes == 0 || (longest > b->run_bytes && !b->form.direct))
-		b->run_bytes = longest + (longest == 0); /* a map has at least one page */
 	b->runs = (int)b->threads + 1;
+	b->window = b->threads * (b->run_bytes + LEAT_APART) + LEAT_APART +
+	            (b->form.direct || longest < b->run_bytes ? b->run_bytes : longest);
+	b->requests = p->source.stores.in_flight ? (int)p->source.stores.in_flight : LEAT_LOCAL_REQUESTS;
+	b->io_threads = p->source.stores.threads;
+}
+
+/* The least of everything: two batches, one sample in flight per thread and one more. */
+static void
+set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
+{
+	size_t longest = (size_t)p->source.max_length;
+
+	set_window(b, p, rows);
 	b->depth = 1;
 	b->buffers = 2;
-	b->scratch = p->scratch.bytes + p->aside + p->lines + (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
+	b->scratch = p->scratch.bytes + p->aside + p->lines +
+	             (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
 	/* A replaced sample is read into the jumbo scratch too. */
 	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest + 4096;
 	b->scratch += p->source.max_scratch < SCRATCH_DECODE ? p->source.max_scratch : SCRATCH_DECODE;
@@ -216,9 +246,9 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 static size_t
 total(const struct leat_budget *b)
 {
-	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
-	       (size_t)b->runs * (run_cost(b) + sizeof(void *)) + b->threads * worker_cost(b) + page_up(b->jumbo) +
-	       page_up(leat_trace_bytes(b->threads, LEAT_IO_THREADS)) + SLACK;
+	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) + (size_t)b->runs * run_cost(b) +
+	       page_up(b->window) + b->threads * worker_cost(b) + page_up(b->jumbo) +
+	       page_up(leat_trace_bytes(b->threads, b->io_threads)) + SLACK;
 }
 
 static int
@@ -229,12 +259,47 @@ most(size_t room, size_t each, int64_t wanted)
 	return n > (size_t)wanted ? (int)wanted : (int)n;
 }
 
+/* Batches ahead when nobody says how many: a store that wants many reads in flight needs rows to read for. */
+static int64_t
+batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
+{
+	int64_t far = p->source.stores.in_flight / b->form.rows + 2;
+
+	if (p->prefetch >= 0)
+		return p->prefetch;
+	if (!p->source.stores.in_flight || far < LEAT_MAX_PREFETCH)
+		return LEAT_MAX_PREFETCH;
+	return far < LEAT_MAX_PREFETCH_FAR ? far : LEAT_MAX_PREFETCH_FAR;
+}
+
+/* Widens the window from `room`; returns what that takes. For local files, a run for each I/O thread and one more for
+ * each worker; where many reads are to be in flight, as many runs as hold them, by the mean length of samples. */
+static size_t
+widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
+{
+	size_t bytes = b->run_bytes, each;
+	int64_t wanted = (int64_t)b->threads + b->io_threads;
+	int more;
+
+	if (p->source.stores.in_flight) {
+		size_t mean = (mean_length(&p->source) * 5 / 4 + LEAT_APART) * (size_t)b->run_rows;
+
+		bytes = mean < bytes ? mean : bytes;
+		wanted = b->requests / b->run_reads + (int64_t)b->threads;
+	}
+	each = bytes + LEAT_APART + run_cost(b);
+	more = most(room, each, wanted);
+	b->runs += more;
+	b->window += (size_t)more * (bytes + LEAT_APART);
+	return (size_t)more * each;
+}
+
 /* Gives what is left beyond the least, in order of use. */
 static void
 divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory,
             const struct leat_log *log)
 {
-	int64_t wanted = p->prefetch >= 0 ? p->prefetch : LEAT_MAX_PREFETCH;
+	int64_t wanted = batches_ahead(b, p);
 	size_t for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
 	int more = wanted > 1 ? most(for_batches, batch_cost(b), wanted - 1) : 0;
 
@@ -246,9 +311,7 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit into memory=: %d batches are made ahead",
 		         (long long)p->prefetch, b->depth);
 
-	more = most(rest / 4, run_cost(b) + sizeof(void *), (int64_t)b->threads + LEAT_IO_THREADS);
-	b->runs += more;
-	rest -= (size_t)more * (run_cost(b) + sizeof(void *));
+	rest -= widen_window(b, p, rest / 4);
 
 	if (p->stages > 0) {
 		size_t each = rest / (2 * b->threads);
@@ -294,9 +357,5 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		minimum = used + total(b);
 	}
 	divide_rest(b, p, options->memory - minimum, options->memory, log);
-	/* Workers hold a run each. Every other run may be waiting for storage, each on an I/O thread. */
-	b->io_threads = (unsigned)b->runs - b->threads;
-	if (b->io_threads > LEAT_IO_THREADS)
-		b->io_threads = LEAT_IO_THREADS;
 	return LEAT_OK;
 }

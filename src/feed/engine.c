@@ -1,7 +1,8 @@
 /* engine.c - a feed's buffers and threads: made once, stopped and started at any place
  *
- * Stopping is asking: workers look between two samples, I/O threads between two runs,
- * everyone who waits is woken. It takes as long as the longest single sample. */
+ * Stopping is asking: workers look between two samples, reads in flight are cancelled,
+ * everyone who waits is woken. It takes as long as the longest single sample, or as what
+ * the kernel is reading at the moment. */
 #include "feed/feed.h"
 
 #include <string.h>
@@ -42,13 +43,9 @@ open_runs(struct leat_feed *feed, struct leat_err *err)
 		return leat_fail_mem(err, &feed->mem,
 		                     (size_t)(feed->budget.runs * feed->budget.run_rows) * sizeof *feed->run_items,
 		                     "the reads in flight");
-	for (int i = 0; i < feed->budget.runs; i++) {
+	for (int i = 0; i < feed->budget.runs; i++)
 		feed->run[i].item = feed->run_items + i * feed->budget.run_rows;
-		feed->run[i].buffer = leat_map(&feed->mem, feed->budget.run_bytes);
-		if (!feed->run[i].buffer)
-			return leat_fail_mem(err, &feed->mem, feed->budget.run_bytes, "a read buffer");
-	}
-	return LEAT_OK;
+	return leat_fetch_open(feed, err);
 }
 
 static enum leat_status
@@ -117,8 +114,7 @@ leat_engine_close(struct leat_feed *feed)
 		batch = next;
 	}
 	leat_free(&feed->mem, feed->flight);
-	for (int i = 0; feed->run && i < feed->budget.runs; i++)
-		leat_unmap(&feed->mem, feed->run[i].buffer, feed->budget.run_bytes);
+	leat_fetch_close(feed);
 	leat_free(&feed->mem, feed->run);
 	leat_free(&feed->mem, feed->run_items);
 	for (unsigned i = 0; feed->worker && i < feed->budget.threads; i++)
@@ -137,12 +133,9 @@ leat_engine_close(struct leat_feed *feed)
 enum leat_status
 leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 {
-	enum leat_status status = leat_queue_init(&feed->io, &feed->mem, (size_t)feed->budget.runs, err);
+	enum leat_status status;
 
-	if (status != LEAT_OK)
-		return status;
 	atomic_store(&feed->stop, false);
-	feed->io_started = false;
 	feed->running = true;
 	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
 	                            feed, err);
@@ -160,11 +153,8 @@ leat_engine_stop(struct leat_feed *feed)
 	atomic_store(&feed->stop, true);
 	pthread_cond_broadcast(&feed->work);
 	pthread_mutex_unlock(&feed->lock);
-	leat_queue_close(&feed->io);
-	/* Workers first: the last of them may still be starting the I/O threads. */
 	leat_threads_join(&feed->workers);
-	leat_threads_join(&feed->io_threads);
-	leat_queue_free(&feed->io);
+	leat_fetch_drain(feed); /* workers may have submitted reads until now */
 	feed->running = false;
 }
 
@@ -181,7 +171,7 @@ leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 		feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	}
 	feed->filling = NULL;
-	feed->at_disk = 0;
+	leat_fetch_reset(feed);
 	feed->free_runs = feed->ready_runs = NULL;
 	feed->ready_tail = &feed->ready_runs;
 	for (int i = 0; i < feed->budget.runs; i++) {

@@ -141,6 +141,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, long fail_a
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_mutex_init(&feed->jumbo_lock, NULL);
 	pthread_cond_init(&feed->work, NULL);
+	pthread_cond_init(&feed->fetch.drained, NULL);
 	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
@@ -167,6 +168,7 @@ leat_feed_unref(struct leat_feed *feed)
 		return;
 	pthread_cond_destroy(&feed->ready);
 	pthread_cond_destroy(&feed->work);
+	pthread_cond_destroy(&feed->fetch.drained);
 	pthread_mutex_destroy(&feed->jumbo_lock);
 	pthread_mutex_destroy(&feed->lock);
 	free(feed);
@@ -200,7 +202,7 @@ void
 leat_release(struct leat_batch *batch)
 {
 	struct leat_feed *feed;
-	bool closed;
+	bool closed, refill;
 
 	if (!batch || atomic_fetch_sub(&batch->refs, 1) != 1)
 		return;
@@ -210,9 +212,14 @@ leat_release(struct leat_batch *batch)
 	closed = feed->closed;
 	if (!closed)
 		recycle(feed, batch);
+	refill = !closed && feed->idle == 0 && leat_fetch_enter(feed);
 	pthread_mutex_unlock(&feed->lock);
 	if (closed)
 		leat_batch_free(batch, &feed->mem);
+	if (refill) {
+		leat_fetch_refill(feed);
+		leat_fetch_leave(feed);
+	}
 	leat_feed_unref(feed);
 }
 
@@ -225,7 +232,8 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 		.tv_sec = (time_t)(deadline / 1000000000u),
 		.tv_nsec = (long)(deadline % 1000000000u),
 	};
-	bool disk = feed->at_disk > 0 && feed->idle == feed->budget.threads;
+	bool disk = atomic_load_explicit(&feed->fetch.waiting, memory_order_relaxed) > 0 &&
+	            feed->idle == feed->budget.threads;
 	uint64_t begin = leat_now();
 
 	feed->waits_since = begin;

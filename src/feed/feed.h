@@ -2,15 +2,14 @@
  *
  * Threads
  *  - the consumer calls leat_next and friends (feed.c, checkpoint.c);
- *  - `threads` workers (work.c) take runs: under the lock they plan the next few samples of
- *    the batch being filled, then without it they read the bytes, run the chain on each
- *    sample and store it in its row;
- *  - I/O threads (fetch.c), started when a read would block for the first time, read runs that
- *    are not in the page cache and hand them back as ready.
+ *  - `threads` workers (work.c) take runs: those whose bytes have come, else they plan the
+ *    next few samples of the batch being filled and start to fetch them; they run the chain on
+ *    each sample and store it in its row;
+ *  - threads of the stores complete reads, and plan and start others (fetch.c).
  *
- * One lock guards everything marked so below; nobody holds it while reading or working. The
- * store's lock is taken inside leat_files_read only, the jumbo lock never together with this one. Batches are planned
- * in order, finished in any order, delivered in order. */
+ * One lock guards everything marked so below; nobody holds it while reading or working, nor
+ * takes the jumbo lock or one of a store's under it (but for cancelling reads). Batches are
+ * planned in order, finished in any order, delivered in order. */
 #ifndef LEAT_FEED_FEED_H
 #define LEAT_FEED_FEED_H
 
@@ -20,16 +19,13 @@
 #include "base/threads.h"
 #include "feed/batch.h"
 #include "feed/cache.h"
+#include "feed/fetch.h"
 #include "feed/pipeline.h"
 #include "trace/lane.h"
 
 enum {
-	LEAT_RUN_ROWS = 64,         /* most samples of a run, */
-	LEAT_RUN_ROWS_DIRECT = 256, /* and when nothing is done with them but copying */
-	LEAT_RUN_READS = 32,        /* most places in files that it is read from: others can read elsewhere meanwhile */
-	LEAT_RUN_BYTES = 320 * 1024, /* a run ends before it has more, but a single sample may */
-	LEAT_MAX_PREFETCH = 16,      /* batches ahead when the engine chooses */
-	LEAT_IO_THREADS = 16,
+	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses, */
+	LEAT_MAX_PREFETCH_FAR = 1024, /* and when a store wants many reads in flight */
 	LEAT_REPLACE_TRIES = 8,
 };
 
@@ -38,42 +34,15 @@ struct leat_budget {
 	unsigned threads, io_threads;
 	int depth;   /* batches planned ahead of the consumer */
 	int buffers; /* batches there are */
-	int runs, run_rows;
-	size_t run_bytes; /* of a run's buffer */
+	int runs, run_rows, run_reads;
+	size_t run_bytes; /* of a run, unless it is one sample that has more */
+	size_t window;    /* bytes of all runs, */
+	int requests;     /* and requests */
 	size_t scratch;   /* of each worker */
 	size_t jumbo;     /* of the one that samples too large for a worker's scratch share */
 	struct leat_batch_form form;
 	size_t least; /* memory that it cannot be done without */
 };
-
-/* A few samples, neighbours in a batch, that one worker takes care of. */
-struct leat_run {
-	struct leat_run *next;
-	struct leat_batch *batch;
-	int64_t first_row;
-	int items, read; /* items whose bytes have come, from the beginning */
-	int reads;       /* that it takes */
-	size_t bytes;    /* of all items */
-	unsigned char *buffer;
-	struct leat_run_item *item; /* room for budget.run_rows */
-};
-
-struct leat_run_item {
-	uint64_t sample;
-	struct leat_extent extent;
-	unsigned char *head, *payload, *tail;
-	unsigned char *to; /* direct: where the payload goes as it is unpacked; NULL: it stays where it is */
-	bool cached;       /* no bytes are needed: the cache has it; of all above only `sample` is set then */
-	bool joins;        /* follows the item before it in the file: one call reads both */
-	bool unread;       /* its bytes did not come: to be read alone, so that the error is its own */
-};
-
-/* How many bytes have to be read for it. */
-static inline size_t
-leat_item_bytes(const struct leat_run_item *item)
-{
-	return item->cached || item->extent.damaged ? 0 : (size_t)item->extent.length;
-}
 
 struct leat_worker {
 	struct leat_feed *feed;
@@ -111,11 +80,10 @@ struct leat_feed {
 	pthread_cond_t work, ready; /* something to do for workers; for the consumer */
 
 	/* Under the lock: */
-	bool running, cancelled, closed, io_started;
+	bool running, cancelled, closed;
 	uint64_t waits_since; /* the consumer waits for the head of the flight; 0: it does not, or was woken */
 	bool wanted;          /* the consumer waits inside leat_next */
 	unsigned idle;        /* workers waiting for `work` */
-	int at_disk;          /* runs that the I/O threads have */
 	uint64_t plan_epoch, plan_position; /* where the next batch begins */
 	struct leat_batch *filling;         /* planned, but not to its end */
 	struct leat_batch **flight;         /* planned and not delivered, in plan order: a ring of `buffers` */
@@ -123,6 +91,8 @@ struct leat_feed {
 	struct leat_batch *free_batches; /* the one used last first: it is still in the cache */
 	int held;                        /* by the consumer */
 	struct leat_run *free_runs, *ready_runs, **ready_tail;
+	struct leat_fetch fetch;
+	struct leat_sample plan_sample; /* that planning looks at in the cache */
 
 	/* The consumer's: */
 	_Alignas(LEAT_APART) uint64_t epoch, position;
@@ -134,8 +104,7 @@ struct leat_feed {
 	uint64_t bad_of_epoch;
 
 	atomic_int refs; /* the feed itself and each batch held */
-	struct leat_queue io;
-	struct leat_threads workers, io_threads;
+	struct leat_threads workers;
 
 	pthread_mutex_t jumbo_lock;
 	struct leat_scratch jumbo; /* under jumbo_lock */
@@ -157,12 +126,9 @@ void leat_worker_body(void *feed, unsigned i);
 bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
 /* Under the lock: wakes a worker when one waits. */
 void leat_feed_wake(struct leat_feed *feed);
-
-/* fetch.c */
-enum leat_status leat_run_read(struct leat_feed *feed, struct leat_run *run, int flags);
-enum leat_status leat_item_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_err *err);
-/* Hands a run that would block to the I/O threads; false: there are none, read it yourself. */
-bool leat_run_send(struct leat_feed *feed, struct leat_run *run);
+/* Under the lock: the next few samples of the batch that is being filled; NULL: nothing is left to plan now. `worker`
+ * (NULL: another thread) is who plans. */
+struct leat_run *leat_plan_run(struct leat_feed *feed, const struct leat_worker *worker);
 
 /* engine.c: buffers and threads. */
 enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);

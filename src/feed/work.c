@@ -72,11 +72,11 @@ may_begin_batch(const struct leat_feed *feed)
 /* Where in the list the batch stands that this worker filled last, or else the first: it may still be in the
  * cache of this CPU, and taking it out of another's is slow. */
 static struct leat_batch **
-free_batch(const struct leat_worker *w)
+free_batch(struct leat_feed *feed, const struct leat_worker *w)
 {
-	struct leat_batch **first = &w->feed->free_batches;
+	struct leat_batch **first = &feed->free_batches;
 
-	for (struct leat_batch **at = first; *at; at = &(*at)->next)
+	for (struct leat_batch **at = first; *at && w; at = &(*at)->next)
 		if ((*at)->begun_by == w)
 			return at;
 	return first;
@@ -90,16 +90,15 @@ keeps_finished(const struct leat_feed *feed)
 }
 
 static bool
-begin_batch(struct leat_worker *w)
+begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 {
-	struct leat_feed *feed = w->feed;
 	struct leat_batch **from, *batch;
 
 	if (!may_begin_batch(feed))
 		return false;
 	if (!leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position))
 		return false;
-	from = free_batch(w);
+	from = free_batch(feed, w);
 	batch = *from;
 	*from = batch->next;
 	batch->begun_by = w;
@@ -109,57 +108,6 @@ begin_batch(struct leat_worker *w)
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
 	feed->filling = batch;
 	return true;
-}
-
-/* Lengths come from an index that may be a mapped file, and files can change: what has outgrown the room
- * that was made for it is damage. */
-static void
-check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat_extent *e, int64_t row)
-{
-	const struct leat_batch_form *form = &feed->budget.form;
-	uint64_t frame = (uint64_t)e->head + e->tail, payload = e->length - frame;
-	size_t room = feed->budget.run_bytes - run->bytes;
-
-	if (!e->damaged && form->direct)
-		e->damaged = payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row] ||
-		             (e->length > room && (run->bytes > 0 || frame > room));
-	else if (!e->damaged)
-		e->damaged = e->length > room;
-	if (e->damaged)
-		e->head = e->tail = 0;
-}
-
-/* Says where an item's bytes go: into the run's buffer, one behind the other. When that is all, they go from
- * there to the batch as they are checked: one long read into a buffer that stays in the cache, and a copy, are
- * faster than a read in pieces. A payload longer than the buffer is read straight into the batch. */
-static void
-aim(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
-{
-	const struct leat_extent *e = &item->extent;
-	size_t bytes = leat_item_bytes(item), payload = bytes ? bytes - e->head - e->tail : 0;
-
-	item->head = run->buffer + run->bytes;
-	item->payload = item->head + e->head;
-	item->tail = item->payload + payload;
-	if (feed->budget.form.direct) {
-		int64_t *offsets = leat_batch_offsets(run->batch, 0);
-
-		item->to = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
-		offsets[row + 1] = offsets[row] + (int64_t)payload;
-	}
-	if (bytes > feed->budget.run_bytes) {
-		item->payload = item->to;
-		item->to = NULL;
-		item->tail = item->head + e->head;
-	}
-	run->bytes += bytes;
-}
-
-static bool
-follows(const struct leat_run_item *b, const struct leat_run_item *a)
-{
-	return leat_item_bytes(a) && leat_item_bytes(b) && a->extent.file == b->extent.file &&
-	       a->extent.offset + a->extent.length == b->extent.offset;
 }
 
 /* Which samples come next, some rows ahead when there is a cache: by the time it is asked for one, the CPU has what it
@@ -182,24 +130,6 @@ draw(struct leat_feed *feed, struct leat_batch *batch)
 	return drawn[batch->planned];
 }
 
-/* Plans how an item's bytes come; false: the run is long enough without it. */
-static bool
-plan_read(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item)
-{
-	const struct leat_source *source = &feed->pipeline.source;
-	int64_t row = run->batch->planned;
-
-	source->kind->locate(source, item->sample, &item->extent);
-	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
-		return false;
-	check_room(feed, run, &item->extent, row);
-	item->joins = run->items > 0 && follows(item, item - 1);
-	if (leat_item_bytes(item) && !item->joins && run->reads++ == LEAT_RUN_READS)
-		return false;
-	aim(feed, run, item, row);
-	return true;
-}
-
 /* Adds the sample of the batch's next row to the run; false: the run is long enough without it. */
 static bool
 plan_item(struct leat_feed *feed, struct leat_run *run)
@@ -209,14 +139,12 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 
 	item->sample = draw(feed, batch);
 	item->cached = feed->cache && leat_cache_has(feed->cache, item->sample);
-	item->joins = item->unread = false;
+	item->merged = item->unread = false;
 	item->to = NULL;
-	if (!item->cached && !plan_read(feed, run, item))
+	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
 		return false;
 	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
 	batch->planned++;
-	if (item->cached && run->read == run->items)
-		run->read++; /* before the first that has to be read */
 	run->items++;
 	return true;
 }
@@ -224,38 +152,42 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 /* Samples that the cache has as they will be stored have lengths that are known. After all of the run were planned:
  * what is read here is on its way since then. */
 static void
-lay(struct leat_worker *w, const struct leat_run *run)
+lay(struct leat_feed *feed, const struct leat_run *run)
 {
 	for (int i = 0; i < run->items && run->batch->laying; i++) {
 		const struct leat_run_item *item = &run->item[i];
 
-		if (item->cached && leat_cache_peek(w->feed->cache, item->sample, &w->sample))
-			leat_batch_lay(run->batch, run->first_row + i, &w->sample);
+		if (item->cached && leat_cache_peek(feed->cache, item->sample, &feed->plan_sample))
+			leat_batch_lay(run->batch, run->first_row + i, &feed->plan_sample);
 		else
 			leat_batch_lay_no_more(run->batch);
 	}
 }
 
-/* The next few samples of the batch that is being filled, or NULL when there is nothing to plan. */
-static struct leat_run *
-plan_run(struct leat_worker *w)
+struct leat_run *
+leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 {
-	struct leat_feed *feed = w->feed;
 	struct leat_run *run = feed->free_runs;
 	struct leat_batch *batch;
+	uint64_t first;
 
-	if (!run || (!feed->filling && !begin_batch(w)))
+	if (!run || (!feed->filling && !begin_batch(feed, w)))
 		return NULL;
 	batch = feed->filling;
-	feed->free_runs = run->next;
 	run->batch = batch;
 	run->first_row = batch->planned;
-	run->items = run->read = run->reads = 0;
-	run->bytes = 0;
+	run->items = 0;
+	first = batch->planned < batch->good_rows ? draw(feed, batch) : 0;
+	if (!leat_fetch_reserve(feed, run, first,
+	                        batch->planned == batch->good_rows ||
+	                                (feed->cache && leat_cache_has(feed->cache, first))))
+		return NULL;
+	feed->free_runs = run->next;
 	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))
 			break;
-	lay(w, run);
+	leat_fetch_planned(feed, run);
+	lay(feed, run);
 	if (batch->planned == batch->good_rows)
 		feed->filling = NULL;
 	return run;
@@ -268,7 +200,7 @@ take_run(struct leat_worker *w)
 	struct leat_run *run = feed->ready_runs;
 
 	if (!run)
-		return plan_run(w);
+		return leat_plan_run(feed, w);
 	feed->ready_runs = run->next;
 	if (!feed->ready_runs)
 		feed->ready_tail = &feed->ready_runs;
@@ -608,6 +540,7 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	struct leat_batch *batch = run->batch;
 
 	batch->done += run->items;
+	leat_fetch_release(feed, run);
 	run->next = feed->free_runs;
 	feed->free_runs = run;
 	if (batch->done < batch->good_rows)
@@ -621,24 +554,19 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	batch->complete = true;
 }
 
-/* Reads and works a run off; false: the I/O threads have it now. */
+/* Works a run off, after starting it if need be; false: its bytes are on their way. */
 static bool
 do_run(struct leat_worker *w, struct leat_run *run)
 {
 	struct leat_feed *feed = w->feed;
 	uint64_t begin = leat_now(), middle;
+	bool there = run->started || leat_fetch_start(feed, run);
 
-	if (run->first_row == 0)
-		leat_source_check(&feed->pipeline.source);
-	if (leat_run_read(feed, run, LEAT_READ_NOWAIT) == LEAT_AGAIN) {
-		leat_count(&w->lane->count.read_ns, leat_now() - begin);
-		if (leat_run_send(feed, run))
-			return false;
-		leat_run_read(feed, run, 0);
-	}
-	leat_count(&w->lane->count.bytes_read, run->bytes);
 	middle = leat_now();
 	leat_count(&w->lane->count.read_ns, middle - begin);
+	if (!there)
+		return false;
+	leat_count(&w->lane->count.bytes_read, run->bytes);
 	do_items(w, run);
 	w->run_ended = leat_now();
 	w->run_took = w->run_ended - begin;
@@ -702,8 +630,6 @@ leat_worker_body(void *arg, unsigned i)
 		pthread_mutex_lock(&feed->lock);
 		if (done)
 			finish_run(feed, run);
-		else if (run)
-			feed->at_disk++; /* may come after its return: then it was -1 for a moment */
 	}
 	pthread_mutex_unlock(&feed->lock);
 }

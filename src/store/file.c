@@ -287,6 +287,7 @@ open_store(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat
 const struct leat_store_kind leat_store_file = {
 	.scheme = "file",
 	.doc = "Local files: a path, or file:///path.",
+	.threads = LEAT_FILE_IO_THREADS,
 	.open = open_store,
 	.close = close_store,
 	.resolve = resolve,

@@ -17,13 +17,16 @@ finish_read(struct leat_read *read, enum leat_status status, uint64_t begin)
 }
 
 static void
-do_read(struct leat_read *read)
+do_read(struct leat_read *read, unsigned thread)
 {
 	uint64_t begin = leat_now();
 	size_t got;
 
+	read->thread = thread;
 	if (atomic_load(&read->cancelled))
 		finish_read(read, LEAT_AGAIN, begin);
+	else if (read->work)
+		finish_read(read, read->work(read), begin);
 	else
 		finish_read(read, leat_file_read(&read->object, read->offset, read->iov, read->iovs, &got, NULL),
 		            begin);
@@ -52,9 +55,8 @@ io_body(void *arg, unsigned i)
 	struct leat_file_store *store = arg;
 	struct leat_read *read;
 
-	(void)i;
 	while ((read = take_read(&store->io)) != NULL)
-		do_read(read);
+		do_read(read, i);
 }
 
 void

@@ -65,10 +65,13 @@ struct leat_read {
 	/* Called once, by a thread of the store that holds no lock of it. Never from within `submit` or `cancel`. */
 	void (*done)(struct leat_read *read);
 	void *arg;
+	/* NULL, but for stores that map: called on a thread that may wait, in place of a read. */
+	enum leat_status (*work)(struct leat_read *read);
 
 	/* Filled by the store: */
 	enum leat_status status; /* LEAT_OK, LEAT_AGAIN (cancelled), LEAT_DATA, LEAT_IO */
 	uint64_t took_ns;        /* how long a device was busy with it, or a server */
+	unsigned thread;         /* which of the store's threads calls `done` */
 	struct leat_read *next;
 	atomic_bool cancelled;
 };
@@ -100,7 +103,8 @@ enum leat_commit_flag {
 struct leat_store_kind {
 	const char *scheme; /* "file", "s3": what stands before the colon */
 	const char *doc;
-	unsigned in_flight; /* reads it likes to have under way, memory permitting; 0: one for each I/O thread */
+	unsigned threads;   /* that call `done`, at the most */
+	unsigned in_flight; /* reads it likes to have under way, memory permitting; 0: a few for each thread */
 
 	enum leat_status (*open)(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat_store **store,
 	                         struct leat_err *err);
@@ -140,7 +144,8 @@ struct leat_store_kind {
 	/* Starts a read. Anything but LEAT_OK: it was not started, and `done` is not called. */
 	enum leat_status (*submit)(struct leat_store *store, struct leat_read *read);
 	/* Its caller does not want it any more: `done` is called as soon as nothing writes to its memory, which may not
-	 * take longer than what a device, or the kernel, is doing for it at the moment. */
+	 * take longer than what a device, or the kernel, is doing for it at the moment. May come while `submit` has
+	 * not returned yet. */
 	void (*cancel)(struct leat_store *store, struct leat_read *read);
 
 	/* Optional: the whole object, which is kept, as memory that must not be written. Touching it may wait for a
@@ -172,7 +177,9 @@ struct leat_store_kind {
 struct leat_store {
 	const struct leat_store_kind *kind;
 	struct leat_mem *mem;
-	struct leat_stores *stores; /* set by leat_stores_find */
+	/* Set by leat_stores_find: */
+	struct leat_stores *stores;
+	unsigned first_thread; /* its threads are numbered from here on among those of all stores */
 };
 
 /* What every writer begins with. After a failure every further call but `abort` fails as well. */
@@ -190,6 +197,7 @@ struct leat_stores {
 	struct leat_mem *mem;
 	pthread_mutex_t lock;
 	struct leat_store *store[16]; /* by kind, as in the table */
+	unsigned threads, in_flight;  /* the sum, and the most, of all that are open */
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);

@@ -61,6 +61,16 @@ find_kind(const char *text, size_t scheme)
 	return SIZE_MAX;
 }
 
+static void
+add_store(struct leat_stores *stores, struct leat_store *store)
+{
+	store->stores = stores;
+	store->first_thread = stores->threads;
+	stores->threads += store->kind->threads;
+	if (store->kind->in_flight > stores->in_flight)
+		stores->in_flight = store->kind->in_flight;
+}
+
 enum leat_status
 leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
                  struct leat_err *err)
@@ -76,7 +86,7 @@ leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store
 	if (!stores->store[i]) {
 		status = leat_store_kinds[i]->open(leat_store_kinds[i], stores->mem, &stores->store[i], err);
 		if (status == LEAT_OK)
-			stores->store[i]->stores = stores;
+			add_store(stores, stores->store[i]);
 	}
 	pthread_mutex_unlock(&stores->lock);
 	if (status != LEAT_OK)

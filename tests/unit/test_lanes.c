@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "feed/feed.h"
+#include "store/file.h"
 #include "support/data.h"
 #include "support/trace.h"
 #include "trace/limit.h"
@@ -311,7 +312,7 @@ threads_count_in_lanes_of_their_kind(void **state)
 
 	(void)state;
 	assert_int_equal(trace->workers, 3);
-	assert_in_range(trace->io_threads, 1, LEAT_IO_THREADS);
+	assert_int_equal(trace->io_threads, LEAT_FILE_IO_THREADS);
 	assert_int_equal(leat_counted(&trace->consumer->count.samples), 253);
 	assert_int_equal(leat_counted(&trace->consumer->count.batches), 16);
 	assert_int_equal(leat_counted(&trace->consumer->count.bytes_read), 0);
