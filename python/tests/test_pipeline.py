@@ -123,6 +123,6 @@ def test_stubs_are_those_of_the_tables(root, build):
 def test_errors_of_a_spec_have_a_caret():
     with pytest.raises(leat.SpecError) as caught:
         leat.feed("npy(x='x.npy') | resise(3)")
-    assert str(caught.value) == ("unknown op 'resise', did you mean 'resize'?\n"
+    assert str(caught.value) == ("there is no op 'resise', did you mean 'resize'?\n"
                                  "npy(x='x.npy') | resise(3)\n                 ^^^^^^")
     assert isinstance(caught.value, leat.Error) and isinstance(caught.value, ValueError)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/names.h"
 
 /* One option being set. */
 struct setting {
@@ -38,17 +39,6 @@ leat_opt_find(const struct leat_opt *opts, const char *name)
 		if (strcmp(opts->name, name) == 0)
 			return opts;
 	return NULL;
-}
-
-const char *
-leat_opt_nearest(const struct leat_opt *opts, const char *name)
-{
-	const char *names[LEAT_MAX_OPTS];
-	size_t n = 0;
-
-	for (; opts && opts[n].type != LEAT_OPT_NONE && n < LEAT_MAX_OPTS; n++)
-		names[n] = opts[n].name;
-	return leat_nearest(name, names, n);
 }
 
 /* ---- errors ---- */
@@ -441,20 +431,19 @@ static enum leat_status
 unknown_name(const struct leat_opt *opts, const struct leat_call *call, const struct leat_arg *arg, const char *text,
              struct leat_err *err)
 {
-	const char *near = leat_opt_nearest(opts, arg->name);
-	size_t len = strlen(arg->name);
-	char all[400] = "";
-	size_t used = 0;
+	struct leat_unknown unknown = {.what = "option", .name = arg->name};
+	char sentence[LEAT_UNKNOWN_TEXT], owner[100];
+	const char *names[LEAT_MAX_OPTS];
 
-	if (!count_opts(opts))
-		return leat_fail_at(err, text, arg->name_at, len, "'%s' takes no options", call->name);
-	if (near)
-		return leat_fail_at(err, text, arg->name_at, len, "'%s' has no option '%.40s', did you mean '%s'?",
-		                    call->name, arg->name, near);
-	for (const struct leat_opt *o = opts; o->type != LEAT_OPT_NONE && used < sizeof(all); o++)
-		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", o == opts ? "" : ", ", o->name);
-	return leat_fail_at(err, text, arg->name_at, len, "'%s' has no option '%.40s'; it has %s", call->name,
-	                    arg->name, all);
+	unknown.count = count_opts(opts);
+	if (!unknown.count)
+		return leat_fail_at(err, text, arg->name_at, strlen(arg->name), "'%s' takes no options", call->name);
+	for (size_t i = 0; i < unknown.count; i++)
+		names[i] = opts[i].name;
+	unknown.known = names;
+	snprintf(owner, sizeof(owner), "'%s'", call->name);
+	unknown.owner = owner;
+	return leat_fail_at(err, text, arg->name_at, strlen(arg->name), "%s", leat_unknown_text(&unknown, sentence));
 }
 
 static enum leat_status

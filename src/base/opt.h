@@ -103,7 +103,6 @@ enum leat_status leat_opt_put(const struct leat_opt *opt, void *params, const st
 enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
                                       struct leat_err *err);
 const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* NULL: none */
-const char *leat_opt_nearest(const struct leat_opt *opts, const char *name);         /* NULL: none near enough */
 
 /* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1", "" for
  * none; the choice `i` of "one|two|three": not terminated, NULL behind the last. */

@@ -35,9 +35,6 @@ void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribut
 /* Bytes from outside as text for messages: control characters become '?', what is too long is cut. Returns buf. */
 char *leat_show(char *buf, size_t cap, const void *bytes, size_t len);
 
-/* The candidate nearest to `name` by edit distance, or NULL when none is near enough to suggest. */
-const char *leat_nearest(const char *name, const char *const *candidates, size_t count);
-
 /* "1.5 GiB", into buf. Returns buf. */
 char *leat_format_size(char *buf, size_t cap, unsigned long long bytes);
 

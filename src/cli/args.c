@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/names.h"
 #include "cli/print.h"
 
 /* Letters mean the same everywhere: a command that has an option of this name has the letter. */
@@ -135,14 +136,19 @@ put_next(struct reader *r, const struct leat_opt *opt, const char *attached)
 }
 
 static enum leat_status
-unknown(struct reader *r, const char *word, size_t len, const char *near)
+fail_unknown(const struct reader *r, const char *word, size_t len)
 {
-	char flag[MAX_FLAG];
+	struct leat_unknown unknown = {.what = "option", .prefix = "--"};
+	char name[100], flags[LEAT_MAX_OPTS][MAX_FLAG];
+	const char *known[LEAT_MAX_OPTS];
 
-	if (!near)
-		return leat_fail(r->err, LEAT_INVALID, "unknown option '%.*s'", (int)len, word);
-	flag_name(flag, near);
-	return leat_fail(r->err, LEAT_INVALID, "unknown option '%.*s', did you mean '%s'?", (int)len, word, flag);
+	for (; r->opts && r->opts[unknown.count].type != LEAT_OPT_NONE; unknown.count++) {
+		flag_name(flags[unknown.count], r->opts[unknown.count].name);
+		known[unknown.count] = flags[unknown.count] + 2;
+	}
+	unknown.name = leat_show(name, sizeof(name), word + 2, len - 2);
+	unknown.known = known;
+	return leat_fail_unknown(r->err, LEAT_INVALID, &unknown);
 }
 
 static enum leat_status
@@ -162,7 +168,7 @@ read_long(struct reader *r, const char *word)
 		if (opt && opt->type == LEAT_OPT_BOOL)
 			return put(r, opt, "false");
 	}
-	return unknown(r, word, len, leat_opt_nearest(r->opts, name));
+	return fail_unknown(r, word, len);
 }
 
 static enum leat_status
@@ -173,7 +179,7 @@ read_letters(struct reader *r, const char *word)
 		enum leat_status status;
 
 		if (!opt)
-			return leat_fail(r->err, LEAT_INVALID, "unknown option '-%c'", *s);
+			return leat_fail(r->err, LEAT_INVALID, "there is no option '-%c'", *s);
 		if (opt->type != LEAT_OPT_BOOL)
 			return put_next(r, opt, s[1] ? s + 1 : NULL);
 		status = put(r, opt, "true");

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -33,16 +34,19 @@ find(const char *name)
 static int
 unknown_command(const char *name)
 {
-	const char *names[MAX_COMMANDS], *near;
+	const char *names[MAX_COMMANDS];
+	char sentence[LEAT_UNKNOWN_TEXT];
 	size_t n = 0;
 
 	for (; leat_commands[n] && n < MAX_COMMANDS; n++)
 		names[n] = leat_commands[n]->name;
-	near = leat_nearest(name, names, n);
-	if (near)
-		fprintf(stderr, "leat: unknown command '%s', did you mean '%s'?\n", name, near);
-	else
-		fprintf(stderr, "leat: unknown command '%s'; 'leat help' lists them\n", name);
+	fprintf(stderr, "leat: %s\n",
+	        leat_unknown_text(&(struct leat_unknown){.what = "command",
+	                                                 .name = name,
+	                                                 .known = names,
+	                                                 .count = n,
+	                                                 .hint = "'leat help' lists all"},
+	                          sentence));
 	return EXIT_USAGE;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -191,7 +192,7 @@ show(const struct leat_invocation *run, const struct leat_item *item, struct lea
 static enum leat_status
 show_named(const struct leat_invocation *run, const char *name, struct leat_err *err)
 {
-	const char *names[MAX_ITEMS], *near;
+	const char *names[MAX_ITEMS];
 	struct leat_item item;
 	size_t n = 0;
 
@@ -200,10 +201,10 @@ show_named(const struct leat_invocation *run, const char *name, struct leat_err 
 			return show(run, &item, err);
 		names[n] = item.name;
 	}
-	near = leat_nearest(name, names, n);
-	if (near)
-		return leat_fail(err, LEAT_INVALID, "unknown op '%s', did you mean '%s'?", name, near);
-	return leat_fail(err, LEAT_INVALID, "unknown op '%s'; 'leat ops' lists all", name);
+	return leat_fail_unknown(
+		err, LEAT_INVALID,
+		&(struct leat_unknown){
+			.what = "op", .name = name, .known = names, .count = n, .hint = "'leat ops' lists all"});
 }
 
 /* ---- the page ---- */

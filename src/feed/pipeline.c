@@ -8,29 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
+
 enum { MAX_CANONICAL = 256 * 1024 };
-
-static const char *
-nearest_name(const char *name, bool source)
-{
-	const char *names[256];
-	size_t n = 0;
-
-	if (source) {
-		for (const struct leat_source_kind *const *s = leat_sources; *s && n < 256; s++)
-			names[n++] = (*s)->name;
-	} else {
-		for (const struct leat_op *const *op = leat_ops; *op && n < 256; op++)
-			names[n++] = (*op)->name;
-	}
-	return leat_nearest(name, names, n);
-}
 
 static enum leat_status
 fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool source, struct leat_err *err)
 {
-	const char *near = nearest_name(call->name, source);
-	const char *what = source ? "source" : "op";
+	struct leat_unknown unknown = {
+		.what = source ? "source" : "op", .name = call->name, .hint = "'leat ops' lists all"};
+	char sentence[LEAT_UNKNOWN_TEXT];
+	const char *names[256];
 
 	if (source && leat_op_find(call->name))
 		return leat_fail_at(err, spec->text, call->at, call->len,
@@ -38,11 +26,12 @@ fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool so
 	if (!source && leat_source_find(call->name))
 		return leat_fail_at(err, spec->text, call->at, call->len,
 		                    "'%s' is a source: it can only stand at the beginning", call->name);
-	if (near)
-		return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s', did you mean '%s'?", what,
-		                    call->name, near);
-	return leat_fail_at(err, spec->text, call->at, call->len, "unknown %s '%s'; `leat ops` lists all", what,
-	                    call->name);
+	for (size_t i = 0; source && leat_sources[i] && i < 256; i++)
+		names[unknown.count++] = leat_sources[i]->name;
+	for (size_t i = 0; !source && leat_ops[i] && i < 256; i++)
+		names[unknown.count++] = leat_ops[i]->name;
+	unknown.known = names;
+	return leat_fail_at(err, spec->text, call->at, call->len, "%s", leat_unknown_text(&unknown, sentence));
 }
 
 /* ---- bind ---- */

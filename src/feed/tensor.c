@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/names.h"
 #include "feed/batch.h"
 #include "feed/dlpack.h"
 #include "feed/feed.h"
@@ -36,16 +36,17 @@ leat_batch_epoch(const struct leat_batch *batch)
 static int
 find_column(const struct leat_batch_form *form, const char *name, struct leat_err *err)
 {
-	const char *names[LEAT_MAX_FIELDS], *near;
+	struct leat_unknown unknown = {.what = "field", .name = name, .owner = "a batch"};
+	const char *names[LEAT_MAX_FIELDS];
 
 	for (int i = 0; i < form->columns; i++) {
 		if (strcmp(form->column[i].field.name, name) == 0)
 			return i;
 		names[i] = form->column[i].field.name;
 	}
-	near = leat_nearest(name, names, (size_t)form->columns);
-	leat_fail(err, LEAT_INVALID,
-	          near ? "a batch has no field '%s', did you mean '%s'?" : "a batch has no field '%s'", name, near);
+	unknown.known = names;
+	unknown.count = (size_t)form->columns;
+	leat_fail_unknown(err, LEAT_INVALID, &unknown);
 	return -1;
 }
 

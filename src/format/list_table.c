@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "format/csv.h"
 
 /* What a column holds of a row while rows are read, with room for any value. */
@@ -76,22 +77,9 @@ trim(const char *cell)
 static enum leat_status
 fail_column(const struct parser *p, const char *name)
 {
-	const char *near = leat_nearest(name, p->row.cell, p->cells);
-	struct leat_str all;
-	enum leat_status status;
-
-	leat_str_init(&all, p->table->mem, 400);
-	for (size_t i = 0; i < p->cells; i++)
-		leat_str_addf(&all, "%s'%s'", i ? ", " : "", p->row.cell[i]);
-	if (near)
-		status = leat_fail(p->err, LEAT_DATA,
-		                   "there is no column '%s', did you mean '%s'? The first row names %s", name, near,
-		                   leat_str_text(&all));
-	else
-		status = leat_fail(p->err, LEAT_DATA, "there is no column '%s': the first row names %s%s", name,
-		                   leat_str_text(&all), all.failed ? ", ..." : "");
-	leat_str_free(&all);
-	return status;
+	return leat_fail_unknown(
+		p->err, LEAT_DATA,
+		&(struct leat_unknown){.what = "column", .name = name, .known = p->row.cell, .count = p->cells});
 }
 
 /* The column called `name`; p->cells: none. */
@@ -130,7 +118,6 @@ static enum leat_status
 take_type(struct leat_list_column *column, const char *type, struct leat_err *err)
 {
 	static const char *const names[] = {"auto", "int64", "float", "bytes"};
-	const char *near;
 
 	for (int i = 0; i < 4; i++) {
 		if (strcmp(type, names[i]) == 0) {
@@ -138,12 +125,10 @@ take_type(struct leat_list_column *column, const char *type, struct leat_err *er
 			return LEAT_OK;
 		}
 	}
-	near = leat_nearest(type, names, 4);
-	if (near)
-		return leat_fail(err, LEAT_INVALID, "unknown type '%s' of column '%s', did you mean '%s'?", type,
-		                 column->name, near);
-	return leat_fail(err, LEAT_INVALID, "the type of column '%s' must be auto, int64, float or bytes, not '%s'",
-	                 column->name, type);
+	leat_fail_unknown(err, LEAT_INVALID,
+	                  &(struct leat_unknown){.what = "type", .name = type, .known = names, .count = 4});
+	leat_err_in(err, "column '%s'", column->name);
+	return LEAT_INVALID;
 }
 
 static enum leat_status

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/threads.h"
 #include "format/catalog.h"
 #include "format/source.h"
@@ -211,15 +212,16 @@ add_field(struct leat_source *source, struct leat_mds_column *column, const char
 static enum leat_status
 fail_unknown(const json_t *names, const char *name, struct leat_err *err)
 {
-	const char *known[256], *near;
-	size_t count = 0;
+	struct leat_unknown unknown = {.what = "column", .name = name};
+	const char *known[256];
 
-	for (; count < json_array_size(names) && count < sizeof(known) / sizeof(known[0]); count++)
-		known[count] = json_string_value(json_array_get(names, count));
-	near = leat_nearest(name, known, count);
-	if (near)
-		return leat_fail(err, LEAT_SPEC, "mds: there is no column '%.80s', did you mean '%.80s'?", name, near);
-	return leat_fail(err, LEAT_SPEC, "mds: there is no column '%.80s'", name);
+	for (; unknown.count < json_array_size(names) && unknown.count < sizeof(known) / sizeof(known[0]);
+	     unknown.count++)
+		known[unknown.count] = json_string_value(json_array_get(names, unknown.count));
+	unknown.known = known;
+	leat_fail_unknown(err, LEAT_SPEC, &unknown);
+	leat_err_in(err, "mds");
+	return LEAT_SPEC;
 }
 
 /* The columns that `fields` names, in its order, or all. What they are is filled in later. */
@@ -561,7 +563,7 @@ const struct leat_source_kind leat_source_mds = {
 	.doc = "Samples of a folder of MosaicML's MDS shards, a field for each column: numbers and arrays as such, "
 	       "text, "
 	       "images and the rest as bytes. Arrays of height x width x channels (1 to 4), or channels first, are "
-               "images.",
+	       "images.",
 	.example = "mds('train')",
 	.version = 1,
 	.opts = options,

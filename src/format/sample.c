@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/names.h"
 
 const char *
 leat_dtype_name(enum leat_dtype dtype)
@@ -94,22 +94,16 @@ leat_schema_remove(struct leat_schema *schema, int i)
 enum leat_status
 leat_schema_need(const struct leat_schema *schema, const char *name, int *i, struct leat_err *err)
 {
-	const char *names[LEAT_MAX_FIELDS], *near;
-	char list[400] = "";
-	size_t len = 0;
+	const char *names[LEAT_MAX_FIELDS];
 
 	*i = leat_schema_find(schema, name);
 	if (*i >= 0)
 		return LEAT_OK;
-	for (int k = 0; k < schema->count; k++) {
+	for (int k = 0; k < schema->count; k++)
 		names[k] = schema->field[k].name;
-		if (len < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", k ? ", " : "", names[k]);
-	}
-	near = leat_nearest(name, names, (size_t)schema->count);
-	if (near)
-		return leat_fail(err, LEAT_SPEC, "there is no field '%s', did you mean '%s'?", name, near);
-	return leat_fail(err, LEAT_SPEC, "there is no field '%s'; the fields here are %s", name, list);
+	return leat_fail_unknown(
+		err, LEAT_SPEC,
+		&(struct leat_unknown){.what = "field", .name = name, .known = names, .count = (size_t)schema->count});
 }
 
 void

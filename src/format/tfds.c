@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "format/catalog.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
@@ -286,8 +287,8 @@ static enum leat_status
 add_named_field(struct leat_source *source, const char *name, struct leat_err *err)
 {
 	struct leat_tfds_features *features = &((struct state *)source->state)->features;
-	const char *names[256], *near;
-	size_t count = 0;
+	struct leat_unknown unknown = {.what = "feature", .name = name};
+	const char *names[256];
 
 	for (size_t i = 0; i < features->count; i++) {
 		struct leat_tfds_feature *feature = &features->feature[i];
@@ -297,13 +298,13 @@ add_named_field(struct leat_source *source, const char *name, struct leat_err *e
 			                 feature->why);
 		if (strcmp(feature->name, name) == 0)
 			return add_field(source, feature, err);
-		if (count < sizeof(names) / sizeof(names[0]))
-			names[count++] = feature->name;
+		if (unknown.count < sizeof(names) / sizeof(names[0]))
+			names[unknown.count++] = feature->name;
 	}
-	near = leat_nearest(name, names, count);
-	return leat_fail(err, LEAT_SPEC,
-	                 near ? "tfds: there is no feature '%s', did you mean '%s'?" : "tfds: there is no feature '%s'",
-	                 name, near);
+	unknown.known = names;
+	leat_fail_unknown(err, LEAT_SPEC, &unknown);
+	leat_err_in(err, "tfds");
+	return LEAT_SPEC;
 }
 
 /* "text: it is compressed; film: ..." */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "format/catalog.h"
 
 enum { MAX_SPLITS = 10000, MAX_SHARDS = 1000000 };
@@ -225,23 +226,15 @@ parse_slice(const char *term, size_t len, const char *slice, const struct leat_t
 static enum leat_status
 fail_unknown(const char *name, size_t len, const struct leat_tfds_splits *splits, struct leat_err *err)
 {
-	const char *names[64], *near;
-	char list[500] = "", text[100];
-	size_t used = 0, count = 0;
+	struct leat_unknown unknown = {.what = "split"};
+	const char *names[64];
+	char text[100];
 
-	for (; count < splits->count && count < sizeof(names) / sizeof(names[0]); count++) {
-		int n = snprintf(list + used, sizeof(list) - used, "%s%s", count ? ", " : "",
-		                 splits->split[count].name);
-
-		names[count] = splits->split[count].name;
-		if (n < 0 || (size_t)n >= sizeof(list) - used)
-			break;
-		used += (size_t)n;
-	}
-	near = leat_nearest(leat_show(text, sizeof(text), name, len), names, count);
-	if (near)
-		return leat_fail(err, LEAT_SPEC, "there is no split '%s', did you mean '%s'?", text, near);
-	return leat_fail(err, LEAT_SPEC, "there is no split '%s'; there are %s", text, list);
+	for (; unknown.count < splits->count && unknown.count < sizeof(names) / sizeof(names[0]); unknown.count++)
+		names[unknown.count] = splits->split[unknown.count].name;
+	unknown.name = leat_show(text, sizeof(text), name, len);
+	unknown.known = names;
+	return leat_fail_unknown(err, LEAT_SPEC, &unknown);
 }
 
 static enum leat_status

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "op/op.h"
 
 enum { MAX_VALUES = 1 << 28 }; /* of one feature of fixed shape */
@@ -60,7 +61,7 @@ static enum leat_status
 parse_kind(const struct parsing *p, const struct leat_arg *arg, struct wanted *wanted)
 {
 	static const char *const names[] = {"bytes", "float", "int64"};
-	const char *near;
+	char sentence[LEAT_UNKNOWN_TEXT];
 
 	for (int i = 0; arg->type == LEAT_ARG_WORD && i < 3; i++) {
 		if (strcmp(arg->text, names[i]) == 0) {
@@ -68,11 +69,12 @@ parse_kind(const struct parsing *p, const struct leat_arg *arg, struct wanted *w
 			return LEAT_OK;
 		}
 	}
-	near = arg->type == LEAT_ARG_WORD ? leat_nearest(arg->text, names, 3) : NULL;
-	if (near)
-		return leat_fail_at(p->err, p->text, arg->at, arg->len,
-		                    "unknown type '%.40s' of feature '%s', did you mean '%s'?", arg->text, wanted->name,
-		                    near);
+	if (arg->type == LEAT_ARG_WORD)
+		return leat_fail_at(
+			p->err, p->text, arg->at, arg->len, "feature '%s': %s", wanted->name,
+			leat_unknown_text(
+				&(struct leat_unknown){.what = "type", .name = arg->text, .known = names, .count = 3},
+				sentence));
 	return leat_fail_at(p->err, p->text, arg->at, arg->len,
 	                    "the type of feature '%s' must be bytes, int64 or float", wanted->name);
 }
@@ -183,15 +185,21 @@ parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted
 
 	for (size_t i = 0; i < arg->items && status == LEAT_OK; i++) {
 		const struct leat_arg *item = &arg->item[i];
-		const char *near = item->name ? leat_nearest(item->name, names, 2) : NULL;
+		char sentence[LEAT_UNKNOWN_TEXT];
 		bool is_default = item->name && strcmp(item->name, "default") == 0;
 		bool is_key = item->name && strcmp(item->name, "key") == 0;
 
+		if (!item->name)
+			return leat_fail_at(p->err, p->text, item->at, item->len,
+			                    "a feature takes default=... and key=...");
 		if (!is_default && !is_key)
-			return leat_fail_at(p->err, p->text, item->name ? item->name_at : item->at,
-			                    item->name ? strlen(item->name) : item->len,
-			                    "a feature takes default=... and key=...%s%s%s",
-			                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+			return leat_fail_at(p->err, p->text, item->name_at, strlen(item->name), "%s",
+			                    leat_unknown_text(&(struct leat_unknown){.what = "option",
+			                                                             .name = item->name,
+			                                                             .owner = "a feature",
+			                                                             .known = names,
+			                                                             .count = 2},
+			                                      sentence));
 		if (is_default ? wanted->has_default : has_key)
 			return leat_fail_at(p->err, p->text, item->name_at, strlen(item->name), "'%s' is given twice",
 			                    item->name);
@@ -385,26 +393,18 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 static enum leat_status
 fail_missing(const struct leat_datum *record, const char *key, struct leat_err *err)
 {
+	struct leat_unknown unknown = {.what = "feature", .name = key, .owner = "the record"};
 	struct leat_example_names names;
-	const char *list[sizeof(names.name) / sizeof(names.name[0])], *near;
-	char text[700] = "no features";
-	size_t used = 0;
+	char sentence[LEAT_UNKNOWN_TEXT];
+	const char *list[sizeof(names.name) / sizeof(names.name[0])];
 
 	leat_example_list(record->data, (size_t)record->shape[0], &names);
-	for (size_t i = 0; i < names.count; i++) {
-		list[i] = names.name[i];
-		if (used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'", i ? ", " : "",
-			                         names.name[i]);
-	}
-	if (names.more && used < sizeof(text))
-		snprintf(text + used, sizeof(text) - used, " and %zu more", names.more);
-	near = leat_nearest(key, list, names.count);
-	if (near)
-		return leat_fail(err, LEAT_DATA, "the record has no feature '%s', did you mean '%s'? It has %s", key,
-		                 near, text);
-	return leat_fail(err, LEAT_DATA, "the record has no feature '%s', and no default is given; it has %s", key,
-	                 text);
+	for (; unknown.count < names.count; unknown.count++)
+		list[unknown.count] = names.name[unknown.count];
+	unknown.known = list;
+	unknown.more = names.more;
+	unknown.hint = names.count ? NULL : "it has none";
+	return leat_fail(err, LEAT_DATA, "%s (or give it a default=...)", leat_unknown_text(&unknown, sentence));
 }
 
 /* "4 float values", "any number of int64 values", "1 byte string" */

@@ -235,7 +235,8 @@ lists_that_make_no_sense_are_refused(void **state)
 		{"\n\n", "it is empty"},
 		{"path,x\n", "it holds no samples"},
 		{"paht,x\n1,2\n", "no column 'path', did you mean 'paht'?"},
-		{"a,b\n1,2\n", "no column 'path': the first row names 'a', 'b'"},
+		{"a,b\n1,2\n", "no column 'path'; the columns here are a, b"},
+		{"cat,b\n1,2\n", "no column 'path'; the columns here are cat, b"},
 		{"path,x,x\n1,2,3\n", "there are two columns 'x'"},
 		{"path,\n1,2\n", "leave out column 2"},
 		{"path,x\n1\n", "line 2 has 1 cell, and the first row has 2"},
@@ -268,8 +269,9 @@ specs_that_do_not_fit_the_list_are_refused(void **state)
 	expect_refused(spec(", path=file)"), LEAT_DATA, "data.csv': there is no column 'file'");
 	expect_refused(spec(", columns=[label, nam])"), LEAT_DATA, "no column 'nam', did you mean 'name'?");
 	expect_refused(spec(", columns=[label, label])"), LEAT_INVALID, "'label' is wished for twice");
-	expect_refused(spec(", columns=[label], types=[int32])"), LEAT_INVALID, "did you mean 'int64'?");
-	expect_refused(spec(", columns=[label], types=[number])"), LEAT_INVALID, "must be auto, int64, float or bytes");
+	expect_refused(spec(", columns=[label], types=[int32])"), LEAT_INVALID,
+	               "column 'label': there is no type 'int32'; the types here are auto, int64, float, bytes");
+	expect_refused(spec(", columns=[label], types=[number])"), LEAT_INVALID, "no type 'number'");
 	expect_refused(spec(", columns=[label], types=[int64, float])"), LEAT_INVALID, "2 types for 1 columns");
 	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA,
 	               "column 'name' of row 1 below the first is no int64: 'a'");

@@ -1,4 +1,4 @@
-/* test_str.c - growing texts, quoting, nearest names and sizes */
+/* test_str.c - growing texts, quoting and sizes */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,53 +163,6 @@ json_replaces_bytes_that_are_not_utf8(void **state)
 }
 
 static void
-the_nearest_name_is_found_when_it_is_near(void **state)
-{
-	static const char *const names[] = {"resize", "random_flip", "normalize", "batch", "take"};
-	static const struct {
-		const char *name, *nearest;
-	} cases[] = {
-		{"resise", "resize"},
-		{"rezise", "resize"},
-		{"RESIZE", "resize"},
-		{"resize", "resize"},
-		{"ersize", "resize"}, /* two letters swapped are one slip */
-		{"random_flop", "random_flip"},
-		{"randomflip", "random_flip"},
-		{"normalise", "normalize"},
-		{"bacth", "batch"},
-		{"batches", "batch"},
-		{"tale", "take"},
-		{"decode", NULL},
-		{"x", NULL},
-		{"", NULL},
-		{"a_name_that_is_much_longer_than_any_name_of_an_op_or_option_can_be", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *nearest = leat_nearest(cases[i].name, names, 5);
-
-		if (cases[i].nearest == NULL)
-			assert_null(nearest);
-		else
-			assert_string_equal(nearest, cases[i].nearest);
-	}
-	assert_null(leat_nearest("resize", names, 0));
-}
-
-static void
-the_nearest_of_several_is_chosen(void **state)
-{
-	static const char *const names[] = {"crop_box", "crops", "crop", "drop"};
-
-	(void)state;
-	assert_string_equal(leat_nearest("cropx", names, 4), "crops");
-	assert_string_equal(leat_nearest("crap", names, 4), "crop");
-	assert_string_equal(leat_nearest("crop", names, 4), "crop");
-}
-
-static void
 sizes_are_written_for_people(void **state)
 {
 	static const struct {
@@ -269,8 +222,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(quoted_text_is_what_a_spec_reads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_escapes_what_it_must, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_replaces_bytes_that_are_not_utf8, set_up, tear_down),
-		cmocka_unit_test(the_nearest_name_is_found_when_it_is_near),
-		cmocka_unit_test(the_nearest_of_several_is_chosen),
 		cmocka_unit_test(sizes_are_written_for_people),
 		cmocka_unit_test(formatted_text_is_cut_with_dots),
 	};

@@ -240,7 +240,7 @@ what_is_no_split_is_refused(void **state)
 		{"train[-:]", "is no split"},
 		{"train[.%:]", "is no split"},
 		{"train[1234567890123456:]", "is no split"},
-		{"all[:5]", "there is no split 'all'; there are train, test-a"},
+		{"all[:5]", "there is no split 'all'; the splits here are train, test-a"},
 		{"trian", "there is no split 'trian', did you mean 'train'?"},
 		{"train[:101%]", "percents lie between"},
 		{"train[-101%:]", "percents lie between"},
