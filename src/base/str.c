@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -32,27 +33,10 @@ leat_str_free(struct leat_str *str)
 static bool
 make_room(struct leat_str *str, size_t more)
 {
-	size_t cap, need;
-	char *text;
-
-	if (str->failed || more > str->max - str->len) {
+	if (str->failed || more > str->max - str->len ||
+	    LEAT_GROW_RAW(str->mem, str->text, str->cap, str->len + more + 1, str->max + 1, "a text", NULL) != LEAT_OK)
 		str->failed = true;
-		return false;
-	}
-	need = str->len + more + 1;
-	if (need <= str->cap)
-		return true;
-	cap = str->cap > str->max / 2 ? str->max + 1 : str->cap * 2;
-	if (cap < need)
-		cap = need;
-	text = leat_realloc(str->mem, str->text, cap);
-	if (text == NULL) {
-		str->failed = true;
-		return false;
-	}
-	str->text = text;
-	str->cap = cap;
-	return true;
+	return !str->failed;
 }
 
 void

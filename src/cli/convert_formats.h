@@ -11,8 +11,8 @@ struct leat_convert {
 	const struct leat_feed *feed;
 	struct leat_mem *mem;
 	struct leat_example example;
-	void *numbers; /* of a row, in the type that they are stored in */
-	size_t numbers_bytes;
+	int64_t *numbers; /* of a row, in the type that they are stored in: that one or a smaller one */
+	size_t numbers_cap;
 	unsigned extensions[LEAT_MAX_FIELDS]; /* tar: bits of those that a field's bytes got */
 };
 

@@ -5,6 +5,7 @@
  * everything with other than one dimension, and those, have a feature NAME_shape. */
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/convert_formats.h"
 #include "format/tfrecord.h"
 
@@ -66,19 +67,11 @@ check(const struct leat_feed *feed, const struct leat_field *field, struct leat_
 static void *
 make_room(struct leat_convert *c, int64_t count, struct leat_err *err)
 {
-	size_t bytes = (size_t)count * sizeof(int64_t);
-	void *bigger;
+	/* One at least: NULL is no room. */
+	enum leat_status status =
+		LEAT_GROW_RAW(c->mem, c->numbers, c->numbers_cap, count ? (size_t)count : 1, SIZE_MAX, "a sample", err);
 
-	if (bytes <= c->numbers_bytes && c->numbers)
-		return c->numbers;
-	bigger = leat_realloc(c->mem, c->numbers, bytes);
-	if (!bigger) {
-		leat_fail_mem(err, c->mem, bytes, "a sample");
-		return NULL;
-	}
-	c->numbers = bigger;
-	c->numbers_bytes = bytes;
-	return bigger;
+	return status == LEAT_OK ? c->numbers : NULL;
 }
 
 static enum leat_status

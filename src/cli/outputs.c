@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/str.h"
 #include "format/beside.h"
 
@@ -107,20 +108,11 @@ leat_outputs_begin(struct leat_outputs *o, bool overwrite, struct leat_err *err)
 enum leat_status
 leat_outputs_room(struct leat_outputs *o, size_t count, struct leat_err *err)
 {
-	size_t cap = o->cap ? o->cap : 16;
-	struct leat_writer **file;
+	enum leat_status status = LEAT_GROW(o->mem, o->file, o->cap, count, SIZE_MAX, "the list of files", err);
 
-	while (cap < count)
-		cap *= 2;
-	if (cap > o->cap) {
-		file = leat_realloc(o->mem, o->file, cap * sizeof(*file));
-		if (!file)
-			return leat_fail_mem(err, o->mem, cap * sizeof(*file), "the list of files");
-		o->file = file;
-		o->cap = cap;
-	}
-	o->count = count;
-	return LEAT_OK;
+	if (status == LEAT_OK)
+		o->count = count;
+	return status;
 }
 
 /* ---- after ---- */

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -65,16 +66,9 @@ leat_table_cell(struct leat_table *table)
 {
 	struct leat_str *cell;
 
-	if (table->cells == table->cap) {
-		size_t cap = table->cap ? 2 * table->cap : 64;
-		struct leat_str *bigger = leat_realloc(table->mem, table->cell, cap * sizeof(*bigger));
-
-		if (!bigger) {
-			table->spare.failed = true;
-			return &table->spare;
-		}
-		table->cell = bigger;
-		table->cap = cap;
+	if (LEAT_GROW(table->mem, table->cell, table->cap, table->cells + 1, SIZE_MAX, "a table", NULL) != LEAT_OK) {
+		table->spare.failed = true;
+		return &table->spare;
 	}
 	cell = &table->cell[table->cells++];
 	leat_str_init(cell, table->mem, MAX_CELL);

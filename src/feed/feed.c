@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 /* ---- open and close ---- */
@@ -277,15 +278,9 @@ keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 {
 	size_t reason;
 
-	if (feed->bad_kept == feed->bad_cap) {
-		uint64_t cap = feed->bad_cap ? 2 * feed->bad_cap : 16;
-		struct leat_bad *grown = leat_realloc(&feed->mem, feed->bad, cap * sizeof *grown);
-
-		if (!grown)
-			return false;
-		feed->bad = grown;
-		feed->bad_cap = cap;
-	}
+	if (LEAT_GROW(&feed->mem, feed->bad, feed->bad_cap, feed->bad_kept + 1, SIZE_MAX, "bad samples", NULL) !=
+	    LEAT_OK)
+		return false;
 	reason = strlen(row->reason) + 1;
 	feed->bad[feed->bad_kept++] = (struct leat_bad){
 		.epoch = batch->epoch,

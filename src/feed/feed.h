@@ -100,7 +100,8 @@ struct leat_feed {
 	struct leat_err failure;
 	uint64_t last_out_ns;
 	struct leat_bad *bad; /* delivered with their batches, in plan order */
-	uint64_t bad_kept, bad_cap;
+	uint64_t bad_kept;
+	size_t bad_cap;
 	uint64_t bad_of_epoch;
 
 	atomic_int refs; /* the feed itself and each batch held */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 enum { MAX_JSON = 64 * 1024 * 1024 };
 
 void
@@ -114,20 +116,16 @@ is_safe(const char *name)
 enum leat_status
 leat_catalog_add(struct leat_catalog *folder, const char *name, struct leat_err *err)
 {
+	enum leat_status status;
 	char shown[200], *full;
 
 	if (!is_safe(name))
 		return leat_fail(err, LEAT_DATA, "'%s' describes a file '%s', which is no name in that folder",
 		                 folder->base, leat_show(shown, sizeof(shown), name, strlen(name)));
-	if (folder->paths.count == folder->cap) {
-		size_t cap = folder->cap ? 2 * folder->cap : 16;
-		const char **grown = leat_realloc(folder->mem, folder->paths.value, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, folder->mem, cap * sizeof(*grown), "the names of files");
-		folder->paths.value = grown;
-		folder->cap = cap;
-	}
+	status = LEAT_GROW(folder->mem, folder->paths.value, folder->cap, folder->paths.count + 1, SIZE_MAX,
+	                   "the names of files", err);
+	if (status != LEAT_OK)
+		return status;
 	full = leat_asprintf(folder->mem, "%s%s", folder->base, name);
 	if (!full)
 		return leat_fail_mem(err, folder->mem, strlen(folder->base) + strlen(name) + 1, "the names of files");

@@ -8,10 +8,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "format/beside.h"
 
-enum { CRC_AT = offsetof(struct leat_index_head, crc) };
+enum { FIRST_SAMPLES = 64, CRC_AT = offsetof(struct leat_index_head, crc) };
 
 _Static_assert(sizeof(struct leat_index_head) == 64, "the layout of the file");
 
@@ -201,14 +202,12 @@ leat_index_init(struct leat_index *index, struct leat_mem *mem)
 enum leat_status
 leat_index_grow(struct leat_index *index, struct leat_err *err)
 {
-	size_t cap = index->cap ? 2 * index->cap : 64;
-	uint64_t *grown = leat_realloc_raw(index->mem, index->block, cap * sizeof(*grown));
+	enum leat_status status =
+		LEAT_GROW_RAW(index->mem, index->block, index->cap, index->cap ? index->cap + 1 : FIRST_SAMPLES,
+	                      SIZE_MAX, "the index of a file", err);
 
-	if (!grown)
-		return leat_fail_mem(err, index->mem, cap * sizeof(*grown), "the index of a file");
-	index->offset = index->block = grown;
-	index->cap = cap;
-	return LEAT_OK;
+	index->offset = index->block;
+	return status;
 }
 
 enum leat_status
@@ -216,14 +215,10 @@ leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, boo
 {
 	enum leat_status status = leat_index_add(index, offset, damaged, err);
 
-	if (status == LEAT_OK && index->ends_cap < index->cap) {
-		uint64_t *grown = leat_realloc_raw(index->mem, index->ends, index->cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, index->mem, index->cap * sizeof(*grown), "the index of a file");
-		index->end = index->ends = grown;
-		index->ends_cap = index->cap;
-	}
+	if (status == LEAT_OK)
+		status = LEAT_GROW_RAW(index->mem, index->ends, index->ends_cap, index->cap, SIZE_MAX,
+		                       "the index of a file", err);
+	index->end = index->ends;
 	if (status == LEAT_OK)
 		index->ends[index->count - 1] = end;
 	return status;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 _Static_assert(sizeof(struct leat_point) == 32 && sizeof(struct leat_points_head) == 96, "the layout of the file");
 
 void
@@ -11,37 +13,21 @@ leat_points_init(struct leat_points *points, struct leat_mem *mem)
 	*points = (struct leat_points){.mem = mem};
 }
 
-/* Makes room for `need` items of `size` bytes. */
-static bool
-grow(struct leat_mem *mem, void **items, size_t *cap, size_t need, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 16;
-	void *grown;
-
-	if (need <= *cap)
-		return true;
-	if (more < need)
-		more = need;
-	grown = leat_realloc(mem, *items, more * size);
-	if (!grown)
-		return false;
-	*items = grown;
-	*cap = more;
-	return true;
-}
-
 enum leat_status
 leat_points_add(struct leat_points *points, const struct leat_point *point, const void *window, struct leat_err *err)
 {
 	struct leat_points_head *head = &points->head;
-	void *at = points->points, *windows = points->windows;
-	bool room = grow(points->mem, &at, &points->cap, (size_t)head->count + 1, sizeof(*point));
+	enum leat_status status = LEAT_GROW(points->mem, points->points, points->cap, (size_t)head->count + 1, SIZE_MAX,
+	                                    "the index of a compressed file", err);
 
-	points->point = points->points = at;
-	room = room && grow(points->mem, &windows, &points->windows_cap, (size_t)head->windows + point->window, 1);
-	points->window = points->windows = windows;
-	if (!room)
-		return leat_fail_mem(err, points->mem, 2 * (size_t)head->windows, "the index of a compressed file");
+	points->point = points->points;
+	if (status == LEAT_OK)
+		status = LEAT_GROW_RAW(points->mem, points->windows, points->windows_cap,
+		                       (size_t)head->windows + point->window, SIZE_MAX,
+		                       "the index of a compressed file", err);
+	points->window = points->windows;
+	if (status != LEAT_OK)
+		return status;
 	points->points[head->count] = *point;
 	points->points[head->count].window_at = head->windows;
 	if (point->window)

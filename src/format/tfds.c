@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/names.h"
 #include "format/catalog.h"
 #include "format/source.h"
@@ -127,16 +128,11 @@ add_file(struct leat_source *source, struct leat_catalog *folder, const char *na
          struct leat_err *err)
 {
 	struct state *state = source->state;
+	enum leat_status status =
+		LEAT_GROW(source->mem, state->slice, state->cap, state->files + 1, SIZE_MAX, "the list of files", err);
 
-	if (state->files == state->cap) {
-		size_t cap = state->cap ? 2 * state->cap : 16;
-		struct slice *grown = leat_realloc(source->mem, state->slice, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, source->mem, cap * sizeof(*grown), "the list of files");
-		state->slice = grown;
-		state->cap = cap;
-	}
+	if (status != LEAT_OK)
+		return status;
 	state->slice[state->files++] = *slice;
 	return leat_catalog_add(folder, name, err);
 }

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 
 enum { MAX_DEPTH = 16, MAX_FEATURES = 4096 };
@@ -37,17 +38,14 @@ static enum leat_status
 add(struct leat_tfds_features *features, const struct leat_tfds_feature *feature, const char *name,
     struct leat_err *err)
 {
+	enum leat_status status;
+
 	if (features->count == MAX_FEATURES)
 		return leat_fail(err, LEAT_DATA, "features.json has more than %d features", MAX_FEATURES);
-	if (features->count == features->cap) {
-		size_t cap = features->cap ? 2 * features->cap : 16;
-		struct leat_tfds_feature *grown = leat_realloc(features->mem, features->feature, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, features->mem, cap * sizeof(*grown), "the features");
-		features->feature = grown;
-		features->cap = cap;
-	}
+	status = LEAT_GROW(features->mem, features->feature, features->cap, features->count + 1, MAX_FEATURES,
+	                   "the features", err);
+	if (status != LEAT_OK)
+		return status;
 	features->feature[features->count] = *feature;
 	features->feature[features->count].name = leat_strdup(features->mem, name);
 	if (!features->feature[features->count].name)

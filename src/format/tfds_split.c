@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/names.h"
 #include "format/catalog.h"
 
@@ -89,17 +90,12 @@ leat_tfds_parts_free(struct leat_tfds_parts *parts)
 static enum leat_status
 add_part(struct leat_tfds_parts *parts, size_t split, uint64_t from, uint64_t to, struct leat_err *err)
 {
-	if (parts->count == parts->cap) {
-		size_t cap = parts->cap ? 2 * parts->cap : 4;
-		struct leat_tfds_part *grown = leat_realloc(parts->mem, parts->part, cap * sizeof(*grown));
+	enum leat_status status =
+		LEAT_GROW(parts->mem, parts->part, parts->cap, parts->count + 1, SIZE_MAX, "the parts of a split", err);
 
-		if (!grown)
-			return leat_fail_mem(err, parts->mem, cap * sizeof(*grown), "the parts of a split");
-		parts->part = grown;
-		parts->cap = cap;
-	}
-	parts->part[parts->count++] = (struct leat_tfds_part){split, from, to};
-	return LEAT_OK;
+	if (status == LEAT_OK)
+		parts->part[parts->count++] = (struct leat_tfds_part){split, from, to};
+	return status;
 }
 
 enum unit { NONE, SAMPLES, PERCENT, SHARDS };

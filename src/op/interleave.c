@@ -15,6 +15,7 @@
  * log files) after a jump.
  *
  * The order is the same in every pass. */
+#include "base/array.h"
 #include "base/mem.h"
 #include "op/op.h"
 
@@ -135,19 +136,14 @@ static enum leat_status
 add_segment(struct state *s, uint64_t round, uint64_t begin, uint64_t samples, struct leat_mem *mem,
             struct leat_err *err)
 {
+	enum leat_status status;
+
 	if (samples == 0)
 		return LEAT_OK;
-	if (s->segments == s->segments_cap) {
-		size_t cap = s->segments_cap ? 2 * s->segments_cap : 16;
-		struct segment *grown = leat_realloc(mem, s->segment, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, mem, cap * sizeof(*grown), "the table of interleave");
-		s->segment = grown;
-		s->segments_cap = cap;
-	}
-	s->segment[s->segments++] = (struct segment){round, begin};
-	return LEAT_OK;
+	status = LEAT_GROW(mem, s->segment, s->segments_cap, s->segments + 1, SIZE_MAX, "the table of interleave", err);
+	if (status == LEAT_OK)
+		s->segment[s->segments++] = (struct segment){round, begin};
+	return status;
 }
 
 static enum leat_status
