@@ -119,6 +119,10 @@ leat_options_init(struct leat_options *options)
 	leat_options_init_sized(options, sizeof *options);
 }
 
+/* The bytes that a text such as "512MiB", "1.5 GB" or "4096" stands for. k, M, G and T count in thousands, Ki, Mi, Gi
+ * and Ti in 1024s; a B may follow, and case does not matter. */
+LEAT_API enum leat_status leat_parse_size(const char *text, uint64_t *bytes, struct leat_err *err);
+
 /* ---- a feed ---- */
 
 struct leat_feed;

@@ -12,7 +12,6 @@ import json
 import logging
 import operator
 import os
-import re
 import sys
 import threading
 import weakref
@@ -25,7 +24,6 @@ from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecE
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: how long a signal may have to wait
 _ON_ERROR = ("fail", "skip", "replace")
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 _UNKNOWN = -1, 0  # rank and world: the library asks the environment
 _log = logging.getLogger("leat")
@@ -57,10 +55,12 @@ class Bad(NamedTuple):
 def _bytes_of(memory: Union[int, str]) -> int:
     if not isinstance(memory, str):
         return int(memory)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", memory)
-    if not match or match[2].lower() not in _UNITS:
-        raise InvalidError(f"memory={memory!r} is no size: expected a number of bytes, or a text such as '512MiB'")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    if "\0" in memory:
+        raise InvalidError("memory: a size cannot contain the character 0")
+    size, err = ctypes.c_uint64(), _lib.Err()
+    if _lib.parse_size(memory.encode("utf-8", "surrogateescape"), size, err) != _lib.OK:
+        raise InvalidError("memory: " + err.text.decode(errors="replace"))
+    return size.value
 
 
 def _whole(options: Dict[str, Any], name: str, end: int) -> int:

@@ -72,6 +72,7 @@ def _declare(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> A
 version = _declare(quick, "leat_version", c_char_p)
 status_name = _declare(quick, "leat_status_name", c_char_p, c_int)
 options_init = _declare(quick, "leat_options_init_sized", None, POINTER(Options), c_size_t)
+parse_size = _declare(quick, "leat_parse_size", c_int, c_char_p, POINTER(c_uint64), POINTER(Err))
 open = _declare(waiting, "leat_open", c_int, c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Err))
 close = _declare(waiting, "leat_close", None, c_void_p)
 # Called for every batch: what has no argtypes is passed as it is, and its callers pass ctypes objects only.

@@ -231,6 +231,12 @@ def test_bad_samples_are_listed(cells, tmp_path):
         pipeline.feed(on_error="ignore")
 
 
+@pytest.mark.parametrize("text", ["10240", "10KiB", " 10 kib ", "10Ki", "10.24kB", "10.24K", "0.01024mb"])
+def test_a_size_may_be_written_as_in_a_spec(images, text):
+    with pytest.raises(leat.LimitError, match="10 KiB"):
+        images.batch(8).feed(memory=text)
+
+
 def test_stats_and_memory(images):
     feed = images.batch(8).feed(memory="64MiB", threads=1)
     for batch in feed:

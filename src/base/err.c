@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/size.h"
 #include "base/str.h"
 
 #define TEXT_OF(number) #number

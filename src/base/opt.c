@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/names.h"
+#include "base/size.h"
 
 /* One option being set. */
 struct setting {
@@ -88,12 +89,6 @@ struct unit {
 static const struct unit no_units[] = {{NULL, 0}};
 static const struct unit count_units[] = {{"k", 1e3}, {"M", 1e6}, {NULL, 0}};
 static const struct unit angle_units[] = {{"deg", 3.14159265358979323846 / 180}, {"rad", 1}, {NULL, 0}};
-static const struct unit size_units[] = {
-	{"B", 1},         {"KB", 1e3},      {"MB", 1e6},
-	{"GB", 1e9},      {"TB", 1e12},     {"KiB", 1 << 10},
-	{"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1024.0 * (1 << 30)},
-	{NULL, 0},
-};
 
 static const struct unit *
 units_of(enum leat_opt_type type)
@@ -101,8 +96,6 @@ units_of(enum leat_opt_type type)
 	switch (type) {
 	case LEAT_OPT_INT:
 		return count_units;
-	case LEAT_OPT_SIZE:
-		return size_units;
 	case LEAT_OPT_ANGLE:
 		return angle_units;
 	default:
@@ -133,6 +126,11 @@ unit_factor(const struct setting *s, const struct leat_arg *value, double *facto
 	*factor = 1;
 	if (!value->unit)
 		return LEAT_OK;
+	if (s->opt->type == LEAT_OPT_SIZE)
+		return leat_size_unit(value->unit, factor)
+		               ? LEAT_OK
+		               : refuse(s, value, "knows no unit '%.20s'; write kB, MB, GB, TB, KiB, MiB, GiB or TiB",
+		                        value->unit);
 	if (!units->name)
 		return refuse(s, value, "takes a number without a unit, not '%.20s'", value->unit);
 	for (const struct unit *u = units; u->name; u++) {
@@ -349,7 +347,7 @@ leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *va
 	return put(&s, value, 1);
 }
 
-/* The strings of a default list lie in the parser's blocks, which go away: they move behind the array
+/* The strings of a parsed list lie in the parser's blocks, which go away: they move behind the array
  * of pointers, so that one leat_free still frees the list. */
 static enum leat_status
 own_strings(struct leat_strings *list, struct leat_mem *mem, struct leat_err *err)
@@ -374,27 +372,38 @@ own_strings(struct leat_strings *list, struct leat_mem *mem, struct leat_err *er
 }
 
 enum leat_status
-leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
-                     struct leat_err *err)
+leat_opt_put_text(const struct leat_opt *opt, void *params, const char *text, const char *whose, struct leat_mem *mem,
+                  struct leat_err *err)
 {
 	struct leat_arg value = {0};
 	struct leat_parse p;
+	enum leat_status status = leat_parse_begin(&p, text, mem, err);
+
+	if (status == LEAT_OK)
+		status = leat_parse_value(&p, &value);
+	if (status == LEAT_OK && !leat_parse_at_end(&p))
+		status = leat_parse_expected(&p, "one value");
+	if (status != LEAT_OK)
+		leat_err_in(err, "option '%s'", opt->name);
+	else
+		status = leat_opt_put(opt, params, &value, text, whose, mem, err);
+	if (status == LEAT_OK && opt->type == LEAT_OPT_STRINGS)
+		status = own_strings(member(opt, params), mem, err);
+	leat_parse_free(mem, p.blocks);
+	return status;
+}
+
+enum leat_status
+leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
+                     struct leat_err *err)
+{
 	enum leat_status status;
 
 	if (opt->type == LEAT_OPT_STRING) {
 		*(const char **)member(opt, params) = opt->def;
 		return LEAT_OK;
 	}
-	status = leat_parse_begin(&p, opt->def, mem, err);
-	if (status == LEAT_OK)
-		status = leat_parse_value(&p, &value);
-	if (status == LEAT_OK && !leat_parse_at_end(&p))
-		status = leat_parse_expected(&p, "one value");
-	if (status == LEAT_OK)
-		status = leat_opt_put(opt, params, &value, opt->def, whose, mem, err);
-	if (status == LEAT_OK && opt->type == LEAT_OPT_STRINGS)
-		status = own_strings(member(opt, params), mem, err);
-	leat_parse_free(mem, p.blocks);
+	status = leat_opt_put_text(opt, params, opt->def, whose, mem, err);
 	if (status == LEAT_SPEC) {
 		if (err)
 			err->status = LEAT_INTERNAL;

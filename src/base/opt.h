@@ -30,7 +30,7 @@ enum leat_opt_type {
 	LEAT_OPT_BOOL,    /* bool: true, false */
 	LEAT_OPT_STRING,  /* const char *, never NULL; a word or a string */
 	LEAT_OPT_ENUM,    /* int: index into `choices` */
-	LEAT_OPT_SIZE,    /* int64_t bytes: 4MiB, 512KB, 100 */
+	LEAT_OPT_SIZE,    /* int64_t bytes: 4MiB, 512kB, 100; see base/size.h */
 	LEAT_OPT_ANGLE,   /* float radians; the unit, deg or rad, must be written */
 	LEAT_OPT_FLOATS,  /* struct leat_floats */
 	LEAT_OPT_STRINGS, /* struct leat_strings */
@@ -95,11 +95,13 @@ enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const 
 void leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem);
 
 /* The pieces of leat_opts_set, for those whose arguments do not come as a call: clear all options (so
- * that leat_opts_free may be called), set one to a value, set one to its default. `whose` is the op's
- * name, for the error; NULL: none. */
+ * that leat_opts_free may be called), set one to a value, to the one value that a text holds, or to its
+ * default. `whose` is the op's name, for the error; NULL: none. */
 void leat_opts_clear(const struct leat_opt *opts, void *params);
 enum leat_status leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *value, const char *text,
                               const char *whose, struct leat_mem *mem, struct leat_err *err);
+enum leat_status leat_opt_put_text(const struct leat_opt *opt, void *params, const char *text, const char *whose,
+                                   struct leat_mem *mem, struct leat_err *err);
 enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
                                       struct leat_err *err);
 const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* NULL: none */

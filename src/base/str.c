@@ -178,36 +178,3 @@ leat_show(char *buf, size_t cap, const void *bytes, size_t len)
 	buf[kept] = '\0';
 	return buf;
 }
-
-char *
-leat_format_size(char *buf, size_t cap, unsigned long long bytes)
-{
-	static const char units[] = "KMGTPE";
-	unsigned long long unit = 1024, whole, tenths;
-	size_t i = 0;
-
-	if (bytes < 1024) {
-		snprintf(buf, cap, "%llu B", bytes);
-		return buf;
-	}
-	while (units[i + 1] != '\0' && bytes / unit >= 1024) {
-		unit *= 1024;
-		i++;
-	}
-	/* Integers, because printf's decimal point depends on the user's locale. */
-	whole = bytes / unit;
-	tenths = (bytes % unit * 10 + unit / 2) / unit;
-	if (tenths == 10) {
-		whole++;
-		tenths = 0;
-	}
-	if (whole == 1024 && units[i + 1] != '\0') {
-		whole = 1;
-		i++;
-	}
-	if (tenths == 0)
-		snprintf(buf, cap, "%llu %ciB", whole, units[i]);
-	else
-		snprintf(buf, cap, "%llu.%llu %ciB", whole, tenths, units[i]);
-	return buf;
-}

@@ -35,7 +35,4 @@ void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribut
 /* Bytes from outside as text for messages: control characters become '?', what is too long is cut. Returns buf. */
 char *leat_show(char *buf, size_t cap, const void *bytes, size_t len);
 
-/* "1.5 GiB", into buf. Returns buf. */
-char *leat_format_size(char *buf, size_t cap, unsigned long long bytes);
-
 #endif

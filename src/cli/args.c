@@ -81,25 +81,6 @@ without_caret(struct leat_err *err, enum leat_status status)
 }
 
 static enum leat_status
-put_parsed(struct reader *r, const struct leat_opt *opt, const char *text)
-{
-	struct leat_arg value = {0};
-	struct leat_parse p;
-	enum leat_status status = leat_parse_begin(&p, text, r->mem, r->err);
-
-	if (status == LEAT_OK)
-		status = leat_parse_value(&p, &value);
-	if (status == LEAT_OK && !leat_parse_at_end(&p))
-		status = leat_parse_expected(&p, "one value");
-	if (status != LEAT_OK)
-		leat_err_in(r->err, "option '%s'", opt->name);
-	else
-		status = leat_opt_put(opt, r->params, &value, text, NULL, r->mem, r->err);
-	leat_parse_free(r->mem, p.blocks);
-	return status;
-}
-
-static enum leat_status
 put(struct reader *r, const struct leat_opt *opt, const char *text)
 {
 	struct leat_arg verbatim = {.type = LEAT_ARG_STRING, .text = text, .len = strlen(text)};
@@ -112,7 +93,7 @@ put(struct reader *r, const struct leat_opt *opt, const char *text)
 	if (opt->type == LEAT_OPT_STRING || opt->type == LEAT_OPT_ENUM || opt->type == LEAT_OPT_BOOL)
 		status = leat_opt_put(&named, r->params, &verbatim, text, NULL, r->mem, r->err);
 	else
-		status = put_parsed(r, &named, text);
+		status = leat_opt_put_text(&named, r->params, text, NULL, r->mem, r->err);
 	r->given |= UINT64_C(1) << (opt - r->opts);
 	return status == LEAT_OK ? LEAT_OK : without_caret(r->err, status);
 }

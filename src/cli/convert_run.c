@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "cli/convert_formats.h"
 #include "cli/interrupt.h"
 #include "cli/outputs.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "cli/command.h"
 #include "cli/digest.h"
 #include "cli/interrupt.h"
@@ -191,7 +192,8 @@ consume(struct session *s, struct leat_err *err)
 
 struct result {
 	struct leat_stats stats;
-	double seconds, peak_rss_mb;
+	double seconds;
+	size_t peak_rss;
 	char checksum[LEAT_SHA256_HEX];
 };
 
@@ -203,7 +205,7 @@ measure(const struct session *s, struct result *r)
 	leat_stats(s->feed, &r->stats);
 	r->seconds = (double)(s->end_ns - s->begin_ns) / 1e9;
 	getrusage(RUSAGE_SELF, &usage);
-	r->peak_rss_mb = (double)usage.ru_maxrss / 1024;
+	r->peak_rss = (size_t)usage.ru_maxrss * 1024;
 	leat_digest_hex(&s->digest, r->checksum);
 }
 
@@ -240,8 +242,9 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	leat_str_addf(&out, "\"samples_per_s\": %.1f, \"mb_per_s\": %.3f, \"wait_share\": %.5f,\n ",
 	              (double)st->samples / r->seconds, (double)st->bytes / 1e6 / r->seconds,
 	              share(st->wait_ns, st->run_ns));
-	leat_str_addf(&out, "\"first_batch_ms\": %.3f, \"peak_rss_mb\": %.1f, \"memory_mb\": %.1f, \"threads\": %u, ",
-	              (double)st->first_batch_ns / 1e6, r->peak_rss_mb, (double)st->memory_peak / 1048576, st->threads);
+	leat_str_addf(&out, "\"first_batch_ms\": %.3f, \"peak_rss_mib\": %.1f, \"memory_mib\": %.1f, \"threads\": %u, ",
+	              (double)st->first_batch_ns / 1e6, (double)r->peak_rss / 1048576,
+	              (double)st->memory_peak / 1048576, st->threads);
 	leat_str_addf(&out, "\"limit\": \"%s\",\n \"bad_count\": %" PRIu64 ", ", st->limit, st->bad);
 	json_bad(s, &out);
 	leat_str_add(&out, ",\n \"stats\": ");
@@ -276,6 +279,7 @@ static enum leat_status
 print_table(const struct session *s, const struct result *r, struct leat_err *err)
 {
 	const struct leat_stats *st = &r->stats;
+	char resident[32], reserved[32];
 	struct leat_table table;
 	enum leat_status status;
 
@@ -285,8 +289,9 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
 	    (double)st->bytes / 1e6 / r->seconds);
 	row(&table, "waited", "%.1f %% of the time; the limit is %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
-	row(&table, "memory", "%.1f MiB resident at most; the feed has set %.1f MiB aside", r->peak_rss_mb,
-	    (double)st->memory_peak / 1048576);
+	row(&table, "memory", "%s resident at most, %s reserved",
+	    leat_format_size(resident, sizeof resident, r->peak_rss),
+	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
 	row(&table, "threads", "%u", st->threads);
 	if (st->bad > 0)
 		row(&table, "bad", "%" PRIu64 " samples", st->bad);

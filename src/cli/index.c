@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"

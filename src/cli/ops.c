@@ -271,7 +271,9 @@ static const char page_head[] =
 	"|---|---|\n"
 	"| whole number | `100`, `10k` (thousand), `2M` (million) |\n"
 	"| number | `0.5`, `1e-3`, `1/255` |\n"
-	"| size | in bytes, or with a unit: `512KB`, `4MiB`, `1.5GB` |\n"
+	"| size | in bytes, or with a unit: `512kB`, `4MiB`, `1.5G`. `k`, `M`, `G`, `T` count in thousands, `Ki`, "
+        "`Mi`, "
+	"`Gi`, `Ti` in 1024s; `B` may follow, and case does not matter |\n"
 	"| angle | with its unit: `30deg`, `0.5rad` |\n"
 	"| text | a word, or any text in `'` or `\"`, with the escapes `\\n \\t \\xHH \\' \\\" \\\\` |\n"
 	"| numbers, texts | a list, `[0.5, 0.5]`, or a single one |\n";

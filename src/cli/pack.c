@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
+#include "base/size.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/convert_run.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/size.h"
 #include "feed/feed.h"
 
 enum {

@@ -10,7 +10,7 @@ try leat pack cells flat -o out
 try leat pack cells -o out --shards many
 try leat pack cells -o out --shards 1000000
 try leat pack cells -o out --shards 3
-try leat pack cells -o out --shard-size 1kb
+try leat pack cells -o out --shard-size 1xb
 try leat pack cells -o out --shard 3
 try leat pack missing -o out
 try leat pack empty -o out

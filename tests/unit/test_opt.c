@@ -315,9 +315,9 @@ units_are_checked(void **state)
 	refused("op(1px)", "option 'count' of 'op' knows no unit 'px'; write k or M\n"
 	                   "op(1px)\n"
 	                   "   ^^^");
-	refused("op(1, size=1kb)",
-	        "option 'size' of 'op' knows no unit 'kb'; write B, KB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
-	        "op(1, size=1kb)\n"
+	refused("op(1, size=1xb)",
+	        "option 'size' of 'op' knows no unit 'xb'; write kB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
+	        "op(1, size=1xb)\n"
 	        "           ^^^");
 	refused("op(1, angle=1)", "option 'angle' of 'op' needs a unit: deg or rad\n"
 	                          "op(1, angle=1)\n"

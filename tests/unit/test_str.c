@@ -1,4 +1,4 @@
-/* test_str.c - growing texts, quoting and sizes */
+/* test_str.c - growing texts, quoting and cutting */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,30 +163,6 @@ json_replaces_bytes_that_are_not_utf8(void **state)
 }
 
 static void
-sizes_are_written_for_people(void **state)
-{
-	static const struct {
-		unsigned long long bytes;
-		const char *text;
-	} cases[] = {
-		{0, "0 B"},
-		{1023, "1023 B"},
-		{1024, "1 KiB"},
-		{1536, "1.5 KiB"},
-		{1024 * 1024 - 1, "1 MiB"},
-		{100 * 1024 * 1024, "100 MiB"},
-		{1610612736, "1.5 GiB"},
-		{1ull << 40, "1 TiB"},
-		{UINT64_MAX, "16 EiB"},
-	};
-	char buf[32];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_string_equal(leat_format_size(buf, sizeof(buf), cases[i].bytes), cases[i].text);
-}
-
-static void
 format_into(char *buf, size_t cap, const char *fmt, ...)
 {
 	va_list ap;
@@ -222,7 +198,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(quoted_text_is_what_a_spec_reads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_escapes_what_it_must, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_replaces_bytes_that_are_not_utf8, set_up, tear_down),
-		cmocka_unit_test(sizes_are_written_for_people),
 		cmocka_unit_test(formatted_text_is_cut_with_dots),
 	};
 
