@@ -162,12 +162,27 @@ leat_parse_accept(struct leat_parse *p, char token)
 	return true;
 }
 
+/* The argument around the next token if it looks like a path without quotes: its length, else 0. */
+static size_t
+unquoted_path(const struct leat_parse *p, const char **path)
+{
+	const char *s = p->text + p->pos, *begin = s;
+
+	while (begin > p->text && !strchr(" \t\r\n'\"(),=[]|", begin[-1]))
+		begin--;
+	*path = begin;
+	if (p->depth == 0 || (!strchr("/*?~:\\", *s) && strncmp(s, "./", 2) != 0 && strncmp(s, "..", 2) != 0 &&
+	                      (s == begin || s[-1] != '/' || !is_letter(*s))))
+		return 0;
+	return strcspn(begin, " \t\r\n'\"(),=[]|");
+}
+
 /* What stands at the next token, for "expected X, not Y". */
 enum leat_status
 leat_parse_expected(struct leat_parse *p, const char *what)
 {
-	const char *s = p->text + p->pos;
-	size_t len = 1;
+	const char *s = p->text + p->pos, *path;
+	size_t len = 1, path_len;
 
 	if (!*s)
 		return leat_fail_at(p->err, p->text, p->end, 1, "expected %s, but the spec ends", what);
@@ -175,6 +190,11 @@ leat_parse_expected(struct leat_parse *p, const char *what)
 		len++;
 	while (((unsigned char)s[len] & 0xc0) == 0x80)
 		len++;
+	path_len = unquoted_path(p, &path);
+	if (path_len && path_len < 200)
+		return leat_fail_at(p->err, p->text, p->pos, len,
+		                    "expected %s, not '%.*s'; put a path in quotes: '%.*s'", what,
+		                    (int)(len < 40 ? len : 40), s, (int)path_len, path);
 	return leat_fail_at(p->err, p->text, p->pos, len, "expected %s, not '%.*s'", what, (int)(len < 40 ? len : 40),
 	                    s);
 }

@@ -133,7 +133,10 @@ leat_err_in(struct leat_err *err, const char *fmt, ...)
 enum leat_status
 leat_fail_scratch(struct leat_err *err, const struct leat_scratch *scratch, size_t wanted)
 {
-	return leat_fail(err, LEAT_LIMIT,
-	                 "%zu bytes are needed, but only %zu of the %zu there are for a sample are left; raise memory",
-	                 wanted, scratch->size - scratch->used, scratch->size);
+	char want[32], left[32], all[32];
+
+	return leat_fail(err, LEAT_LIMIT, "a sample needs another %s, but only %s of its %s are left; raise memory",
+	                 leat_format_size_up(want, sizeof(want), wanted),
+	                 leat_format_size(left, sizeof(left), scratch->size - scratch->used),
+	                 leat_format_size(all, sizeof(all), scratch->size));
 }

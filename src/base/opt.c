@@ -468,8 +468,8 @@ too_many(const struct leat_opt *opts, const struct leat_call *call, const struct
 	if (!n)
 		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes its options by name, like %s=...",
 		                    call->name, opts->name);
-	return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes %zu argument%s without a name at most",
-	                    call->name, n, n == 1 ? "" : "s");
+	return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes at most %zu argument%s without a name",
+	                    call->name, n, leat_plural(n));
 }
 
 static const struct leat_opt *

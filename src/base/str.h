@@ -29,6 +29,13 @@ void leat_str_add_json(struct leat_str *str, const char *text); /* "text" with J
 const char *leat_str_text(const struct leat_str *str);
 char *leat_str_take(struct leat_str *str); /* the caller frees it with leat_free; NULL when failed */
 
+/* The end of a noun that `count` stands before: "%zu sample%s". */
+static inline const char *
+leat_plural(unsigned long long count)
+{
+	return count == 1 ? "" : "s";
+}
+
 /* vsnprintf for messages: what does not fit is cut between two characters and ends in "...". */
 void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 

@@ -97,8 +97,8 @@ check(const struct job *job, struct leat_err *err)
 	if (!job->format->suffix && job->p->shards)
 		return leat_fail(err, LEAT_INVALID, "an array is one file: --shards does not go with --format npy");
 	if ((uint64_t)job->p->shards > leat_samples(job->feed))
-		return leat_fail(err, LEAT_INVALID, "there are %" PRIu64 " samples, too few for %" PRId64 " shards",
-		                 leat_samples(job->feed), job->p->shards);
+		return leat_fail(err, LEAT_INVALID, "%" PRIu64 " sample%s cannot fill %" PRId64 " shards",
+		                 leat_samples(job->feed), leat_plural(leat_samples(job->feed)), job->p->shards);
 	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
 		status = job->format->check(job->feed, leat_field_at(job->feed, f), err);
 	return status;
@@ -286,10 +286,10 @@ print_summary(const struct job *job, struct leat_err *err)
 	struct leat_str spec;
 
 	leat_stats(job->feed, &stats);
-	printf("%" PRIu64 " samples in %zu file%s, %s\n", job->samples, job->outputs.count,
-	       job->outputs.count == 1 ? "" : "s", leat_format_size(size, sizeof(size), job->outputs.bytes));
+	printf("%" PRIu64 " sample%s in %zu file%s, %s\n", job->samples, leat_plural(job->samples), job->outputs.count,
+	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (stats.bad)
-		printf("%" PRIu64 " bad sample%s\n", stats.bad, stats.bad == 1 ? "" : "s");
+		printf("%" PRIu64 " bad sample%s\n", stats.bad, leat_plural(stats.bad));
 	leat_print_bad(job->feed, "");
 	print_notes(job);
 	leat_str_init(&spec, job->mem, MAX_SPEC);

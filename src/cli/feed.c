@@ -284,7 +284,8 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	enum leat_status status;
 
 	leat_table_init(&table, s->mem, 2);
-	row(&table, "samples", "%" PRIu64 " in %" PRIu64 " batches", st->samples, st->batches);
+	row(&table, "samples", "%" PRIu64 " in %" PRIu64 " batch%s", st->samples, st->batches,
+	    st->batches == 1 ? "" : "es");
 	row(&table, "time", "%.3f s, first batch after %.1f ms", r->seconds, (double)st->first_batch_ns / 1e6);
 	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
 	    (double)st->bytes / 1e6 / r->seconds);
@@ -294,7 +295,7 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
 	row(&table, "threads", "%u", st->threads);
 	if (st->bad > 0)
-		row(&table, "bad", "%" PRIu64 " samples", st->bad);
+		row(&table, "bad", "%" PRIu64 " sample%s", st->bad, leat_plural(st->bad));
 	status = leat_table_print(&table, stdout, err);
 	leat_print_bad(s->feed, "; --json lists all");
 	return status;

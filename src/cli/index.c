@@ -63,7 +63,7 @@ add_row(struct listing *l, const struct leat_index_report *r)
 	leat_str_add(cell, r->uri);
 	if (r->damaged)
 		leat_str_addf(cell, ": %llu damaged part%s, %s", (unsigned long long)r->damaged,
-		              r->damaged == 1 ? "" : "s", leat_format_size(size, sizeof(size), r->damaged_bytes));
+		              leat_plural(r->damaged), leat_format_size(size, sizeof(size), r->damaged_bytes));
 	if (r->reason)
 		leat_str_addf(cell, ": %s", r->reason);
 }
@@ -106,9 +106,9 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	status = leat_table_print(&l.table, stdout, err);
 	if (status != LEAT_OK)
 		return status;
-	printf("%llu samples in %llu file%s, %s; %llu index%s made\n", (unsigned long long)l.samples,
-	       (unsigned long long)l.files, l.files == 1 ? "" : "s", leat_format_size(size, sizeof(size), l.bytes),
-	       (unsigned long long)l.built, l.built == 1 ? "" : "es");
+	printf("%llu sample%s in %llu file%s, %s; %llu index%s made\n", (unsigned long long)l.samples,
+	       leat_plural(l.samples), (unsigned long long)l.files, leat_plural(l.files),
+	       leat_format_size(size, sizeof(size), l.bytes), (unsigned long long)l.built, l.built == 1 ? "" : "es");
 	if (l.failed)
 		return leat_fail(err, LEAT_DATA, "%llu of %llu files have no index", (unsigned long long)l.failed,
 		                 (unsigned long long)l.files);

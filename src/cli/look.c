@@ -177,7 +177,8 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 	if (status == LEAT_OK && image)
 		status = leat_sheet_write(&sheet, p->output, err);
 	if (status == LEAT_OK && image)
-		printf("%" PRId64 " images from field '%s' drawn into %s\n", shown, image->name, p->output);
+		printf("%" PRId64 " image%s from field '%s' drawn into %s\n", shown, leat_plural((uint64_t)shown),
+		       image->name, p->output);
 	leat_sheet_free(&sheet);
 	return status;
 }

@@ -251,8 +251,8 @@ choose_shards(const struct job *job, size_t *shards, struct leat_err *err)
 		*shards = wanted < 1 ? 1 : wanted > job->list.count ? job->list.count : (size_t)wanted;
 	}
 	if (*shards > job->list.count)
-		return leat_fail(err, LEAT_INVALID, "there are %zu samples, too few for %zu shards", job->list.count,
-		                 *shards);
+		return leat_fail(err, LEAT_INVALID, "%zu sample%s cannot fill %zu shards", job->list.count,
+		                 leat_plural(job->list.count), *shards);
 	if (*shards > LEAT_MAX_SHARDS)
 		return leat_fail(err, LEAT_INVALID, "%zu shards are too many: make --shard-size larger", *shards);
 	return LEAT_OK;
@@ -317,11 +317,11 @@ print_summary(const struct job *job, struct leat_err *err)
 	enum leat_status status;
 	char size[32];
 
-	printf("%zu samples in %zu file%s, %s\n", list->count, job->outputs.count, job->outputs.count == 1 ? "" : "s",
-	       leat_format_size(size, sizeof(size), job->outputs.bytes));
+	printf("%zu sample%s in %zu file%s, %s\n", list->count, leat_plural(list->count), job->outputs.count,
+	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (list->left_out)
 		printf("left out: %zu file%s not .jpg, .jpeg or .png in a class folder, like %s\n", list->left_out,
-		       list->left_out == 1 ? "" : "s", list->left_out_first);
+		       leat_plural(list->left_out), list->left_out_first);
 	status = print_classes(job, err);
 	return status == LEAT_OK ? print_spec(job, err) : status;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/str.h"
 #include "feed/feed.h"
 
 enum {
@@ -326,13 +327,16 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 static enum leat_status
 fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct leat_err *err)
 {
-	char have[32];
+	char have[32], need[32], exact[32] = "";
 
-	leat_format_size(have, sizeof have, memory);
+	minimum = (minimum + 1023) & ~(size_t)1023;
+	if (minimum >= 1 << 20)
+		snprintf(exact, sizeof exact, " (%zu KiB)", minimum / 1024);
 	return leat_fail(err, LEAT_LIMIT,
-	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %zuKiB; "
-	                 "fewer threads or a smaller batch need less",
-	                 have, b->threads, b->threads == 1 ? "" : "s", (minimum + 1023) / 1024);
+	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %s%s; "
+	                 "raise memory, or use fewer threads or a smaller batch",
+	                 leat_format_size(have, sizeof have, memory), b->threads, leat_plural(b->threads),
+	                 leat_format_size_up(need, sizeof need, minimum), exact);
 }
 
 enum leat_status

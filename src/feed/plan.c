@@ -66,7 +66,7 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 	if (size == 0) {
 		close_step(step);
 		return leat_fail(err, LEAT_SPEC, "%s leaves nothing of the %" PRIu64 " sample%s that come to it",
-		                 op->name, plan->size, plan->size == 1 ? "" : "s");
+		                 op->name, plan->size, leat_plural(plan->size));
 	}
 	plan->size = size;
 	plan->ops++;

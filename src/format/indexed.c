@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "base/threads.h"
 
 /* What was saved is used as the next run will, so that it needs as much memory. */
@@ -85,7 +86,7 @@ warn_of_damage(const struct leat_log *log, const struct leat_index *index, const
 	while (!leat_index_is_damaged(index, first))
 		first++;
 	leat_log(log, LEAT_LOG_WARN, "'%s' is damaged in %llu place%s, the first at offset %llu", uri,
-	         (unsigned long long)index->damaged, index->damaged == 1 ? "" : "s",
+	         (unsigned long long)index->damaged, leat_plural(index->damaged),
 	         (unsigned long long)leat_index_offset(index, first));
 }
 

@@ -106,8 +106,8 @@ read_columns(struct leat_source *source, struct state *state, const struct shard
 		uint64_t bytes = 0;
 
 		if (!name || !encoding || (!json_is_null(size) && !leat_json_count(size, UINT32_MAX, &bytes)))
-			return leat_fail(err, LEAT_DATA,
-			                 "index.json: column %zu has a name, encoding or size that is none", i);
+			return leat_fail(err, LEAT_DATA, "index.json: column %zu has no valid name, encoding or size",
+			                 i);
 		if (!leat_mds_parse(&columns->column[i], encoding, (uint32_t)bytes))
 			return leat_fail(
 				err, LEAT_DATA,

@@ -48,8 +48,8 @@ fail_syntax(const struct text *text, const char *expected, struct leat_err *err)
 
 	while (shown < left && shown < 20 && isprint((unsigned char)text->at[shown]))
 		shown++;
-	return leat_fail(err, LEAT_DATA, "its header makes no sense: %s was expected before '%.*s'", expected,
-	                 (int)shown, text->at);
+	return leat_fail(err, LEAT_DATA, "its header is damaged: expected %s before '%.*s'", expected, (int)shown,
+	                 text->at);
 }
 
 /* 'text', without escapes. */

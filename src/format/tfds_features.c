@@ -213,7 +213,7 @@ walk(struct leat_tfds_features *features, const struct place *place, const json_
 		if (!json_object_get(sequence, "length"))
 			inner.length = -1;
 		else if (!read_dimension(json_object_get(sequence, "length"), &inner.length))
-			return leat_fail(err, LEAT_DATA, "features.json: the length of sequence '%.100s' is none",
+			return leat_fail(err, LEAT_DATA, "features.json: the length of sequence '%.100s' is no length",
 			                 place->path);
 		return walk(features, &inner, json_object_get(sequence, "feature"), err);
 	}

@@ -416,9 +416,9 @@ format_values(char *buf, size_t cap, enum leat_feature_kind kind, int64_t count)
 	if (count >= 0)
 		snprintf(number, sizeof(number), "%lld", (long long)count);
 	if (kind == LEAT_FEATURE_BYTES)
-		snprintf(buf, cap, "%s byte string%s", number, count == 1 ? "" : "s");
+		snprintf(buf, cap, "%s byte string%s", number, leat_plural((uint64_t)count));
 	else
-		snprintf(buf, cap, "%s %s value%s", number, leat_feature_kind_name(kind), count == 1 ? "" : "s");
+		snprintf(buf, cap, "%s %s value%s", number, leat_feature_kind_name(kind), leat_plural((uint64_t)count));
 }
 
 static enum leat_status

@@ -41,6 +41,7 @@ print(list(s) == [stat["name"] for stat in json.load(open("ops.json"))["stats"]]
 
 echo "# what is wrong"
 try leat feed "tfrecord('nothing-*') | batch(2)"
+try leat feed "tfrecord(cells-*.tfrecord) | batch(6)"
 try leat feed "tfrecord('cells-*.tfrecord') | shufle | batch(6)"
 try leat feed "tfrecord('cells-*.tfrecord') | batch(6) | shuffle"
 try leat feed "decode | batch(6)"

@@ -256,6 +256,8 @@ size_t
 trace_least_memory(const char *spec, const struct leat_options *options)
 {
 	static const char before[] = "needs at least ";
+	char size[64];
+	uint64_t least;
 	struct leat_options o = *options;
 	struct leat_feed *feed;
 	struct leat_err err;
@@ -267,6 +269,10 @@ trace_least_memory(const char *spec, const struct leat_options *options)
 	number = strstr(err.text, before);
 	if (!number)
 		fail_msg("no minimum is named: %s", err.text);
-	assert_non_null(strstr(number, "KiB"));
-	return (size_t)strtoull(number + sizeof before - 1, NULL, 10) * 1024;
+	number += sizeof before - 1;
+	if (number[strcspn(number, "(;")] == '(') /* "1.5 MiB (1530 KiB)": what it is exactly */
+		number = strchr(number, '(') + 1;
+	snprintf(size, sizeof size, "%.*s", (int)strcspn(number, ");"), number);
+	assert_int_equal(leat_parse_size(size, &least, &err), LEAT_OK);
+	return (size_t)least;
 }

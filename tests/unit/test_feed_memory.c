@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "format/example.h"
 #include "format/index.h"
 #include "support/data.h"
@@ -114,7 +115,7 @@ less_than_the_least_is_refused_in_words(void **state)
 	struct leat_options options;
 	struct leat_feed *feed;
 	struct leat_err err;
-	char spec[800], expected[200];
+	char spec[800], expected[200], size[32];
 	size_t least;
 
 	(void)state;
@@ -126,9 +127,9 @@ less_than_the_least_is_refused_in_words(void **state)
 	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_LIMIT);
 	assert_null(feed);
 	snprintf(expected, sizeof expected,
-	         " is too little: with 3 threads this pipeline needs at least %zuKiB; fewer threads or a smaller batch "
-	         "need less",
-	         least / 1024);
+	         " is too little: with 3 threads this pipeline needs at least %s (%zu KiB); raise memory, or use fewer "
+	         "threads or a smaller batch",
+	         leat_format_size_up(size, sizeof size, least), least / 1024);
 	assert_non_null(strstr(err.text, expected));
 }
 

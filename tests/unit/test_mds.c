@@ -302,7 +302,7 @@ what_index_json_says_is_checked(void **state)
 		{"\"samples\": 3", "\"samples\": 4", LEAT_DATA, "does not begin with its number of samples, 4"},
 		{"\"format\": \"mds\"", "\"format\": \"json\"", LEAT_UNSUPPORTED, "the format 'json', not mds"},
 		{"\"int8\", ", "", LEAT_DATA, "columns that do not match"},
-		{"\"int\"", "3", LEAT_DATA, "that is none"},
+		{"\"int\"", "3", LEAT_DATA, "no valid name, encoding or size"},
 		{"8, null", "9, null", LEAT_DATA, "does not have 9 bytes"},
 		{"8, null", "null, null", LEAT_DATA, "does not have 0 bytes"},
 		{"\"version\": 2, \"zip", "\"version\": 3, \"zip", LEAT_UNSUPPORTED, "shard 0 is not of version 2"},

@@ -394,7 +394,7 @@ what_a_table_does_not_take_is_refused(void **state)
 	assert_int_equal(set(named, &few, "op(true)"), LEAT_SPEC);
 	assert_string_equal(err.text, "'op' takes its options by name, like flag=...\nop(true)\n   ^^^^");
 	assert_int_equal(set(two, &few, "op(1, true, 3)"), LEAT_SPEC);
-	assert_string_equal(err.text, "'op' takes 2 arguments without a name at most\nop(1, true, 3)\n            ^");
+	assert_string_equal(err.text, "'op' takes at most 2 arguments without a name\nop(1, true, 3)\n            ^");
 }
 
 static void

@@ -257,7 +257,7 @@ mistakes_are_pointed_at(void **state)
 	refused("a(-)", "expected a number, not '-'\n"
 	                "a(-)\n"
 	                "  ^");
-	refused("a(1/x)", "expected a number, not 'x'\n"
+	refused("a(1/x)", "expected a number, not 'x'; put a path in quotes: '1/x'\n"
 	                  "a(1/x)\n"
 	                  "    ^");
 	refused("a(1/0)", "division by zero\n"
@@ -293,6 +293,40 @@ mistakes_are_pointed_at(void **state)
 	refused("a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])", "brackets are nested deeper than 16\n"
 	                                                "a([[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]])\n"
 	                                                "                 ^");
+}
+
+static void
+a_path_without_quotes_is_shown_with_them(void **state)
+{
+	static const struct {
+		const char *spec, *hint;
+	} cases[] = {
+		{"tfrecord(data/train.tfrecord) | batch(3)", "not '/'; put a path in quotes: 'data/train.tfrecord'"},
+		{"tfrecord(/data/train.tfrecord)", "not '/'; put a path in quotes: '/data/train.tfrecord'"},
+		{"tfrecord(train-*.tfrecord)", "not '*'; put a path in quotes: 'train-*.tfrecord'"},
+		{"tfrecord([a, b/c])", "not '/'; put a path in quotes: 'b/c'"},
+		{"list(x.csv, root=~/data)", "not '~'; put a path in quotes: '~/data'"},
+		{"list(./x.csv)", "not '.'; put a path in quotes: './x.csv'"},
+		{"list(../x.csv)", "not '..'; put a path in quotes: '../x.csv'"},
+		{"list(file:///x.csv)", "not ':'; put a path in quotes: 'file:///x.csv'"},
+		{"folder(2024/cells)", "not 'cells'; put a path in quotes: '2024/cells'"},
+	};
+	static const char *const others[] = {"a(b c)", "a(b) / c", "a(1/)", "/a(b)", "a(b"};
+	struct leat_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		leat_err_clear(&err);
+		assert_int_equal(leat_spec_parse(&spec, cases[i].spec, &mem, &err), LEAT_SPEC);
+		if (!strstr(err.text, cases[i].hint))
+			fail_msg("%s", err.text);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		leat_err_clear(&err);
+		assert_int_equal(leat_spec_parse(&spec, others[i], &mem, &err), LEAT_SPEC);
+		if (strstr(err.text, "quotes"))
+			fail_msg("%s", err.text);
+	}
 }
 
 static void
@@ -425,6 +459,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(lists_nest, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_lists_are_kept_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(mistakes_are_pointed_at, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_path_without_quotes_is_shown_with_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_printable_utf8_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_the_line_concerned_is_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_lines_are_shown_around_the_mistake, setup, teardown),

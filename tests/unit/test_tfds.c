@@ -415,7 +415,7 @@ features_json_is_checked(void **state)
 	choose(0, NULL);
 	must_refuse(LEAT_UNSUPPORTED, "no feature can be a field");
 	put_folder("{\"sequence\": {\"feature\": {}, \"length\": \"y\"}}", 1, no_values);
-	must_refuse(LEAT_DATA, "the length of sequence 'x' is none");
+	must_refuse(LEAT_DATA, "the length of sequence 'x' is no length");
 	put_text("features.json", "{\"type\": \"tensorflow_datasets.core.features.FeaturesDict\", \"content\": {}}");
 	must_refuse(LEAT_UNSUPPORTED, "written by an old version of TFDS");
 	put_text("features.json", "{\"tensor\": {}}");
