@@ -83,6 +83,7 @@ def parameters(item: Dict[str, Any]) -> List[str]:
             out.append(f"{option['name']}: {type_of(option)}" + ("" if required else " = ..."))
             optional = optional or not required
     named += [option for option in item["options"] if not option["positional"]]
+    named += [{**option, "name": option["was"]} for option in item["options"] if "was" in option]
     if named and not starred:
         out.append("*")
     for option in named:

@@ -100,7 +100,8 @@ def doc_of(item: Dict[str, Any]) -> str:
         for option in item["options"]:
             default = default_of(option)
             given = "required" if default is _REQUIRED else f"default {default!r}"
-            lines.append(f"    {option['name']}: {option['doc']} ({_range(option)}; {given})")
+            also = f"; also {option['was']}" if "was" in option else ""
+            lines.append(f"    {option['name']}: {option['doc']} ({_range(option)}; {given}{also})")
         lines.append("")
     lines.append(f"In a spec: {item['example']}")
     return "\n".join(lines)
@@ -118,7 +119,10 @@ def _free_form_text(item: Dict[str, Any], given: Dict[str, Any]) -> str:
 
 
 def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: Tuple[Any, ...], named: Dict[str, Any]) -> str:
-    """One call of a spec: what was given, as it was given."""
+    """One call of a spec: what was given, as it was given. An option's earlier name stands for its name."""
+    for option in item["options"]:
+        if option.get("was") in named and option["name"] not in named:
+            named[option["name"]] = named.pop(option["was"])
     try:
         bound = signature.bind(*args, **named)
     except TypeError as problem:

@@ -97,6 +97,20 @@ def test_every_source_and_op_has_signature_and_words():
         "(self, height, width, method='bilinear', mode='tf', antialias=False, *, field=[]) -> 'Pipeline'")
 
 
+def test_an_options_earlier_name_is_taken_and_stays_in_the_identity(images):
+    """Checkpoints that were made before an option was renamed stay valid."""
+    now, then = images.random_erasing(probability=0.25), images.random_erasing(p=0.25)
+    assert now.spec == then.spec and now.spec.endswith("random_erasing(0.25)")
+    with images.random_erasing(probability=0.25).feed() as feed:
+        state = feed.state_dict()
+        assert "random_erasing@1(p=0.25, " in json.dumps(state)
+    with leat.feed(images.spec + " | random_erasing(p=0.25)") as feed:
+        feed.load_state_dict(state)
+    with pytest.raises(TypeError, match="p"):
+        images.random_erasing(p=0.25, probability=0.25)
+    assert "also p" in leat.Pipeline.random_erasing.__doc__
+
+
 def test_every_default_can_be_given(numbers):
     """What the signature shows as default is understood, and changes nothing."""
     for item in _ops.load():

@@ -37,7 +37,7 @@ const struct leat_opt *
 leat_opt_find(const struct leat_opt *opts, const char *name)
 {
 	for (; opts && opts->type != LEAT_OPT_NONE; opts++)
-		if (strcmp(opts->name, name) == 0)
+		if (strcmp(opts->name, name) == 0 || (opts->was && strcmp(opts->was, name) == 0))
 			return opts;
 	return NULL;
 }

@@ -63,6 +63,8 @@ struct leat_opt {
 	const char *choices; /* ENUM: "bilinear|nearest" */
 	const char *doc;
 	int flags;
+	const char *was; /* an earlier name, which is still taken. Canonical text and identity keep printing it, so
+	                  * that checkpoints stay valid. NULL: none */
 };
 
 #define LEAT_REQUIRED NULL
@@ -73,6 +75,10 @@ struct leat_opt {
 	}
 #define LEAT_INT(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_INT, def, min, max, NULL, doc, 0)
 #define LEAT_FLOAT(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_FLOAT, def, min, max, NULL, doc, 0)
+#define LEAT_FLOAT_WAS(T, member, was, def, min, max, doc)                                                             \
+	{                                                                                                              \
+#member, LEAT_OPT_FLOAT, offsetof(T, member), def, min, max, NULL, doc, 0, was                         \
+	}
 #define LEAT_BOOL(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_BOOL, def, 0, 1, NULL, doc, 0)
 #define LEAT_STRING(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_STRING, def, 0, 0, NULL, doc, 0)
 #define LEAT_ENUM(T, member, def, choices, doc) LEAT_OPT_(T, member, LEAT_OPT_ENUM, def, 0, 0, choices, doc, 0)
@@ -104,7 +110,7 @@ enum leat_status leat_opt_put_text(const struct leat_opt *opt, void *params, con
                                    struct leat_mem *mem, struct leat_err *err);
 enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose, struct leat_mem *mem,
                                       struct leat_err *err);
-const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* NULL: none */
+const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* or by `was`; NULL: none */
 
 /* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1", "" for
  * none; the choice `i` of "one|two|three": not terminated, NULL behind the last. */

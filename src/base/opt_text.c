@@ -118,7 +118,7 @@ leat_opts_print(const struct leat_opt *opts, const void *params, bool locations,
 	for (; opts && opts->type != LEAT_OPT_NONE; opts++) {
 		if ((opts->flags & LEAT_OPT_LOCATION) && !locations)
 			continue;
-		leat_str_addf(out, "%s%s=", first ? "" : ", ", opts->name);
+		leat_str_addf(out, "%s%s=", first ? "" : ", ", opts->was ? opts->was : opts->name);
 		print_value(opts, (const char *)params + opts->offset, out);
 		first = false;
 	}
@@ -188,6 +188,10 @@ json_option(const struct leat_opt *opt, struct leat_str *out)
 
 	leat_str_add(out, "{\"name\":");
 	leat_str_add_json(out, opt->name);
+	if (opt->was) {
+		leat_str_add(out, ",\"was\":");
+		leat_str_add_json(out, opt->was);
+	}
 	leat_str_addf(out, ",\"type\":\"%s\",\"default\":", leat_opt_type_name(opt->type));
 	if (opt->def)
 		leat_str_add_json(out, opt->def);

@@ -260,6 +260,8 @@ leat_args_help(const struct leat_opt *opts, FILE *out, struct leat_mem *mem, str
 		add_usage(opts, cell);
 		cell = leat_table_cell(&table);
 		leat_str_add(cell, opts->doc);
+		if (opts->was)
+			leat_str_addf(cell, " (also --%s)", opts->was);
 		if (!opts->def)
 			leat_str_add(cell, " (needed)");
 		else if (opts->def[0] && opts->type != LEAT_OPT_BOOL)

@@ -160,7 +160,7 @@ print_options(const struct leat_invocation *run, const struct leat_item *item, s
 
 	leat_table_init(&table, run->mem, 4);
 	for (const struct leat_opt *o = item->opts; o->type != LEAT_OPT_NONE; o++) {
-		leat_str_add(leat_table_cell(&table), o->name);
+		leat_str_addf(leat_table_cell(&table), "%s%s%s", o->name, o->was ? ", " : "", o->was ? o->was : "");
 		add_values(o, "", leat_table_cell(&table));
 		add_default(o, leat_table_cell(&table));
 		leat_str_add(leat_table_cell(&table), o->doc);
@@ -231,7 +231,10 @@ page_item(const struct leat_item *item, struct leat_str *out)
 	if (item->opts[0].type != LEAT_OPT_NONE)
 		leat_str_add(out, "\n| option | value | default | meaning |\n|---|---|---|---|\n");
 	for (const struct leat_opt *o = item->opts; o->type != LEAT_OPT_NONE; o++) {
-		leat_str_addf(out, "| `%s` | ", o->name);
+		leat_str_addf(out, "| `%s`", o->name);
+		if (o->was)
+			leat_str_addf(out, ", earlier `%s`", o->was);
+		leat_str_add(out, " | ");
 		add_values(o, "`", out);
 		leat_str_add(out, o->def ? " | `" : " | ");
 		add_default(o, out);
@@ -272,7 +275,7 @@ static const char page_head[] =
 	"| whole number | `100`, `10k` (thousand), `2M` (million) |\n"
 	"| number | `0.5`, `1e-3`, `1/255` |\n"
 	"| size | in bytes, or with a unit: `512kB`, `4MiB`, `1.5G`. `k`, `M`, `G`, `T` count in thousands, `Ki`, "
-        "`Mi`, "
+	"`Mi`, "
 	"`Gi`, `Ti` in 1024s; `B` may follow, and case does not matter |\n"
 	"| angle | with its unit: `30deg`, `0.5rad` |\n"
 	"| text | a word, or any text in `'` or `\"`, with the escapes `\\n \\t \\xHH \\' \\\" \\\\` |\n"

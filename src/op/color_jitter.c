@@ -23,7 +23,9 @@ static const struct leat_opt options[] = {
 	LEAT_FLOATS(struct color_jitter, contrast, "0", 0, INFINITY, "the same"),
 	LEAT_FLOATS(struct color_jitter, saturation, "0", 0, INFINITY, "the same"),
 	LEAT_FLOATS(struct color_jitter, hue, "0", -0.5, 0.5,
-                    "x: the turn, in circles, is uniform from -x to x; [low, high]: from low to high"),
+                    "turn of the hue as a share of the full circle, 0.5 being 180 degrees. x: uniform from -x to x; "
+                    "[low, high]: from "
+                    "low to high"),
 	LEAT_OPT_END,
 };
 

@@ -14,12 +14,13 @@ struct random_affine {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOATS(struct random_affine, degrees, LEAT_REQUIRED, -360, 360,
-                    "the angle, clockwise: d for [-d, d], or its least and largest value"),
+                    "the angle in degrees, clockwise: d for [-d, d], or its least and largest value"),
 	LEAT_FLOATS(struct random_affine, translate, "[0, 0]", 0, 1,
                     "largest shift to either side, as shares of width and height"),
 	LEAT_FLOATS(struct random_affine, scale, "[1, 1]", 1e-3, 1e3, "least and largest factor of size"),
 	LEAT_FLOATS(struct random_affine, shear, "0", -90, 90,
-                    "degrees along x: s for [-s, s], or the least and largest value; two more are for y"),
+                    "the shear angle along x in degrees: s for [-s, s], or its least and largest value; two more are "
+                    "for y"),
 	LEAT_FLOAT(struct random_affine, fill, "0", -INFINITY, INFINITY,
                    "what stands where there was no pixel; cut to 0..255 for uint8"),
 	LEAT_OPT_END,

@@ -9,7 +9,7 @@
 #include <math.h>
 
 struct random_erasing {
-	float p;
+	float probability;
 	struct leat_floats scale, ratio, value;
 	bool random;
 };
@@ -17,7 +17,8 @@ struct random_erasing {
 enum { TRIES = 10 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct random_erasing, p, "0.5", 0, 1, "share of the images of which a part is erased"),
+	LEAT_FLOAT_WAS(struct random_erasing, probability, "p", "0.5", 0, 1,
+                       "share of the images of which a part is erased"),
 	LEAT_FLOATS(struct random_erasing, scale, "[0.02, 0.33]", 0, 1, "least and largest share of the area"),
 	LEAT_FLOATS(struct random_erasing, ratio, "[0.3, 3.3]", 1e-3, 1e3,
                     "least and largest ratio of height to width"),
@@ -87,7 +88,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	float value[LEAT_MAX_CHANNELS];
 	struct leat_window part;
 
-	if (status != LEAT_OK || leat_rng_uniform(&work->rng, 0, 1) >= erasing->p ||
+	if (status != LEAT_OK || leat_rng_uniform(&work->rng, 0, 1) >= erasing->probability ||
 	    !draw_part(erasing, &work->rng, image->shape[0], image->shape[1], &part))
 		return status;
 	for (int c = 0; c < LEAT_MAX_CHANNELS; c++)
@@ -102,7 +103,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 const struct leat_op leat_op_random_erasing = {
 	.name = "random_erasing",
 	.doc = "Write over a random rectangle of an image, with a probability.",
-	.example = "random_erasing(p=0.25)",
+	.example = "random_erasing(probability=0.25)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,
 	.opts = options,

@@ -1,5 +1,6 @@
 # One op in full, all of them, and their JSON.
 try leat ops resize
+try leat ops random_erasing
 try leat ops resiez
 try leat ops what_is_this
 leat ops | grep -A 2 '^Sources'

@@ -26,7 +26,8 @@ every_item_explains_itself(void **state)
 		if (item.doc[strlen(item.doc) - 1] != '.')
 			fail_msg("the doc of %s is no sentence", item.name);
 		for (const struct leat_opt *o = item.opts; o->type != LEAT_OPT_NONE; o++)
-			if (!o->name || !o->doc || !*o->doc || leat_opt_find(item.opts, o->name) != o)
+			if (!o->name || !o->doc || !*o->doc || leat_opt_find(item.opts, o->name) != o ||
+			    (o->was && leat_opt_find(item.opts, o->was) != o))
 				fail_msg("option %s of %s lacks a doc or is there twice", o->name, item.name);
 		for (size_t k = 0; k < i; k++)
 			if (leat_item_at(k, &other) && strcmp(item.name, other.name) == 0)

@@ -553,10 +553,47 @@ every_failing_allocation_is_survived(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* A new name changes neither what was written before nor the hash of a pipeline. */
+static void
+an_option_is_also_known_by_its_earlier_name(void **state)
+{
+	struct renamed {
+		float share;
+	} params;
+	static const struct leat_opt table[] = {
+		LEAT_FLOAT_WAS(struct renamed, share, "s", "0.5", 0, 1, "share"),
+		LEAT_OPT_END,
+	};
+	static const char *const specs[] = {"op(0.25)", "op(share=0.25)", "op(s=0.25)"};
+	struct leat_str out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		assert_int_equal(leat_spec_parse(&spec, specs[i], &mem, &err), LEAT_OK);
+		assert_int_equal(leat_opts_set(table, &params, spec.call, spec.text, &mem, &err), LEAT_OK);
+		assert_true(params.share == 0.25f);
+		leat_str_init(&out, &mem, 100);
+		leat_opts_print(table, &params, true, &out);
+		assert_string_equal(leat_str_text(&out), "s=0.25");
+		leat_str_free(&out);
+		leat_spec_free(&spec);
+	}
+	leat_err_clear(&err);
+	assert_int_equal(leat_spec_parse(&spec, "op(s=0.25, share=1)", &mem, &err), LEAT_OK);
+	assert_int_equal(leat_opts_set(table, &params, spec.call, spec.text, &mem, &err), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "option 'share' of 'op' is given twice"));
+	leat_spec_free(&spec);
+	leat_str_init(&out, &mem, 1000);
+	leat_opts_json(table, &out);
+	assert_non_null(strstr(leat_str_text(&out), "{\"name\":\"share\",\"was\":\"s\","));
+	leat_str_free(&out);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(an_option_is_also_known_by_its_earlier_name),
 		TEST(what_is_not_given_has_its_default),
 		TEST(positional_arguments_fill_the_table_in_order),
 		TEST(named_arguments_come_in_any_order),
