@@ -1,10 +1,19 @@
 """The programs of examples/python and the code in the documents run."""
+import ctypes
+import importlib.util
+import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 
+import numpy as np
 import pytest
+
+import leat
+from leat import _lib
 
 
 def run(root, folder, name, *args):
@@ -91,3 +100,96 @@ def test_the_code_of_a_page_runs(root, cells, monkeypatch, tmp_path, page):
             if missing.name not in ("torch", "lightning", "tensorflow", "jax", "keras", "PIL"):
                 raise
     assert ran > 0
+
+
+@pytest.fixture
+def small_data(build, cells, monkeypatch, tmp_path):
+    """A folder with what the pages' tables name: records, images, shards of other libraries, tokens."""
+    for path in cells.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    shutil.copytree(build / "tests/golden/tfds/small/1.0.0", tmp_path / "mnist/3.0.1")
+    shutil.copytree(build / "tests/golden/mds/images", tmp_path / "shards")
+    with tarfile.open(tmp_path / "train-000.tar", "w") as tar:
+        for name, content in (("1.jpg", next(cells.glob("cells/*/*.jpg")).read_bytes()), ("1.cls", b"1")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    np.arange(5000, dtype=np.uint16).tofile(tmp_path / "train.bin")
+    monkeypatch.chdir(tmp_path)
+    return {"leat": leat, "x": np.ones((8, 3), np.float32), "y": np.arange(8), "function": lambda value: value,
+            "mean": [0.5, 0.5, 0.5], "std": [0.2, 0.2, 0.2], "h": 24, "w": 32, "n": 2, "i": 1, "epoch": 1, "classes": 2}
+
+
+def cells_of_tables(page, column):
+    """The code in one column of all tables of a page, piece by piece."""
+    for line in page.read_text().splitlines():
+        parts = line.strip("|").split(" | ")
+        if line.startswith("| ") and len(parts) > column:
+            yield from re.findall(r"`([^`]+)`", parts[column])
+
+
+def open_any(expressions, space):
+    """Opens the first pipeline that fits the data; the reasons when none does."""
+    problems = []
+    for expression in expressions:
+        try:
+            made = eval(expression, dict(space))
+            if isinstance(made, leat.Pipeline):
+                made = made.feed()
+            if isinstance(made, leat.Feed):
+                made.close()
+            return []
+        except (leat.Error, TypeError) as problem:
+            problems.append(f"{expression}: {problem}")
+    return problems
+
+
+def test_what_the_migration_tables_say_can_be_opened(root, small_data):
+    """Methods are tried on each kind of data: one has to fit. What is no code of Leat's is listed here."""
+    samples = "leat.tfrecord('cells-*.tfrecord').example(image=bytes, label=int)"
+    images = samples + ".decode().resize(32, 32).scale(1 / 255)"
+    bases = ["leat.array(x=x)", "leat.tfrecord('cells-*.tfrecord')", samples, images,
+             images + ".one_hot(2, field='label')"]
+    checked = set()
+    for code in cells_of_tables(root / "docs/MIGRATION.md", 1):
+        feed = eval(f"{images}.batch(8).feed()", dict(small_data))
+        space = {**small_data, "feed": feed}
+        if code.startswith("."):
+            tries = [base + code + end for base in bases for end in ("", ".batch(4)")]
+            tries += [base + ".batch(4)" + code for base in bases]
+        elif code.startswith("leat."):
+            tries = [code.replace("(folder)", f"('{folder}')") for folder in ("cells", "shards")]
+        elif code.startswith("feed("):
+            tries = [f"{images}.batch(8).{code}"]
+        elif code == 'feed.torch("cuda")':  # there may be no such device
+            tries = ["__import__('inspect').signature(feed.torch).bind('cuda')"]
+        elif code.startswith("feed."):
+            tries = [code]
+        elif code.startswith("loader."):
+            if not importlib.util.find_spec("torch"):
+                continue
+            space["loader"] = leat.torch.DataLoader(feed)
+            tries = [code.replace("load_state_dict()", "load_state_dict(loader.state_dict())")]
+        else:
+            assert code in ("torch.distributed",), f"{code} is not checked"
+            continue
+        problems = open_any(tries, space)
+        assert not problems, "\n".join(problems)
+        checked.add(code)
+        feed.close()
+    assert len(checked) > 35 and ".shuffle(1000)" in checked and "leat.array(x=x, y=y)" in checked
+
+
+def test_values_are_written_as_the_reference_says(root, images):
+    """The first table of the page, value by value."""
+    ops = {"whole number": "shuffle({})", "number": "scale({})", "angle": "rotate({})"}
+    rows = re.findall(r"^\| (whole number|number|size|angle) \| (.*) \|$", (root / "docs/REFERENCE.md").read_text(),
+                      re.MULTILINE)
+    assert [kind for kind, _ in rows] == ["whole number", "number", "size", "angle"]
+    for kind, text in rows:
+        for value in re.findall(r"`([^`]+)`", text):
+            if kind == "size":
+                size, text = ctypes.c_uint64(), value if value[0].isdigit() else "1" + value  # or a unit alone
+                assert _lib.parse_size(text.encode(), size, _lib.Err()) == _lib.OK and size.value > 0
+            else:
+                (images | ops[kind].format(value)).batch(4).feed().close()
