@@ -112,18 +112,6 @@ is_word(char c)
 	return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
 }
 
-static int
-hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static void
 skip_space(struct leat_parse *p)
 {
@@ -363,8 +351,8 @@ unescape(const char *s, char *byte)
 		*byte = '\t';
 		return 1;
 	case 'x':
-		high = hex_value(s[1]);
-		low = high < 0 ? -1 : hex_value(s[2]);
+		high = leat_hex_digit(s[1]);
+		low = high < 0 ? -1 : leat_hex_digit(s[2]);
 		if (low < 0 || high + low == 0)
 			return 0;
 		*byte = (char)(unsigned char)(16 * high + low);

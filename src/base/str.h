@@ -36,6 +36,17 @@ leat_plural(unsigned long long count)
 	return count == 1 ? "" : "s";
 }
 
+/* The value of a hexadecimal digit; -1: it is none. */
+static inline int
+leat_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 /* vsnprintf for messages: what does not fit is cut between two characters and ends in "...". */
 void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 

@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 /* ---- versions ---- */
 
 static int64_t
@@ -59,18 +61,6 @@ leat_file_compare(const struct leat_object *object, const struct stat *st, const
 
 /* ---- names ---- */
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* In place. False: a % without two digits, or a NUL in disguise. */
 static bool
 percent_decode(char *text)
@@ -79,7 +69,7 @@ percent_decode(char *text)
 
 	for (const char *from = text; *from; from++) {
 		if (*from == '%') {
-			int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
+			int high = leat_hex_digit(from[1]), low = high < 0 ? -1 : leat_hex_digit(from[2]);
 
 			if (low < 0 || (high | low) == 0)
 				return false;
