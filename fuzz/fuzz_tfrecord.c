@@ -55,7 +55,8 @@ check_sample(const struct leat_source *source, uint64_t i, const uint8_t *data, 
 	*end += extent.length;
 	record = data + extent.offset;
 	if (extent.damaged) {
-		must(source->kind->unpack(source, i, &extent, NULL, NULL, NULL, NULL, &sample, &err) == LEAT_DATA &&
+		must(source->kind->unpack(source, &(struct leat_raw){.index = i, .extent = extent}, NULL, &sample,
+		                          &err) == LEAT_DATA &&
 		             err.text[0],
 		     "damage without a reason");
 		for (uint64_t at = extent.offset + 1; !gave_up && at < *end; at++)
@@ -64,8 +65,13 @@ check_sample(const struct leat_source *source, uint64_t i, const uint8_t *data, 
 	}
 	must(extent.length <= source->max_length, "a sample is longer than the longest");
 	must(!leat_tfrecord_header_fault(record, size - extent.offset, &length), "a bad header counts as good");
-	status = source->kind->unpack(source, i, &extent, record, (unsigned char *)record + extent.head,
-	                              record + extent.length - extent.tail, NULL, &sample, &err);
+	status = source->kind->unpack(source,
+	                              &(struct leat_raw){.index = i,
+	                                                 .extent = extent,
+	                                                 .head = record,
+	                                                 .payload = (unsigned char *)record + extent.head,
+	                                                 .tail = record + extent.length - extent.tail},
+	                              NULL, &sample, &err);
 	must(is_record(record, size - extent.offset) ? status == LEAT_OK : status == LEAT_DATA && err.text[0],
 	     "a checksum is not looked at");
 }

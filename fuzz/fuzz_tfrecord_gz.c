@@ -9,11 +9,33 @@
 
 static struct leat_scratch scratch;
 
+/* The unit of a sample, fetched and decoded for it alone; to be freed with its bytes. */
+static enum leat_status
+read_unit(const struct leat_source *of, const struct leat_extent *extent, struct leat_unit *unit,
+          struct leat_scratch *s, struct leat_err *e)
+{
+	struct leat_extent bytes;
+	struct iovec iov;
+	enum leat_status status;
+	size_t got;
+
+	*unit = (struct leat_unit){.number = extent->unit, .bytes = malloc(of->max_unit + 1)};
+	of->kind->unit(of, extent->unit, &bytes);
+	iov = (struct iovec){malloc((size_t)bytes.length + 1), (size_t)bytes.length};
+	status = leat_files_read(of->files, bytes.file, bytes.offset, &iov, 1, 0, &got, e);
+	if (status == LEAT_OK)
+		status = of->kind->decode(of, &bytes, iov.iov_base, unit, s, e);
+	free(iov.iov_base);
+	return status;
+}
+
 /* LEAT_OK or LEAT_DATA. */
 static enum leat_status
 read_sample(const struct leat_source *source, uint64_t i, struct leat_extent *extent, struct leat_sample *sample)
 {
-	enum leat_status status;
+	static struct leat_unit unit;
+	struct leat_raw raw = {.index = i};
+	enum leat_status status = LEAT_OK;
 	struct leat_err err;
 
 	leat_err_clear(&err);
@@ -21,7 +43,15 @@ read_sample(const struct leat_source *source, uint64_t i, struct leat_extent *ex
 	source->kind->locate(source, i, extent);
 	must(extent->damaged || (!extent->length && extent->lent <= source->max_payload), "an extent with bytes");
 	must(!extent->damaged || i == source->count - 1, "damage before the end");
-	status = source->kind->unpack(source, i, extent, NULL, NULL, NULL, &scratch, sample, &err);
+	raw.extent = *extent;
+	free(unit.bytes);
+	unit.bytes = NULL;
+	if (extent->in_unit) {
+		status = read_unit(source, extent, &unit, &scratch, &err);
+		raw.unit = &unit;
+	}
+	if (status == LEAT_OK)
+		status = source->kind->unpack(source, &raw, &scratch, sample, &err);
 	must(status == LEAT_OK || (status == LEAT_DATA && err.text[0]), "bad without a reason");
 	must(status != LEAT_OK || (!extent->damaged && (uint64_t)sample->field[0].shape[0] == extent->lent),
 	     "a sample has another length");
@@ -80,8 +110,9 @@ check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size)
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
 	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, &mem, NULL, &err) == LEAT_OK) {
-		if (source.sequential && source.max_scratch < (size_t)1 << 28) {
-			must(leat_scratch_open(&scratch, &mem, source.max_scratch + 64) == 0, "no memory for scratch");
+		if (source.units && source.max_unit < (size_t)1 << 28) {
+			must(leat_scratch_open(&scratch, &mem, source.max_scratch + 4096) == 0,
+			     "no memory for scratch");
 			check_samples(&source, plain, size);
 			leat_scratch_close(&scratch, &mem);
 		}

@@ -108,8 +108,13 @@ fuzz_check_sample(const struct leat_source *source, uint64_t i, struct leat_scra
 		iov = (struct iovec){bytes, (size_t)e.length};
 		must(leat_files_read(source->files, e.file, e.offset, &iov, 1, 0, &got, &err) == LEAT_OK, "no bytes");
 	}
-	status = source->kind->unpack(source, i, &e, bytes, bytes + e.head, bytes + e.length - e.tail, scratch, &sample,
-	                              &err);
+	status = source->kind->unpack(source,
+	                              &(struct leat_raw){.index = i,
+	                                                 .extent = e,
+	                                                 .head = bytes,
+	                                                 .payload = bytes + e.head,
+	                                                 .tail = bytes + e.length - e.tail},
+	                              scratch, &sample, &err);
 	must(status == LEAT_OK || (status == LEAT_DATA && err.text[0]), "bad without a reason");
 	must(status != LEAT_OK || !e.damaged, "damage can be read");
 	if (status == LEAT_OK)

@@ -37,7 +37,7 @@ void leat_unmap(struct leat_mem *mem, void *ptr, size_t size); /* takes NULL */
 
 /* Ends what was kept with a scratch; also the name it is kept under. */
 typedef void leat_end_kept(void *object, struct leat_mem *mem);
-enum { LEAT_KEPT = 3 };
+enum { LEAT_KEPT = 4 };
 
 /* A bump allocator over one leat_map'ed region: what a sample needs while it is worked on.
  * One thread. Reset between samples; touches no lock and never grows. */

@@ -148,7 +148,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 {
 	size_t capacity[LEAT_MAX_FIELDS] = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
-	bool direct = p->stages == 0 && p->source.kind->unpack_to && !p->source.sequential && !replaces && !p->cache;
+	bool direct = p->stages == 0 && p->source.kind->unpack_to && !p->source.units && !replaces && !p->cache;
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
@@ -188,9 +188,15 @@ batch_cost(const struct leat_budget *b)
 }
 
 static size_t
-worker_cost(const struct leat_budget *b)
+unit_cost(const struct leat_pipeline *p)
 {
-	return page_up(b->scratch) + sizeof(struct leat_worker) + 64;
+	return page_up(p->source.max_unit) + sizeof(struct leat_unit_slot) + 64;
+}
+
+static size_t
+worker_cost(const struct leat_budget *b, const struct leat_pipeline *p)
+{
+	return page_up(b->scratch) + p->source.decode_memory + sizeof(struct leat_worker) + 64;
 }
 
 /* How long samples are on average, as a few of them tell. */
@@ -225,6 +231,10 @@ set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	            (b->form.direct || longest < b->run_bytes ? b->run_bytes : longest);
 	b->requests = p->source.stores.in_flight ? (int)p->source.stores.in_flight : LEAT_LOCAL_REQUESTS;
 	b->io_threads = p->source.stores.threads;
+	if (p->source.units) {
+		b->units = p->source.units > b->threads ? (int)b->threads + 1 : (int)p->source.units;
+		b->window += p->source.max_unit_length + LEAT_APART;
+	}
 }
 
 /* The least of everything: two batches, one sample in flight per thread and one more. */
@@ -238,18 +248,19 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	b->buffers = 2;
 	b->scratch = p->scratch.bytes + p->aside + p->lines +
 	             (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
-	/* A replaced sample is read into the jumbo scratch too. */
-	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest + 4096;
+	/* A replaced sample is read into the jumbo scratch too, and so is its unit. */
+	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest +
+	           p->source.max_unit + p->source.max_unit_length + 4096;
 	b->scratch += p->source.max_scratch < SCRATCH_DECODE ? p->source.max_scratch : SCRATCH_DECODE;
 	b->scratch += p->decodes ? SCRATCH_DECODE : p->stages > 0 ? SCRATCH_LEAST : 4096;
 }
 
 static size_t
-total(const struct leat_budget *b)
+total(const struct leat_budget *b, const struct leat_pipeline *p)
 {
-	return (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) + (size_t)b->runs * run_cost(b) +
-	       page_up(b->window) + b->threads * worker_cost(b) + page_up(b->jumbo) +
-	       page_up(leat_trace_bytes(b->threads, b->io_threads)) + SLACK;
+	return (size_t)b->units * unit_cost(p) + (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
+	       (size_t)b->runs * run_cost(b) + page_up(b->window) + b->threads * worker_cost(b, p) + page_up(b->jumbo) +
+	       p->source.decode_memory + page_up(leat_trace_bytes(b->threads, b->io_threads)) + SLACK;
 }
 
 static int
@@ -313,6 +324,16 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 		         (long long)p->prefetch, b->depth);
 
 	rest -= widen_window(b, p, rest / 4);
+	if (p->source.units) {
+		/* Samples that are not used in order need many units at a time. */
+		more = most(p->plan.ops > 0 ? rest / 2 : 0, unit_cost(p),
+		            (int64_t)(p->source.units - (uint64_t)b->units));
+		b->units += more;
+		rest -= (size_t)more * unit_cost(p);
+		more = most(rest / 4, p->source.max_unit_length + LEAT_APART, (int64_t)b->threads);
+		b->window += (size_t)more * (p->source.max_unit_length + LEAT_APART);
+		rest -= (size_t)more * (p->source.max_unit_length + LEAT_APART);
+	}
 
 	if (p->stages > 0) {
 		size_t each = rest / (2 * b->threads);
@@ -350,7 +371,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	b->threads = options->threads;
 	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
 	set_least(b, p, rows);
-	minimum = b->least = used + total(b);
+	minimum = b->least = used + total(b, p);
 	if (minimum > options->memory || peak > options->memory)
 		return fail_minimum(b, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {
@@ -358,7 +379,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
 
 		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));
-		minimum = used + total(b);
+		minimum = used + total(b, p);
 	}
 	divide_rest(b, p, options->memory - minimum, options->memory, log);
 	return LEAT_OK;

@@ -96,13 +96,6 @@ open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
 		if (status == LEAT_OK)
 			status = divide(feed, rows, err);
 	}
-	if (status == LEAT_OK && feed->pipeline.source.kind->grow && feed->pipeline.plan.ops > 0) {
-		struct leat_source *source = &feed->pipeline.source;
-
-		status = source->kind->grow(source, (o->memory - feed->budget.least) / 2, err);
-		if (status == LEAT_OK)
-			status = divide(feed, rows, err);
-	}
 	if (status != LEAT_OK)
 		return status;
 	feed->mem.limit = o->memory;

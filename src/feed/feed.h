@@ -36,8 +36,9 @@ struct leat_budget {
 	int buffers; /* batches there are */
 	int runs, run_rows, run_reads;
 	size_t run_bytes; /* of a run, unless it is one sample that has more */
-	size_t window;    /* bytes of all runs, */
+	size_t window;    /* bytes of all runs and units in flight, */
 	int requests;     /* and requests */
+	int units;        /* that are decoded, or being fetched, at a time */
 	size_t scratch;   /* of each worker */
 	size_t jumbo;     /* of the one that samples too large for a worker's scratch share */
 	struct leat_batch_form form;

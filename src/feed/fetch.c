@@ -8,42 +8,34 @@
 
 /* First fit, lowest address first: while everything is in the page cache, few runs are under way and use the same
  * bytes again and again, which stay in the CPU's cache. */
-static bool
-take_part(struct leat_fetch *fetch, struct leat_run *run, size_t bytes)
+bool
+leat_window_take(struct leat_fetch *fetch, struct leat_window_part *part, size_t bytes)
 {
-	struct leat_run *below = NULL, *above = fetch->lowest;
+	struct leat_window_part *below = NULL, *above = fetch->lowest;
 	unsigned char *at = fetch->window;
 
-	while (above && (size_t)(above->buffer - at) < bytes) {
-		at = above->buffer + above->room;
+	/* Multiples of this, so that two runs never share a cache line. */
+	bytes = (bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
+	while (above && (size_t)(above->bytes - at) < bytes) {
+		at = above->bytes + above->size;
 		below = above;
 		above = above->above;
 	}
 	if (!above && (size_t)(fetch->window + fetch->size - at) < bytes)
 		return false;
-	run->buffer = at;
-	run->room = bytes;
-	run->below = below;
-	run->above = above;
-	*(below ? &below->above : &fetch->lowest) = run;
+	*part = (struct leat_window_part){at, bytes, below, above};
+	*(below ? &below->above : &fetch->lowest) = part;
 	if (above)
-		above->below = run;
+		above->below = part;
 	return true;
 }
 
-static void
-give_part(struct leat_fetch *fetch, struct leat_run *run)
+void
+leat_window_give(struct leat_fetch *fetch, struct leat_window_part *part)
 {
-	*(run->below ? &run->below->above : &fetch->lowest) = run->above;
-	if (run->above)
-		run->above->below = run->below;
-}
-
-/* Parts begin at multiples of this, so that two runs never share a cache line. */
-static size_t
-aligned(size_t bytes)
-{
-	return (bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
+	*(part->below ? &part->below->above : &fetch->lowest) = part->above;
+	if (part->above)
+		part->above->below = part->below;
 }
 
 static enum leat_status
@@ -57,10 +49,12 @@ open_requests(struct leat_feed *feed, struct leat_err *err)
 		                     "the reads in flight");
 	for (int i = 0; i < runs; i++) {
 		feed->run[i].request = feed->fetch.request + i * each;
-		for (int k = 0; k < each; k++)
+		for (int k = 0; k < each; k++) {
 			feed->run[i].request[k].run = &feed->run[i];
+			feed->run[i].request[k].feed = feed;
+		}
 	}
-	return LEAT_OK;
+	return leat_units_open(feed, err);
 }
 
 enum leat_status
@@ -81,6 +75,7 @@ leat_fetch_close(struct leat_feed *feed)
 {
 	leat_unmap(&feed->mem, feed->fetch.window, feed->fetch.size);
 	leat_free(&feed->mem, feed->fetch.request);
+	leat_units_close(feed);
 	feed->fetch.window = NULL;
 	feed->fetch.request = NULL;
 }
@@ -90,6 +85,7 @@ leat_fetch_reset(struct leat_feed *feed)
 {
 	feed->fetch.lowest = NULL;
 	feed->fetch.requests = 0;
+	leat_units_reset(feed);
 	atomic_store(&feed->fetch.waiting, 0);
 	atomic_store(&feed->fetch.cold, false);
 }
@@ -102,7 +98,7 @@ check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat
 {
 	const struct leat_batch_form *form = &feed->budget.form;
 	uint64_t frame = (uint64_t)e->head + e->tail, payload = e->length - frame;
-	size_t room = run->room - run->bytes;
+	size_t room = run->part.size - run->bytes;
 
 	if (!e->damaged && form->direct)
 		e->damaged = payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row] ||
@@ -119,22 +115,23 @@ check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat
 static void
 assign_buffers(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
 {
-	const struct leat_extent *e = &item->extent;
+	const struct leat_extent *e = &item->raw.extent;
 	size_t bytes = leat_item_bytes(item), payload = bytes ? bytes - e->head - e->tail : 0;
+	unsigned char *at = run->part.bytes + run->bytes;
 
-	item->head = run->buffer + run->bytes;
-	item->payload = item->head + e->head;
-	item->tail = item->payload + payload;
+	item->raw.head = at;
+	item->raw.payload = at + e->head;
+	item->raw.tail = item->raw.payload + payload;
 	if (feed->budget.form.direct) {
 		int64_t *offsets = leat_batch_offsets(run->batch, 0);
 
 		item->to = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
 		offsets[row + 1] = offsets[row] + (int64_t)payload;
 	}
-	if (bytes > run->room) {
-		item->payload = item->to;
+	if (bytes > run->part.size) {
+		item->raw.payload = item->to;
 		item->to = NULL;
-		item->tail = item->head + e->head;
+		item->raw.tail = at + e->head;
 	}
 	run->bytes += bytes;
 }
@@ -142,8 +139,8 @@ assign_buffers(const struct leat_feed *feed, struct leat_run *run, struct leat_r
 static bool
 follows(const struct leat_run_item *b, const struct leat_run_item *a)
 {
-	return leat_item_bytes(a) && leat_item_bytes(b) && a->extent.file == b->extent.file &&
-	       a->extent.offset + a->extent.length == b->extent.offset;
+	return leat_item_bytes(a) && leat_item_bytes(b) && a->raw.extent.file == b->raw.extent.file &&
+	       a->raw.extent.offset + a->raw.extent.length == b->raw.extent.offset;
 }
 
 bool
@@ -157,6 +154,8 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	run->bytes = 0;
 	run->requests = run->submitted = 0;
 	run->started = false;
+	run->units = 0;
+	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
 	if (!cached && !feed->budget.form.direct) {
@@ -165,7 +164,7 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 			bytes = (size_t)extent.length < source->max_length ? (size_t)extent.length
 			                                                   : (size_t)source->max_length;
 	}
-	return take_part(fetch, run, aligned(bytes));
+	return leat_window_take(fetch, &run->part, bytes);
 }
 
 bool
@@ -173,10 +172,13 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	source->kind->locate(source, item->sample, &item->extent);
+	source->kind->locate(source, item->raw.index, &item->raw.extent);
+	item->raw.unit = NULL;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
-	check_room(feed, run, &item->extent, row);
+	if (item->raw.extent.in_unit && !item->raw.extent.damaged && !leat_units_pin(feed, run, item))
+		return false;
+	check_room(feed, run, &item->raw.extent, row);
 	item->merged = run->items > 0 && follows(item, item - 1);
 	if (leat_item_bytes(item) && !item->merged) {
 		if (run->requests > 0 && (run->requests == feed->budget.run_reads ||
@@ -191,18 +193,19 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 void
 leat_fetch_planned(struct leat_feed *feed, struct leat_run *run)
 {
-	size_t used = aligned(run->bytes);
+	size_t used = (run->bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
 
 	feed->fetch.requests += run->requests;
-	if (used < run->room)
-		run->room = used;
+	if (used < run->part.size)
+		run->part.size = used;
 }
 
 void
 leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 {
 	feed->fetch.requests -= run->requests;
-	give_part(&feed->fetch, run);
+	leat_units_unpin(feed, run);
+	leat_window_give(&feed->fetch, &run->part);
 }
 
 /* ---- reading ---- */
@@ -211,15 +214,15 @@ leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 static int
 scatter(const struct leat_run_item *item, int items, struct iovec iov[LEAT_READ_PARTS])
 {
-	const struct leat_extent *first = &item->extent, *last = &item[items - 1].extent;
+	const struct leat_extent *first = &item->raw.extent, *last = &item[items - 1].raw.extent;
 
-	if (item->payload == item->head + first->head) {
-		iov[0] = (struct iovec){item->head, (size_t)(last->offset + last->length - first->offset)};
+	if (item->raw.payload == item->raw.head + first->head) {
+		iov[0] = (struct iovec){(void *)item->raw.head, (size_t)(last->offset + last->length - first->offset)};
 		return 1;
 	}
-	iov[0] = (struct iovec){item->head, first->head};
-	iov[1] = (struct iovec){item->payload, (size_t)(first->length - first->head - first->tail)};
-	iov[2] = (struct iovec){item->tail, first->tail};
+	iov[0] = (struct iovec){(void *)item->raw.head, first->head};
+	iov[1] = (struct iovec){item->raw.payload, (size_t)(first->length - first->head - first->tail)};
+	iov[2] = (struct iovec){(void *)item->raw.tail, first->tail};
 	return 3;
 }
 
@@ -232,8 +235,8 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 	struct leat_object object;
 	size_t got;
 
-	leat_source_object(&feed->pipeline.source, item->extent.file, &object);
-	return leat_object_read(&object, item->extent.offset, iov, iovs, flags, &got, err);
+	leat_source_object(&feed->pipeline.source, item->raw.extent.file, &object);
+	return leat_object_read(&object, item->raw.extent.offset, iov, iovs, flags, &got, err);
 }
 
 /* What has no bytes of its own may be lent by the source from memory that has to be brought. */
@@ -242,9 +245,9 @@ touch(struct leat_feed *feed, const struct leat_run_item *item, int flags, struc
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	if (item->cached || item->extent.damaged || !source->kind->touch)
+	if (item->cached || item->raw.extent.damaged || !source->kind->touch)
 		return LEAT_OK;
-	return source->kind->touch(source, item->sample, flags, err);
+	return source->kind->touch(source, item->raw.index, flags, err);
 }
 
 enum leat_status
@@ -303,25 +306,30 @@ make_ready(struct leat_feed *feed, struct leat_run *run)
 	leat_feed_wake(feed);
 }
 
+void
+leat_run_progress(struct leat_feed *feed, struct leat_run *run)
+{
+	if (atomic_fetch_sub(&run->pending, 1) != 1)
+		return;
+	atomic_fetch_sub(&feed->fetch.waiting, 1);
+	make_ready(feed, run);
+}
+
 static void
 complete(struct leat_read *read)
 {
 	struct leat_request *request = read->arg;
+	struct leat_feed *feed = request->feed;
 	struct leat_run *run = request->run;
-	struct leat_feed *feed = run->batch->feed;
-	struct leat_fetch *fetch = &feed->fetch;
 
 	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
 	if (read->status != LEAT_OK)
 		mark_unread(run, request->first, request->end);
 	pthread_mutex_lock(&feed->lock);
 	request->under_way = false;
-	fetch->requests--;
+	feed->fetch.requests--;
 	run->requests--;
-	if (atomic_fetch_sub(&run->pending, 1) == 1) {
-		atomic_fetch_sub(&fetch->waiting, 1);
-		make_ready(feed, run);
-	}
+	leat_run_progress(feed, run);
 	pthread_mutex_unlock(&feed->lock);
 	leat_fetch_refill(feed);
 	leat_fetch_leave(feed); /* the feed may be gone from here on */
@@ -332,7 +340,7 @@ static enum leat_status
 touch_items(struct leat_read *read)
 {
 	struct leat_request *request = read->arg;
-	struct leat_feed *feed = request->run->batch->feed;
+	struct leat_feed *feed = request->feed;
 
 	for (int i = request->first; i < request->end && !atomic_load(&feed->stop); i++)
 		if (!leat_item_bytes(&request->run->item[i]) && touch(feed, &request->run->item[i], 0, NULL) != LEAT_OK)
@@ -342,53 +350,52 @@ touch_items(struct leat_read *read)
 
 /* ---- starting ---- */
 
-/* Hands items to the store; false: it has no threads for it, read them yourself. */
+enum leat_status
+leat_request_submit(struct leat_feed *feed, struct leat_request *request)
+{
+	struct leat_store *store = request->read.object.store;
+	bool stop;
+
+	pthread_mutex_lock(&feed->lock);
+	stop = atomic_load(&feed->stop);
+	request->under_way = !stop;
+	feed->fetch.under_way += !stop;
+	pthread_mutex_unlock(&feed->lock);
+	if (stop)
+		return LEAT_CANCELLED;
+	if (store->kind->submit(store, &request->read) == LEAT_OK)
+		return LEAT_OK;
+	request->under_way = false;
+	leat_fetch_leave(feed);
+	return LEAT_AGAIN;
+}
+
+/* Hands items to the store; false: it cannot, read them yourself. */
 static bool
 submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
        enum leat_status (*work)(struct leat_read *read))
 {
 	struct leat_request *request = &run->request[run->submitted];
 	struct leat_read *read = &request->read;
-	struct leat_store *store;
-	bool taken;
+	enum leat_status status;
 
 	request->first = first;
 	request->end = end;
 	*read = (struct leat_read){
-		.offset = run->item[first].extent.offset, .work = work, .done = complete, .arg = request};
+		.offset = run->item[first].raw.extent.offset, .work = work, .done = complete, .arg = request};
 	if (!work)
 		read->iovs = scatter(&run->item[first], end - first, read->iov);
-	leat_source_object(&feed->pipeline.source, run->item[first].extent.file, &read->object);
-	store = read->object.store;
-	pthread_mutex_lock(&feed->lock);
-	if (atomic_load(&feed->stop)) { /* nobody wants it any more */
-		pthread_mutex_unlock(&feed->lock);
-		mark_unread(run, first, end);
-		return true;
-	}
-	request->under_way = true;
-	feed->fetch.under_way++;
-	if (work) { /* it was not planned as a request */
-		feed->fetch.requests++;
-		run->requests++;
-	}
-	pthread_mutex_unlock(&feed->lock);
+	leat_source_object(&feed->pipeline.source, run->item[first].raw.extent.file, &read->object);
 	atomic_fetch_add(&run->pending, 1);
-	taken = store->kind->submit(store, read) == LEAT_OK;
-	if (taken) {
-		run->submitted++;
+	run->submitted++;
+	status = leat_request_submit(feed, request);
+	if (status == LEAT_OK)
 		return true;
-	}
 	atomic_fetch_sub(&run->pending, 1);
-	pthread_mutex_lock(&feed->lock);
-	request->under_way = false;
-	feed->fetch.under_way--;
-	if (work) {
-		feed->fetch.requests--;
-		run->requests--;
-	}
-	pthread_mutex_unlock(&feed->lock);
-	return false;
+	run->submitted--;
+	if (status == LEAT_CANCELLED)
+		mark_unread(run, first, end);
+	return status == LEAT_CANCELLED;
 }
 
 /* Reads a group now or submits it. */
@@ -426,11 +433,11 @@ start_touching(struct leat_feed *feed, struct leat_run *run, int first)
 bool
 leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 {
-	bool cold;
+	bool cold, waits = run->units > 0;
 
 	if (run->first_row == 0)
 		leat_source_check(&feed->pipeline.source);
-	atomic_store(&run->pending, 1);
+	cold = waits && leat_units_start(feed);
 	for (int i = 0; i < run->items;) {
 		int end = group_end(run, i);
 
@@ -440,10 +447,10 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 	}
 	if (feed->pipeline.source.kind->touch)
 		start_touching(feed, run, 0);
-	cold = run->submitted > 0;
+	cold |= run->submitted > 0;
 	if (cold != atomic_load_explicit(&feed->fetch.cold, memory_order_relaxed))
 		atomic_store_explicit(&feed->fetch.cold, cold, memory_order_relaxed);
-	if (!cold)
+	if (!cold && !waits)
 		return true;
 	atomic_fetch_add(&feed->fetch.waiting, 1);
 	if (atomic_fetch_sub(&run->pending, 1) > 1)
@@ -483,6 +490,12 @@ leat_fetch_drain(struct leat_feed *feed)
 		struct leat_read *read = &fetch->request[i].read;
 
 		if (fetch->request[i].under_way)
+			read->object.store->kind->cancel(read->object.store, read);
+	}
+	for (int i = 0; i < feed->budget.units; i++) {
+		struct leat_read *read = &fetch->slot[i].request.read;
+
+		if (fetch->slot[i].request.under_way)
 			read->object.store->kind->cancel(read->object.store, read);
 	}
 	while (fetch->under_way > 0)

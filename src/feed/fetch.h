@@ -29,16 +29,22 @@ enum {
 	LEAT_RUN_ROWS_DIRECT = 256,  /* and when nothing is done with them but copying */
 	LEAT_RUN_READS = 32,         /* most requests of a run */
 	LEAT_RUN_BYTES = 320 * 1024, /* a run ends before it has more, but a single sample may */
+	LEAT_RUN_UNITS = 4,          /* most units of a run */
 	LEAT_LOCAL_REQUESTS = 64,    /* window of a store that does not say what it likes */
+};
+
+/* A part of the window, and its neighbours there. */
+struct leat_window_part {
+	unsigned char *bytes;
+	size_t size;
+	struct leat_window_part *below, *above;
 };
 
 /* One sample of a run. */
 struct leat_run_item {
-	uint64_t sample;
-	struct leat_extent extent;
-	unsigned char *head, *payload, *tail;
+	struct leat_raw raw;
 	unsigned char *to; /* direct: where the payload goes as it is unpacked; NULL: it stays where it is */
-	bool cached;       /* no bytes are needed: the cache has it; of all above only `sample` is set then */
+	bool cached;       /* no bytes are needed: the cache has it; of the above only raw.index is set then */
 	bool merged;       /* follows the item before it in the file: one request reads both */
 	bool unread;       /* its bytes did not come: to be read alone, so that the error is its own */
 };
@@ -53,33 +59,62 @@ struct leat_run {
 	size_t bytes;               /* of all items */
 	bool started;               /* its bytes have come, or failed to */
 
-	/* Its part of the window, and its neighbours there by address. */
-	unsigned char *buffer;
-	size_t room;
-	struct leat_run *below, *above;
+	struct leat_window_part part; /* of the window */
+	struct leat_unit_slot *unit[LEAT_RUN_UNITS];
+	struct leat_unit_wait {
+		struct leat_run *run;
+		struct leat_unit_wait *next;
+	} wait[LEAT_RUN_UNITS]; /* for those units that are not there yet */
+	int units;
 
 	struct leat_request *request; /* room for budget.run_reads */
 	int requests;                 /* planned; under the lock: not done yet */
 	int submitted;                /* of them, those that had to wait */
-	atomic_int pending;           /* submitted and not done, and one while it is being started */
+	atomic_int pending;           /* reads not done, units not there, and one while it is being started */
 };
 
 /* Items of a run that are read together. */
 struct leat_request {
 	struct leat_read read;
+	struct leat_feed *feed;
 	struct leat_run *run;
 	int first, end; /* items */
 	bool under_way;
+};
+
+/* Room for a unit, and what becomes of it. */
+struct leat_unit_slot {
+	struct leat_unit unit;
+	enum leat_unit_state {
+		LEAT_UNIT_NONE,
+		LEAT_UNIT_PLANNED, /* to be fetched by whoever starts something next */
+		LEAT_UNIT_FETCHING,
+		LEAT_UNIT_FETCHED, /* to be decoded by a worker */
+		LEAT_UNIT_DECODING,
+		LEAT_UNIT_THERE,
+		LEAT_UNIT_LOST, /* it could not be had: each of its samples tries once more, and says why */
+	} state;
+	struct leat_extent extent;
+	struct leat_window_part part; /* of the window, while it is not decoded */
+	struct leat_request request;
+	bool unread;
+	unsigned users; /* runs */
+	uint64_t last;  /* when it was asked for */
+	struct leat_unit_wait *waiting;
+	struct leat_unit_slot *next; /* of those that are planned, or fetched */
 };
 
 /* Of a feed. All but `cold` and `waiting` under the feed's lock. */
 struct leat_fetch {
 	unsigned char *window;
 	size_t size;
-	struct leat_run *lowest; /* run whose part has the lowest address */
-	int limit, requests;     /* most requests of the window; planned or in flight */
-	int under_way;           /* reads that a store has, and threads that refill */
+	struct leat_window_part *lowest; /* part with the lowest address */
+	int limit, requests;             /* most requests of the window; planned or in flight */
+	int under_way;                   /* reads that a store has, and threads that refill */
 	struct leat_request *request;
+	struct leat_unit_slot *slot; /* budget.units */
+	struct leat_unit_slot *planned, *fetched, **fetched_tail;
+	uint64_t clock;
 	atomic_bool cold;       /* the run started last had to wait: plan ahead of the workers */
 	atomic_int waiting;     /* runs whose bytes are on their way */
 	pthread_cond_t drained; /* nothing is under way any more */
@@ -89,7 +124,7 @@ struct leat_fetch {
 static inline size_t
 leat_item_bytes(const struct leat_run_item *item)
 {
-	return item->cached || item->extent.damaged ? 0 : (size_t)item->extent.length;
+	return item->cached || item->raw.extent.damaged ? 0 : (size_t)item->raw.extent.length;
 }
 
 enum leat_status leat_fetch_open(struct leat_feed *feed, struct leat_err *err);
@@ -121,5 +156,34 @@ void leat_fetch_leave(struct leat_feed *feed);
 void leat_fetch_drain(struct leat_feed *feed);
 /* One item, waiting for it. */
 enum leat_status leat_item_read(struct leat_feed *feed, const struct leat_run_item *item, struct leat_err *err);
+
+/* ---- units (units.c) ---- */
+
+enum leat_status leat_units_open(struct leat_feed *feed, struct leat_err *err);
+void leat_units_close(struct leat_feed *feed);
+void leat_units_reset(struct leat_feed *feed);
+/* Under the lock: the run needs the item's unit. False: there is no room for it now. */
+bool leat_units_pin(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item);
+void leat_units_unpin(struct leat_feed *feed, struct leat_run *run);
+/* Starts to fetch what is planned. True: something has to be waited for. */
+bool leat_units_start(struct leat_feed *feed);
+/* Under the lock: a unit to be decoded, or NULL. */
+struct leat_unit_slot *leat_units_take(struct leat_feed *feed);
+/* Decodes it, without the lock. */
+void leat_units_decode(struct leat_feed *feed, struct leat_unit_slot *slot, struct leat_scratch *scratch);
+/* The item's unit for it alone, in the scratch's memory. */
+enum leat_status leat_units_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_unit *unit,
+                                 struct leat_scratch *scratch, struct leat_err *err);
+
+/* ---- shared with units.c ---- */
+
+/* Under the lock. */
+bool leat_window_take(struct leat_fetch *fetch, struct leat_window_part *part, size_t bytes);
+void leat_window_give(struct leat_fetch *fetch, struct leat_window_part *part);
+/* Under the lock: one thing less that the run waits for. */
+void leat_run_progress(struct leat_feed *feed, struct leat_run *run);
+/* Registers the request and hands it to the store. LEAT_AGAIN: the store cannot, read yourself; LEAT_CANCELLED: the
+ * feed stops. */
+enum leat_status leat_request_submit(struct leat_feed *feed, struct leat_request *request);
 
 #endif

@@ -549,7 +549,7 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 	}
 	if (p->plan.size == 0)
 		return leat_fail(err, LEAT_DATA, "the source holds no samples");
-	return p->source.sequential && !p->cache ? refuse_scattering(p, err) : LEAT_OK;
+	return p->source.units && !p->cache ? refuse_scattering(p, err) : LEAT_OK;
 }
 
 /* ---- place ---- */

@@ -137,8 +137,8 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 	struct leat_batch *batch = run->batch;
 	struct leat_run_item *item = &run->item[run->items];
 
-	item->sample = draw(feed, batch);
-	item->cached = feed->cache && leat_cache_has(feed->cache, item->sample);
+	item->raw.index = draw(feed, batch);
+	item->cached = feed->cache && leat_cache_has(feed->cache, item->raw.index);
 	item->merged = item->unread = false;
 	item->to = NULL;
 	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
@@ -157,7 +157,7 @@ lay(struct leat_feed *feed, const struct leat_run *run)
 	for (int i = 0; i < run->items && run->batch->laying; i++) {
 		const struct leat_run_item *item = &run->item[i];
 
-		if (item->cached && leat_cache_peek(feed->cache, item->sample, &feed->plan_sample))
+		if (item->cached && leat_cache_peek(feed->cache, item->raw.index, &feed->plan_sample))
 			leat_batch_lay(run->batch, run->first_row + i, &feed->plan_sample);
 		else
 			leat_batch_lay_no_more(run->batch);
@@ -182,11 +182,15 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	                        batch->planned == batch->good_rows ||
 	                                (feed->cache && leat_cache_has(feed->cache, first))))
 		return NULL;
-	feed->free_runs = run->next;
 	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))
 			break;
 	leat_fetch_planned(feed, run);
+	if (run->items == 0 && batch->planned < batch->good_rows) { /* no room for the unit of the first */
+		leat_fetch_release(feed, run);
+		return NULL;
+	}
+	feed->free_runs = run->next;
 	lay(feed, run);
 	if (batch->planned == batch->good_rows)
 		feed->filling = NULL;
@@ -211,7 +215,7 @@ take_run(struct leat_worker *w)
 static void
 wake_for_more(struct leat_feed *feed)
 {
-	if (feed->ready_runs || (feed->free_runs && (feed->filling || may_begin_batch(feed))))
+	if (feed->ready_runs || feed->fetch.fetched || (feed->free_runs && (feed->filling || may_begin_batch(feed))))
 		leat_feed_wake(feed);
 }
 
@@ -251,15 +255,14 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
            struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	enum leat_status status = p->source.kind->unpack(&p->source, item->sample, &item->extent, item->head,
-	                                                 item->payload, item->tail, w->work.scratch, &w->sample, err);
+	enum leat_status status = p->source.kind->unpack(&p->source, &item->raw, w->work.scratch, &w->sample, err);
 
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
 	w->in_chain = true;
 	status = run_chain(w, 0, p->cached, id, timed, err);
 	if (status == LEAT_OK && w->feed->cache)
-		leat_cache_put(w->feed->cache, item->sample, &w->sample);
+		leat_cache_put(w->feed->cache, item->raw.index, &w->sample);
 	return status;
 }
 
@@ -268,7 +271,8 @@ static enum leat_status
 make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row, item->sample};
+	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
+	                            item->raw.index};
 	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
 	enum leat_status status = LEAT_OK;
 
@@ -276,7 +280,7 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	w->in_chain = item->cached;
 	if (!item->cached)
 		status = make_first(w, item, &id, timed, err);
-	else if (!leat_cache_get(w->feed->cache, item->sample, &w->sample))
+	else if (!leat_cache_get(w->feed->cache, item->raw.index, &w->sample))
 		status = LEAT_AGAIN;
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
@@ -301,25 +305,34 @@ make_jumbo_sample(struct leat_worker *w, const struct leat_run_item *item, struc
 	return status;
 }
 
+static enum leat_status
+read_to_jumbo(struct leat_feed *feed, struct leat_run_item *item, struct leat_err *err)
+{
+	const struct leat_extent *extent = &item->raw.extent;
+	unsigned char *bytes = leat_scratch_alloc(&feed->jumbo, (size_t)extent->length);
+
+	if (!bytes)
+		return leat_fail(err, LEAT_INTERNAL, "a sample does not fit the memory reserved for it");
+	item->raw.head = bytes;
+	item->raw.payload = bytes + extent->head;
+	item->raw.tail = bytes + extent->length - extent->tail;
+	return leat_item_read(feed, item, err);
+}
+
 /* The slow way for the few that are not read with their run: one at a time, into the large scratch. */
 static enum leat_status
 read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
 {
 	struct leat_feed *feed = w->feed;
 	enum leat_status status = LEAT_OK;
+	struct leat_unit unit;
 
 	pthread_mutex_lock(&feed->jumbo_lock);
 	leat_scratch_reset(&feed->jumbo);
-	if (!item->extent.damaged) {
-		item->head = leat_scratch_alloc(&feed->jumbo, (size_t)item->extent.length);
-		if (!item->head)
-			status =
-				leat_fail(err, LEAT_INTERNAL, "a replacement does not fit the memory set aside for it");
-		item->payload = item->head ? item->head + item->extent.head : NULL;
-		item->tail = item->head ? item->head + item->extent.length - item->extent.tail : NULL;
-		if (status == LEAT_OK)
-			status = leat_item_read(feed, item, err);
-	}
+	if (item->raw.extent.in_unit && !item->raw.extent.damaged)
+		status = leat_units_read(feed, item, &unit, &feed->jumbo, err);
+	else if (!item->raw.extent.damaged)
+		status = read_to_jumbo(feed, item, err);
 	if (status == LEAT_OK)
 		status = make_sample(w, item, &feed->jumbo, err);
 	pthread_mutex_unlock(&feed->jumbo_lock);
@@ -333,7 +346,7 @@ locate(struct leat_feed *feed, struct leat_run_item *item)
 	const struct leat_source *source = &feed->pipeline.source;
 
 	pthread_mutex_lock(&feed->lock); /* it is called by one thread at a time */
-	source->kind->locate(source, item->sample, &item->extent);
+	source->kind->locate(source, item->raw.index, &item->raw.extent);
 	pthread_mutex_unlock(&feed->lock);
 }
 
@@ -342,7 +355,7 @@ static enum leat_status
 store_cached(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
 	w->in_chain = true;
-	if (!leat_cache_get(w->feed->cache, item->sample, &w->sample))
+	if (!leat_cache_get(w->feed->cache, item->raw.index, &w->sample))
 		return LEAT_AGAIN;
 	return leat_batch_store(w->batch, w->row, &w->sample, err);
 }
@@ -357,8 +370,9 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 	if (status != LEAT_OK)
 		return status;
 	if (item->to)
-		return source->kind->unpack_to(source, item->sample, &item->extent, item->head, item->payload,
-		                               item->tail, item->to, w->batch->form->large, err);
+		return source->kind->unpack_to(source, &item->raw, item->to, w->batch->form->large, err);
+	if (item->raw.unit && item->raw.unit->lost)
+		return read_and_make(w, item, err);
 	if (item->cached && keeps_finished(w->feed)) {
 		status = store_cached(w, item, err);
 	} else {
@@ -395,8 +409,8 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 
 	if (w->in_chain)
 		leat_err_in(err, "%s at offset %llu (sample %llu)",
-		            leat_source_uri(&feed->pipeline.source, item->extent.file, buf),
-		            (unsigned long long)item->extent.offset, (unsigned long long)item->sample);
+		            leat_source_uri(&feed->pipeline.source, item->raw.extent.file, buf),
+		            (unsigned long long)item->raw.extent.offset, (unsigned long long)item->raw.index);
 	pthread_mutex_lock(&feed->lock);
 	if (batch->err_row < 0 || w->row < batch->err_row) {
 		batch->err_row = w->row;
@@ -411,14 +425,14 @@ note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced,
 {
 	struct leat_feed *feed = w->feed;
 	char buf[LEAT_URI];
-	const char *uri = leat_source_uri(&feed->pipeline.source, item->extent.file, buf);
+	const char *uri = leat_source_uri(&feed->pipeline.source, item->raw.extent.file, buf);
 	size_t len = strlen(err->text) + 1, uri_len = strlen(uri) + 1;
 	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len + uri_len);
 
 	if (bad) {
 		bad->row = w->row;
-		bad->sample = item->sample;
-		bad->offset = item->extent.offset;
+		bad->sample = item->raw.index;
+		bad->offset = item->raw.extent.offset;
 		bad->replaced = replaced;
 		memcpy(bad->reason, err->text, len);
 		memcpy(bad->reason + len, uri, uri_len);
@@ -449,9 +463,9 @@ replace(struct leat_worker *w, struct leat_err *err)
 		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
 		              leat_stream("replace", j));
 		pthread_mutex_lock(&feed->lock); /* plan and locate are called by one thread at a time */
-		item.sample = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
-		                           leat_rng_below(&rng, feed->pipeline.plan.size));
-		source->kind->locate(source, item.sample, &item.extent);
+		item.raw.index = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
+		                              leat_rng_below(&rng, feed->pipeline.plan.size));
+		source->kind->locate(source, item.raw.index, &item.raw.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
 		status = read_and_make(w, &item, err);
@@ -495,7 +509,7 @@ do_items(struct leat_worker *w, struct leat_run *run)
 
 		w->row = run->first_row + i;
 		if (i + TOUCH_AHEAD < run->items && run->item[i + TOUCH_AHEAD].cached)
-			leat_cache_touch(w->feed->cache, run->item[i + TOUCH_AHEAD].sample);
+			leat_cache_touch(w->feed->cache, run->item[i + TOUCH_AHEAD].raw.index);
 		status = try_item(w, &run->item[i], &err);
 		states[i] = LEAT_ROW_GOOD;
 		if (status != LEAT_OK) {
@@ -575,6 +589,16 @@ do_run(struct leat_worker *w, struct leat_run *run)
 }
 
 static void
+decode_unit(struct leat_worker *w, struct leat_unit_slot *unit)
+{
+	uint64_t begin = leat_now();
+
+	leat_count(&w->lane->count.bytes_read, unit->extent.length);
+	leat_units_decode(w->feed, unit, &w->scratch);
+	leat_count(&w->lane->count.read_ns, leat_now() - begin);
+}
+
+static void
 idle(struct leat_worker *w)
 {
 	struct leat_feed *feed = w->feed;
@@ -613,19 +637,22 @@ leat_worker_body(void *arg, unsigned i)
 	w->work.place_arg = w;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
-		struct leat_run *run = take_run(w);
+		struct leat_unit_slot *unit = leat_units_take(feed);
+		struct leat_run *run = unit ? NULL : take_run(w);
 		bool tell = consumer_is_due(w, run), done;
 
-		if (!run && !tell) {
+		if (!run && !unit && !tell) {
 			idle(w);
 			continue;
 		}
-		if (run)
+		if (run || unit)
 			wake_for_more(feed);
 		pthread_mutex_unlock(&feed->lock);
 		/* Only now: the consumer that wakes would have to wait for the lock again. */
 		if (tell)
 			pthread_cond_signal(&feed->ready);
+		if (unit)
+			decode_unit(w, unit);
 		done = run && do_run(w, run);
 		pthread_mutex_lock(&feed->lock);
 		if (done)

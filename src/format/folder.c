@@ -264,26 +264,25 @@ object(const struct leat_source *source, size_t file, struct leat_object *found)
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
-       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
-       struct leat_err *err)
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
 {
 	const struct folder *folder = source->params;
 	const struct state *state = source->state;
-	enum leat_status status = leat_filelist_unpack(source, extent, payload, &sample->field[0], err);
+	enum leat_status status = leat_filelist_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
 	size_t class = 0;
 
-	(void)head, (void)tail, (void)scratch;
+	(void)scratch;
 	if (status != LEAT_OK)
 		return status;
 	sample->count = folder->path ? 3 : 2;
 	sample->field[1] = (struct leat_datum){
-		.data = &state->label[leat_source_part(source, index, &class)],
+		.data = &state->label[leat_source_part(source, raw->index, &class)],
 		.dtype = LEAT_I64,
 		.borrowed = true,
 	};
 	if (folder->path)
-		leat_filelist_name(&state->list, index, &sample->field[2]);
+		leat_filelist_name(&state->list, raw->index, &sample->field[2]);
 	return status;
 }
 

@@ -28,13 +28,13 @@ leat_inflater_close(struct leat_inflater *inflater)
 }
 
 enum leat_status
-leat_inflater_open(struct leat_inflater *inflater, struct leat_mem *mem, struct leat_err *err)
+leat_inflater_open(struct leat_inflater *inflater, bool files, struct leat_mem *mem, struct leat_err *err)
 {
 	static const unsigned char one[1];
 
 	*inflater = (struct leat_inflater){.mem = mem, .z = {.zalloc = take, .zfree = give, .opaque = mem}};
-	inflater->input = leat_alloc(mem, INPUT);
-	inflater->ready = inflater->input && inflateInit2(&inflater->z, RAW) == Z_OK;
+	inflater->input = files ? leat_alloc(mem, INPUT) : NULL;
+	inflater->ready = (inflater->input || !files) && inflateInit2(&inflater->z, RAW) == Z_OK;
 	/* Its window comes with the first dictionary, and stays: all our windows have the same size. */
 	if (inflater->ready && inflateSetDictionary(&inflater->z, one, sizeof(one)) == Z_OK)
 		return LEAT_OK;
@@ -42,18 +42,25 @@ leat_inflater_open(struct leat_inflater *inflater, struct leat_mem *mem, struct 
 	return leat_fail_mem(err, mem, INPUT + LEAT_POINT_WINDOW, "inflating a compressed file");
 }
 
-void
-leat_inflater_begin(struct leat_inflater *inflater, struct leat_files *files, size_t file, enum leat_packing packing)
+static void
+start(struct leat_inflater *inflater, enum leat_packing packing)
 {
-	inflater->files = files;
-	inflater->file = file;
 	inflater->packing = packing;
-	inflater->size = leat_files_at(files, file)->size;
 	inflater->read = 0;
 	inflater->z.avail_in = 0;
 	inflater->inside = inflater->raw = inflater->at_block = inflater->ended = false;
 	inflater->trailer = 0;
 	inflater->fault = NULL;
+}
+
+void
+leat_inflater_begin(struct leat_inflater *inflater, struct leat_files *files, size_t file, enum leat_packing packing)
+{
+	inflater->files = files;
+	inflater->file = file;
+	inflater->from = NULL;
+	inflater->size = leat_files_at(files, file)->size;
+	start(inflater, packing);
 }
 
 /* The next part of the file; it has one. */
@@ -65,6 +72,14 @@ bring(struct leat_inflater *inflater, struct leat_err *err)
 	enum leat_status status;
 	size_t got;
 
+	if (inflater->from) {
+		enum { MOST = 1 << 30 }; /* zlib counts in unsigned int */
+
+		inflater->z.next_in = (unsigned char *)inflater->from + (inflater->read - inflater->from_at);
+		inflater->z.avail_in = left < MOST ? (unsigned)left : MOST;
+		inflater->read += inflater->z.avail_in;
+		return LEAT_OK;
+	}
 	status = leat_files_read(inflater->files, inflater->file, inflater->read, &iov, 1, 0, &got, err);
 	if (status != LEAT_OK)
 		return status;
@@ -81,39 +96,30 @@ set_fault(struct leat_inflater *inflater, const char *fault)
 	inflater->fault_at = inflater->read - inflater->z.avail_in;
 }
 
-enum leat_status
-leat_inflater_resume(struct leat_inflater *inflater, struct leat_files *files, size_t file,
-                     const struct leat_points *points, uint64_t i, struct leat_err *err)
+bool
+leat_inflater_resume(struct leat_inflater *inflater, const struct leat_points *points, uint64_t i,
+                     const unsigned char *bytes)
 {
-	/* The point may lie in a mapped file, which others could write to. */
-	struct leat_point point = points->point[i];
-	enum leat_status status = LEAT_OK;
+	const struct leat_point *point = &points->point[i];
 	z_stream *z = &inflater->z;
-	bool right;
+	uint64_t length;
 
-	leat_inflater_begin(inflater, files, file, (enum leat_packing)points->head.packing);
-	right = point.bits <= 7 && point.in <= inflater->size && point.in >= (point.bits > 0) &&
-	        point.window <= LEAT_POINT_WINDOW && point.window_at <= points->head.windows &&
-	        point.window <= points->head.windows - point.window_at;
-	right = right && inflateReset2(z, RAW) == Z_OK;
-	if (right && point.window)
-		right = inflateSetDictionary(z, points->window + point.window_at, point.window) == Z_OK;
-	if (right && point.bits) {
-		inflater->read = point.in - 1;
-		status = bring(inflater, err);
-		if (status != LEAT_OK)
-			return status;
-		right = inflatePrime(z, (int)point.bits, *z->next_in >> (8 - point.bits)) == Z_OK;
-		z->next_in++;
-		z->avail_in--;
-	} else {
-		inflater->read = point.in;
+	leat_points_span(points, i, &inflater->from_at, &length);
+	inflater->from = bytes;
+	inflater->size = inflater->from_at + length;
+	start(inflater, (enum leat_packing)points->head.packing);
+	inflater->read = inflater->from_at;
+	if (inflateReset2(z, RAW) != Z_OK)
+		return false;
+	if (point->window && inflateSetDictionary(z, points->window + point->window_at, point->window) != Z_OK)
+		return false;
+	if (point->bits) {
+		if (!length || inflatePrime(z, (int)point->bits, *bytes >> (8 - point->bits)) != Z_OK)
+			return false;
+		inflater->read++;
 	}
-	if (!right)
-		return leat_fail(err, LEAT_DATA, "the index of '%s' has changed while it was used",
-		                 leat_files_at(files, file)->uri);
 	inflater->inside = inflater->raw = true;
-	return LEAT_OK;
+	return true;
 }
 
 static const char cut[] = "the file ends inside its compressed data";

@@ -11,6 +11,9 @@
 #include "format/points.h"
 #include "store/store.h"
 
+/* More than one that does not read files takes of memory. */
+enum { LEAT_INFLATER_BYTES = 64 * 1024 };
+
 struct leat_inflater {
 	struct leat_mem *mem;
 	z_stream z;
@@ -19,6 +22,8 @@ struct leat_inflater {
 
 	struct leat_files *files;
 	size_t file;
+	const unsigned char *from; /* bytes of the file from `from_at` on, which are all there is; NULL: it is read */
+	uint64_t from_at;
 	enum leat_packing packing;
 	uint64_t size, read; /* of the file; how much of it has been brought */
 	bool inside;         /* a member, not between two */
@@ -31,15 +36,17 @@ struct leat_inflater {
 	uint64_t fault_at;
 };
 
-enum leat_status leat_inflater_open(struct leat_inflater *inflater, struct leat_mem *mem, struct leat_err *err);
+/* `files`: it will read files, and not only resume from bytes that are there. */
+enum leat_status leat_inflater_open(struct leat_inflater *inflater, bool files, struct leat_mem *mem,
+                                    struct leat_err *err);
 void leat_inflater_close(struct leat_inflater *inflater); /* takes a zeroed one */
 
 /* From the begin of a file. */
 void leat_inflater_begin(struct leat_inflater *inflater, struct leat_files *files, size_t file,
                          enum leat_packing packing);
-/* From point `i` on. */
-enum leat_status leat_inflater_resume(struct leat_inflater *inflater, struct leat_files *files, size_t file,
-                                      const struct leat_points *points, uint64_t i, struct leat_err *err);
+/* From point `i` on, out of the bytes of the file that it needs: leat_points_span. False: the point makes no sense. */
+bool leat_inflater_resume(struct leat_inflater *inflater, const struct leat_points *points, uint64_t i,
+                          const unsigned char *bytes);
 
 /* The next `len` bytes. Less, with LEAT_OK, at the end, before a fault, and with `blocks` also where a point
  * could be. */

@@ -475,17 +475,16 @@ put_value(const struct column *column, uint64_t row, struct leat_datum *datum)
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
-       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
-       struct leat_err *err)
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
 {
 	const struct state *state = source->state;
-	enum leat_status status = leat_filelist_unpack(source, extent, payload, &sample->field[0], err);
+	enum leat_status status = leat_filelist_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
 
-	(void)head, (void)tail, (void)scratch;
+	(void)scratch;
 	sample->count = 1 + (int)state->columns;
 	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
-		put_value(&state->column[i], index, &sample->field[1 + i]);
+		put_value(&state->column[i], raw->index, &sample->field[1 + i]);
 	return status;
 }
 

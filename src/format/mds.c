@@ -367,8 +367,7 @@ fail_sample(const struct leat_source *source, const struct leat_extent *extent, 
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct state *state = source->state;
@@ -376,22 +375,21 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 	unsigned char *bytes;
 	size_t i, len;
 
-	(void)sample_index, (void)head, (void)tail;
-	if (extent->damaged)
-		return describe_damage(source, extent, err);
+	if (raw->extent.damaged)
+		return describe_damage(source, &raw->extent, err);
 	sample->count = source->schema.count;
-	leat_mds_cut_begin(&cut, &state->columns, payload, (size_t)extent->length);
+	leat_mds_cut_begin(&cut, &state->columns, raw->payload, (size_t)raw->extent.length);
 	while (leat_mds_cut_next(&cut, &i, &bytes, &len)) {
 		const struct leat_mds_column *column = &state->columns.column[i];
 		struct leat_datum *datum = column->field < 0 ? NULL : &sample->field[column->field];
 		const char *fault = datum ? leat_mds_value(column, bytes, len, scratch, datum) : NULL;
 
 		if (fault)
-			return fail_sample(source, extent, source->schema.field[column->field].name, fault, err);
+			return fail_sample(source, &raw->extent, source->schema.field[column->field].name, fault, err);
 		if (datum && !datum->data)
 			return leat_fail(err, LEAT_LIMIT, "a sample's numbers do not fit into memory");
 	}
-	return cut.fault ? fail_sample(source, extent, NULL, cut.fault, err) : LEAT_OK;
+	return cut.fault ? fail_sample(source, &raw->extent, NULL, cut.fault, err) : LEAT_OK;
 }
 
 /* ---- open ---- */

@@ -301,13 +301,11 @@ touch(const struct leat_source *source, uint64_t sample, int flags, struct leat_
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
-       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
-       struct leat_err *err)
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
 {
 	const struct state *state = source->state;
 
-	(void)extent, (void)head, (void)payload, (void)tail;
 	sample->count = (int)state->arrays;
 	for (size_t i = 0; i < state->arrays; i++) {
 		const struct array *array = &state->array[i];
@@ -315,7 +313,7 @@ unpack(const struct leat_source *source, uint64_t index, const struct leat_exten
 		struct leat_datum *datum = &sample->field[i];
 
 		*datum = (struct leat_datum){
-			.data = (void *)(array->rows + index * npy->row_bytes),
+			.data = (void *)(array->rows + raw->index * npy->row_bytes),
 			.dtype = npy->dtype,
 			.ndim = npy->ndim - 1,
 			.borrowed = true,

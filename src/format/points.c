@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 
-_Static_assert(sizeof(struct leat_point) == 32 && sizeof(struct leat_points_head) == 96, "the layout of the file");
+_Static_assert(sizeof(struct leat_point) == 40 && sizeof(struct leat_points_head) == 96, "the layout of the file");
 
 void
 leat_points_init(struct leat_points *points, struct leat_mem *mem)
@@ -83,8 +83,9 @@ are_in_order(const struct leat_point *point, const struct leat_points_head *head
 	for (uint64_t i = 0; i < head->count; i++) {
 		const struct leat_point *p = &point[i];
 
-		if (p->in > size || p->bits > 7 || (p->bits && !p->in) || p->out > end || p->window_at != windows ||
-		    p->window > LEAT_POINT_WINDOW || p->window > p->out || p->window > head->windows - windows)
+		if (p->in > size || p->in_end < p->in || p->in_end > size || p->bits > 7 || (p->bits && !p->in) ||
+		    p->out > end || p->window_at != windows || p->window > LEAT_POINT_WINDOW || p->window > p->out ||
+		    p->window > head->windows - windows)
 			return false;
 		if (i ? p->out <= p[-1].out || p->in < p[-1].in : p->out != 0)
 			return false;
@@ -114,6 +115,15 @@ leat_points_take(struct leat_points *points, const void *bytes, size_t len, uint
 		.window = (const unsigned char *)(point + head->count),
 	};
 	return true;
+}
+
+void
+leat_points_span(const struct leat_points *points, uint64_t i, uint64_t *offset, uint64_t *length)
+{
+	const struct leat_point *point = &points->point[i];
+
+	*offset = point->in - (point->bits > 0); /* whose high bits still count */
+	*length = point->in_end - *offset;
 }
 
 uint64_t

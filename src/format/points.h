@@ -26,6 +26,7 @@ struct leat_point {
 	uint64_t window_at; /* among the windows */
 	uint32_t window;    /* bytes of it */
 	uint32_t bits;      /* 0 to 7: high ones of the byte before that still count */
+	uint64_t in_end; /* bytes of the file from here on are not needed for the samples that begin before the next */
 };
 
 struct leat_points_head {
@@ -58,6 +59,8 @@ void leat_points_free(struct leat_points *points); /* takes a zeroed one */
  * bytes that inflate to `end`. */
 bool leat_points_take(struct leat_points *points, const void *bytes, size_t len, uint64_t size, uint64_t end);
 
+/* Which bytes of the file the samples that begin behind point `i`, and before the next, are inflated from. */
+void leat_points_span(const struct leat_points *points, uint64_t i, uint64_t *offset, uint64_t *length);
 /* The last point at or before inflated byte `out`. There is one when there are points. */
 uint64_t leat_points_find(const struct leat_points *points, uint64_t out);
 

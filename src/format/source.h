@@ -2,7 +2,7 @@
  *
  * A format adds one file, src/format/NAME.c, that defines `const struct leat_source_kind
  * leat_source_NAME`; the build collects the table. Threads: open and close are called
- * by one thread; locate by one thread at a time; unpack by all workers at once. */
+ * by one thread; locate and unit by one thread at a time; decode and unpack by all workers at once. */
 #ifndef LEAT_FORMAT_SOURCE_H
 #define LEAT_FORMAT_SOURCE_H
 
@@ -16,9 +16,33 @@ struct leat_extent {
 	uint32_t file;
 	uint32_t head, tail;
 	bool damaged;    /* known to hold no readable sample: unpack is called without bytes and says why */
-	uint64_t offset; /* of the head */
-	uint64_t length; /* of all three */
+	uint64_t offset; /* of the head; of a sample in a unit, among what the unit decodes to */
+	uint64_t length; /* of all three; 0: it has no bytes to fetch itself */
 	uint64_t lent;   /* when length is 0: bytes of the field that unpack fills from elsewhere */
+	uint64_t unit;   /* with `in_unit`: which one it shares with others */
+	bool in_unit;
+};
+
+/* What several samples share: fetched once, decoded once, used by all of them (a block of a compressed file, a row
+ * group). The engine owns the memory; `decode` fills it. */
+struct leat_unit {
+	uint64_t number;
+	unsigned char *bytes; /* room for max_unit */
+	size_t len;
+	uint64_t begin;    /* the format's: what `bytes` begins with */
+	const char *fault; /* why there are fewer bytes than expected; NULL: there are all */
+	uint64_t fault_at;
+	bool lost; /* the engine's: its bytes could not be had */
+};
+
+/* A sample as it was fetched. */
+struct leat_raw {
+	uint64_t index; /* of the sample */
+	struct leat_extent extent;
+	const unsigned char *head;
+	unsigned char *payload;
+	const unsigned char *tail;    /* head, payload and tail need not be adjacent */
+	const struct leat_unit *unit; /* NULL: it is in none */
 };
 
 struct leat_source {
@@ -39,7 +63,10 @@ struct leat_source {
 	uint64_t max_payload;
 	size_t max_scratch;        /* that unpack takes for one sample */
 	bool mapped;               /* some of `files` are mapped */
-	bool sequential;           /* one sample costs as much as many neighbours: it has to be inflated with them */
+	uint64_t units;            /* 0: no sample is in one */
+	size_t max_unit;           /* bytes that one decodes to, */
+	size_t max_unit_length;    /* and is read from */
+	size_t decode_memory;      /* that decoding keeps with each scratch */
 	struct leat_schema schema; /* of the samples; layouts are found by their shapes, for all sources alike */
 	const uint8_t *stamp;      /* SHA-256 of when the files were written last; left NULL: the files are asked */
 	void *state;               /* the format's own */
@@ -73,24 +100,25 @@ struct leat_source_kind {
 	 * would wait; then an I/O thread calls it again, without. Any thread. */
 	enum leat_status (*touch)(const struct leat_source *source, uint64_t index, int flags, struct leat_err *err);
 
-	/* Checks the framing and payload and fills `sample`'s fields, in place: they may point into
-	 * `payload`, or into `scratch` where values have to be written anew. head, payload and tail need not
-	 * be adjacent. An error says what is damaged and where; LEAT_LIMIT: scratch is full, and the sample is
-	 * done again with more. */
-	enum leat_status (*unpack)(const struct leat_source *source, uint64_t index, const struct leat_extent *extent,
-	                           const unsigned char *head, unsigned char *payload, const unsigned char *tail,
+	/* Checks the framing and payload and fills `sample`'s fields, in place: they may point into the payload or
+	 * the unit, or into `scratch` where values have to be written anew. An error says what is damaged and where;
+	 * LEAT_LIMIT: scratch is full, and the sample is done again with more. */
+	enum leat_status (*unpack)(const struct leat_source *source, const struct leat_raw *raw,
 	                           struct leat_scratch *scratch, struct leat_sample *sample, struct leat_err *err);
 
-	/* Optional: memory that makes samples that lie far apart cheaper to reach; called once at most, before the
-	 * first unpack. */
-	enum leat_status (*grow)(struct leat_source *source, size_t room, struct leat_err *err);
+	/* Sources with units: the bytes that unit `unit` is read from (head and tail are 0; length 0: none). One thread
+	 * at a time, as `locate`. */
+	void (*unit)(const struct leat_source *source, uint64_t unit, struct leat_extent *extent);
+	/* From those bytes to to->bytes; to->number says which. Worker threads; memory is kept with the scratch. Damage
+	 * is no error here but the unit's fault: samples before it are good. */
+	enum leat_status (*decode)(const struct leat_source *source, const struct leat_extent *extent,
+	                           const unsigned char *bytes, struct leat_unit *to, struct leat_scratch *scratch,
+	                           struct leat_err *err);
 
 	/* Only where the payload is the sample's one field, byte for byte; else NULL. Checks as unpack does, and
 	 * copies the payload to `to` on the way (past_cache as in base/copy.h). Of such a source a payload may
-	 * also be read straight into a batch, to be unpacked there. Not asked for when the source is `sequential`. */
-	enum leat_status (*unpack_to)(const struct leat_source *source, uint64_t index,
-	                              const struct leat_extent *extent, const unsigned char *head,
-	                              const unsigned char *payload, const unsigned char *tail, unsigned char *to,
+	 * also be read straight into a batch, to be unpacked there. Not asked for when the source has units. */
+	enum leat_status (*unpack_to)(const struct leat_source *source, const struct leat_raw *raw, unsigned char *to,
 	                              bool past_cache, struct leat_err *err);
 
 	/* Optional: adds all that tells this data from other data, wherever it lies, in place of the names, sizes

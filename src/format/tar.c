@@ -23,7 +23,7 @@ static const struct leat_opt options[] = {
 		struct leat_tar_params, fields, "[]",
 		"extensions that become fields: jpg; 'image=jpg;jpeg;png' names the field and takes the first that "
 		"a sample has; 'label=cls:int64' reads text as a number, 'x=npy:float32[8, ?]' an array; __key__ is "
-                "the "
+		"the "
 		"sample's key; [] means all that the first sample has",
 		LEAT_OPT_NAMED),
 	LEAT_OPT_END,
@@ -351,19 +351,17 @@ describe_damage(const struct leat_source *source, const struct leat_extent *exte
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
        struct leat_sample *sample, struct leat_err *err)
 {
-	struct members m = {.bytes = payload, .len = (size_t)extent->length};
+	struct members m = {.bytes = raw->payload, .len = (size_t)raw->extent.length};
 	int rank[LEAT_MAX_FIELDS];
 	char key[LEAT_TAR_NAME];
 	size_t key_len = 0;
 	enum leat_status status = LEAT_OK;
 
-	(void)sample_index, (void)head, (void)tail;
-	if (extent->damaged)
-		return describe_damage(source, extent, err);
+	if (raw->extent.damaged)
+		return describe_damage(source, &raw->extent, err);
 	sample->count = source->schema.count;
 	for (int i = 0; i < sample->count; i++) {
 		rank[i] = -1;
@@ -378,19 +376,19 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 			m.fault = "the entries are others than when the file was indexed";
 			break;
 		}
-		status = offer(source, extent, &m, rank, sample, err);
+		status = offer(source, &raw->extent, &m, rank, sample, err);
 	}
 	if (status == LEAT_OK && !m.fault && !key_len)
 		m.fault = "the entries are others than when the file was indexed";
 	if (status == LEAT_OK && m.fault)
-		return fail_sample(source, extent, m.fault, err);
+		return fail_sample(source, &raw->extent, m.fault, err);
 	for (int i = 0; i < sample->count && status == LEAT_OK; i++) {
 		if (is_key(source, i))
 			status = put_key(&sample->field[i], key, key_len, scratch, err);
 		else if (rank[i] < 0)
-			status = fail_missing(source, extent, payload, key, key_len, i, err);
+			status = fail_missing(source, &raw->extent, raw->payload, key, key_len, i, err);
 		if (status == LEAT_OK)
-			status = put_value(source, extent, key, key_len, i, scratch, &sample->field[i], err);
+			status = put_value(source, &raw->extent, key, key_len, i, scratch, &sample->field[i], err);
 	}
 	return status;
 }
@@ -599,8 +597,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	enum leat_status status = add_named_fields(source, err);
 
 	if (status == LEAT_OK)
-		status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count, source->mem,
-		                         err);
+		status = leat_files_open(&source->files, &source->stores, params->patterns.value,
+		                         params->patterns.count, source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	status = open_indexed(source, threads, err);

@@ -469,8 +469,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_tfds_params *params = source->params;
@@ -478,22 +477,21 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 	struct leat_feature found[LEAT_MAX_FIELDS];
 	enum leat_status status;
 
-	(void)sample_index;
-	if (extent->damaged)
-		return leat_tfrecord_damage(&state->indexed, extent, err);
-	status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
+	if (raw->extent.damaged)
+		return leat_tfrecord_damage(&state->indexed, &raw->extent, err);
+	status = leat_tfrecord_check(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail, err);
 	if (status != LEAT_OK)
 		return status;
 	sample->count = source->schema.count;
-	status = leat_example_find(payload, (size_t)(extent->length - LEAT_TFRECORD_FRAME), state->key, state->keys,
-	                           &state->order, found, err);
+	status = leat_example_find(raw->payload, (size_t)(raw->extent.length - LEAT_TFRECORD_FRAME), state->key,
+	                           state->keys, &state->order, found, err);
 	for (int i = 0; i < sample->count && status == LEAT_OK; i++)
 		status = leat_tfds_value(state->of[i], &found[i],
 		                         state->shape_key[i] < 0 ? NULL : &found[state->shape_key[i]], scratch,
 		                         &sample->field[i], err);
 	if (status == LEAT_DATA && err)
-		leat_err_in(err, "%s at offset %llu", leat_files_at(source->files, extent->file)->uri,
-		            (unsigned long long)extent->offset);
+		leat_err_in(err, "%s at offset %llu", leat_files_at(source->files, raw->extent.file)->uri,
+		            (unsigned long long)raw->extent.offset);
 	return status;
 }
 

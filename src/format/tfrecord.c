@@ -1,13 +1,15 @@
 /* tfrecord.c - the source of TFRecord files: one sample per record, its bytes in the field `record`
  *
  * Records are found by each file's index (tfrecord_index.c), in parallel over the
- * files, once; later opens map the indexes. Records of compressed files are copied out of
- * blocks that all workers share (blocks.c); the engine reads nothing for them. */
+ * files, once; later opens load the indexes. Records of compressed files share units: what
+ * is inflated from one point of the index up to the last record that begins before the
+ * next one. */
 #include "format/source.h"
 
 #include <string.h>
 
 #include "base/copy.h"
+#include "format/inflater.h"
 #include "format/tfrecord.h"
 
 static const struct leat_opt options[] = {
@@ -22,7 +24,7 @@ static const struct leat_opt options[] = {
 
 struct state {
 	struct leat_indexed indexed;
-	struct leat_blocks blocks; /* zeroed: no file is compressed */
+	uint64_t *first_unit; /* of each file, and at last how many there are; NULL: no file is compressed */
 };
 
 static void
@@ -31,7 +33,7 @@ close_source(struct leat_source *source)
 	struct state *state = source->state;
 
 	if (state) {
-		leat_blocks_close(&state->blocks);
+		leat_free(source->mem, state->first_unit);
 		leat_indexed_close(&state->indexed);
 	}
 	leat_free(source->mem, state);
@@ -86,9 +88,6 @@ leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i
 		.offset = leat_index_offset(index, i),
 		.length = leat_index_length(index, i),
 	};
-	/* The index may be a mapped file, which others could write to: buffers are sized by these two. */
-	if (extent->length < LEAT_TFRECORD_FRAME || extent->length > indexed->max_length)
-		extent->damaged = true;
 	if (extent->damaged) {
 		extent->head = extent->tail = 0;
 	} else if (index->packed) {
@@ -118,18 +117,156 @@ leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
 	return LEAT_DATA;
 }
 
-/* If some file is compressed: */
+/* ---- units ---- */
+
+/* Inflated offset of the end of the last good sample that begins before `limit`; `begin` when there is none. */
+static uint64_t
+end_before(const struct leat_index *index, uint64_t begin, uint64_t limit)
+{
+	uint64_t low = 0, high = index->count, end;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (leat_index_offset(index, middle) < limit)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* Only the last one of a compressed file can be damaged. */
+	if (low && leat_index_is_damaged(index, low - 1))
+		low--;
+	end = leat_index_offset(index, low);
+	return low && end > begin ? end : begin;
+}
+
+/* What point `point` of a file inflates to. */
+static void
+unit_bounds(const struct leat_index *index, uint64_t point, uint64_t *begin, uint64_t *end)
+{
+	const struct leat_points *points = &index->points;
+
+	*begin = points->point[point].out;
+	*end = end_before(index, *begin, point + 1 < points->head.count ? points->point[point + 1].out : UINT64_MAX);
+}
+
+static void
+measure_units(struct leat_source *source, const struct leat_index *index)
+{
+	for (uint64_t point = 0; point < index->points.head.count; point++) {
+		uint64_t begin, end, offset, length;
+
+		unit_bounds(index, point, &begin, &end);
+		leat_points_span(&index->points, point, &offset, &length);
+		if (end - begin > source->max_unit)
+			source->max_unit = (size_t)(end - begin);
+		if (length > source->max_unit_length)
+			source->max_unit_length = (size_t)length;
+	}
+}
+
 static enum leat_status
-open_blocks(struct leat_source *source, unsigned threads, struct leat_err *err)
+open_units(struct leat_source *source, struct leat_err *err)
 {
 	struct state *state = source->state;
+	size_t files = leat_files_count(source->files);
 
-	for (size_t i = 0; i < leat_files_count(source->files); i++)
-		source->sequential |= state->indexed.index[i].points.head.count > 0;
-	if (!source->sequential)
+	for (size_t i = 0; i < files; i++)
+		source->units += state->indexed.index[i].points.head.count;
+	if (!source->units)
 		return LEAT_OK;
-	source->max_scratch = (size_t)source->max_payload + 64; /* whatever it is aligned to */
-	return leat_blocks_open(&state->blocks, &state->indexed, threads, source->mem, err);
+	state->first_unit = leat_alloc_array(source->mem, files + 1, sizeof(*state->first_unit));
+	if (!state->first_unit)
+		return leat_fail_mem(err, source->mem, (files + 1) * sizeof(*state->first_unit), "compressed files");
+	source->max_unit = 1;
+	source->decode_memory = LEAT_INFLATER_BYTES + sizeof(struct leat_inflater);
+	for (size_t i = 0; i < files; i++) {
+		const struct leat_index *index = &state->indexed.index[i];
+
+		state->first_unit[i + 1] = state->first_unit[i] + index->points.head.count;
+		measure_units(source, index);
+	}
+	return LEAT_OK;
+}
+
+/* The file that a unit is of. */
+static size_t
+file_of_unit(const struct leat_source *source, uint64_t number)
+{
+	const struct state *state = source->state;
+	size_t low = 0, high = leat_files_count(source->files);
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (state->first_unit[middle] <= number)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void
+unit(const struct leat_source *source, uint64_t number, struct leat_extent *extent)
+{
+	const struct state *state = source->state;
+	size_t file = file_of_unit(source, number);
+
+	*extent = (struct leat_extent){.file = (uint32_t)file};
+	leat_points_span(&state->indexed.index[file].points, number - state->first_unit[file], &extent->offset,
+	                 &extent->length);
+}
+
+static void
+end_inflater(void *object, struct leat_mem *mem)
+{
+	leat_inflater_close(object);
+	leat_free(mem, object);
+}
+
+/* The scratch's own inflater; NULL: no memory. */
+static struct leat_inflater *
+inflater_of(struct leat_scratch *scratch, struct leat_err *err)
+{
+	struct leat_inflater *inflater = leat_scratch_kept(scratch, end_inflater);
+
+	if (inflater)
+		return inflater;
+	inflater = leat_alloc(scratch->mem, sizeof(*inflater));
+	if (inflater && leat_inflater_open(inflater, false, scratch->mem, err) == LEAT_OK) {
+		if (leat_scratch_keep(scratch, inflater, end_inflater))
+			return inflater;
+		leat_inflater_close(inflater);
+	}
+	leat_free(scratch->mem, inflater);
+	leat_fail_mem(err, scratch->mem, sizeof(*inflater), "inflating a compressed file");
+	return NULL;
+}
+
+/* Worker threads. */
+static enum leat_status
+decode(const struct leat_source *source, const struct leat_extent *extent, const unsigned char *bytes,
+       struct leat_unit *to, struct leat_scratch *scratch, struct leat_err *err)
+{
+	const struct state *state = source->state;
+	const struct leat_index *index = &state->indexed.index[extent->file];
+	uint64_t point = to->number - state->first_unit[extent->file], end;
+	struct leat_inflater *inflater = inflater_of(scratch, err);
+	enum leat_status status = LEAT_OK;
+
+	if (!inflater)
+		return LEAT_NOMEM;
+	unit_bounds(index, point, &to->begin, &end);
+	if (!leat_inflater_resume(inflater, &index->points, point, bytes))
+		return leat_fail(err, LEAT_DATA, "the index of '%s' makes no sense",
+		                 leat_files_at(source->files, extent->file)->uri);
+	status = leat_inflater_read(inflater, to->bytes, (size_t)(end - to->begin), false, &to->len, err);
+	if (to->len < end - to->begin) {
+		to->fault = inflater->fault ? inflater->fault : "it inflates to less than before";
+		to->fault_at = inflater->fault ? inflater->fault_at : inflater->size;
+	}
+	return status;
 }
 
 static enum leat_status
@@ -152,7 +289,7 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = indexed->max_length;
 	source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
-	return open_blocks(source, threads, err);
+	return open_units(source, err);
 }
 
 static enum leat_status
@@ -164,7 +301,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	record->ndim = 1;
 	record->shape[0] = -1;
-	status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count, source->mem, err);
+	status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count,
+	                         source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	status = open_indexed(source, threads, err);
@@ -176,10 +314,15 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
-	struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
+	struct state *state = source->state;
+	struct leat_indexed *indexed = &state->indexed;
 	size_t file = leat_source_part(source, sample, &indexed->last);
 
 	leat_tfrecord_extent(indexed, file, sample - indexed->first[file], extent);
+	if (!extent->damaged && indexed->index[file].packed) {
+		extent->in_unit = true;
+		extent->unit = state->first_unit[file] + leat_points_find(&indexed->index[file].points, extent->offset);
+	}
 }
 
 /* Where a record's data goes as it is checked; `at` NULL: nowhere. */
@@ -225,76 +368,44 @@ leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *ex
 	return check_to(files, extent, crc, head, payload, tail, (struct target){0}, err);
 }
 
-/* Checks a record of a compressed file, and copies it from its block to *payload. */
+/* Finds a record in its unit, and checks it. */
 static enum leat_status
-copy_record(const struct leat_source *source, const struct leat_extent *extent, const struct leat_block *block,
-            unsigned char **payload, struct leat_scratch *scratch, struct leat_err *err)
+find_record(const struct leat_source *source, const struct leat_raw *raw, unsigned char **payload, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
-	uint64_t at = extent->offset - block->begin, length = extent->lent + LEAT_TFRECORD_FRAME;
-	struct leat_extent record = *extent;
-	const unsigned char *head;
-	enum leat_status status;
+	const struct leat_unit *in = raw->unit;
+	uint64_t at = raw->extent.offset - in->begin, length = raw->extent.lent + LEAT_TFRECORD_FRAME;
+	struct leat_extent record = raw->extent;
+	unsigned char *head;
 
-	if (extent->offset < block->begin || at > block->len || length > block->len - at)
-		return fail_packed(leat_files_at(source->files, extent->file)->uri, block->fault_at,
-		                   block->fault ? block->fault : "the index has changed while it was used",
-		                   extent->offset, err);
-	head = block->bytes + at;
+	if (raw->extent.offset < in->begin || at > in->len || length > in->len - at)
+		return fail_packed(leat_files_at(source->files, raw->extent.file)->uri, in->fault_at,
+		                   in->fault ? in->fault : "its index makes no sense", raw->extent.offset, err);
+	head = in->bytes + at;
+	*payload = head + LEAT_TFRECORD_HEAD;
 	record.length = length;
-	status = leat_tfrecord_check(source->files, &record, params->crc, head, head + LEAT_TFRECORD_HEAD,
-	                             head + length - LEAT_TFRECORD_TAIL, err);
-	if (status != LEAT_OK)
-		return status;
-	*payload = leat_scratch_alloc(scratch, (size_t)extent->lent);
-	if (!*payload)
-		return leat_fail(err, LEAT_LIMIT, "no memory for a record of %llu bytes",
-		                 (unsigned long long)extent->lent);
-	memcpy(*payload, head + LEAT_TFRECORD_HEAD, (size_t)extent->lent);
-	return LEAT_OK;
+	return leat_tfrecord_check(source->files, &record, params->crc, head, *payload,
+	                           head + length - LEAT_TFRECORD_TAIL, err);
 }
 
+/* Worker threads, and unpack_to. A record in a unit is lent: others may read it at the same time. */
 static enum leat_status
-take_record(const struct leat_source *source, const struct leat_extent *extent, unsigned char **payload,
-            struct leat_scratch *scratch, struct leat_err *err)
-{
-	struct state *state = source->state;
-	struct leat_block *block;
-	enum leat_status status = leat_blocks_get(&state->blocks, extent->file, extent->offset, &block, err);
-
-	if (status != LEAT_OK)
-		return status;
-	status = copy_record(source, extent, block, payload, scratch, err);
-	leat_blocks_put(&state->blocks, block);
-	return status;
-}
-
-static enum leat_status
-grow(struct leat_source *source, size_t room, struct leat_err *err)
-{
-	struct state *state = source->state;
-
-	return source->sequential ? leat_blocks_grow(&state->blocks, room, err) : LEAT_OK;
-}
-
-/* Worker threads, and unpack_to. */
-static enum leat_status
-unpack(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-       const unsigned char *head, unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch,
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
+	const struct leat_extent *extent = &raw->extent;
 	const struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
-	uint64_t length = extent->length ? extent->length - LEAT_TFRECORD_FRAME : extent->lent;
+	unsigned char *payload = raw->payload;
 	enum leat_status status;
 
-	(void)sample_index;
+	(void)scratch;
 	if (extent->damaged)
 		return leat_tfrecord_damage(indexed, extent, err);
-	if (extent->length)
-		status = leat_tfrecord_check(source->files, extent, params->crc, head, payload, tail, err);
+	if (extent->in_unit)
+		status = find_record(source, raw, &payload, err);
 	else
-		status = take_record(source, extent, &payload, scratch, err);
+		status = leat_tfrecord_check(source->files, extent, params->crc, raw->head, payload, raw->tail, err);
 	if (status != LEAT_OK)
 		return status;
 	sample->count = 1;
@@ -302,23 +413,23 @@ unpack(const struct leat_source *source, uint64_t sample_index, const struct lea
 		.data = payload,
 		.dtype = LEAT_U8,
 		.ndim = 1,
-		.shape = {(int64_t)length},
+		.shape = {(int64_t)(extent->in_unit ? extent->lent : extent->length - LEAT_TFRECORD_FRAME)},
+		.borrowed = extent->in_unit,
 	};
 	return LEAT_OK;
 }
 
 static enum leat_status
-unpack_to(const struct leat_source *source, uint64_t sample_index, const struct leat_extent *extent,
-          const unsigned char *head, const unsigned char *payload, const unsigned char *tail, unsigned char *to,
-          bool past_cache, struct leat_err *err)
+unpack_to(const struct leat_source *source, const struct leat_raw *raw, unsigned char *to, bool past_cache,
+          struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
 	const struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
 
-	(void)sample_index;
-	if (extent->damaged)
-		return leat_tfrecord_damage(indexed, extent, err);
-	return check_to(source->files, extent, params->crc, head, payload, tail, (struct target){to, past_cache}, err);
+	if (raw->extent.damaged)
+		return leat_tfrecord_damage(indexed, &raw->extent, err);
+	return check_to(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail,
+	                (struct target){to, past_cache}, err);
 }
 
 const struct leat_source_kind leat_source_tfrecord = {
@@ -332,6 +443,7 @@ const struct leat_source_kind leat_source_tfrecord = {
 	.close = close_source,
 	.locate = locate,
 	.unpack = unpack,
-	.grow = grow,
+	.unit = unit,
+	.decode = decode,
 	.unpack_to = unpack_to,
 };

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/opt.h"
-#include "format/blocks.h"
 #include "format/indexed.h"
 #include "format/source.h"
 #include "store/store.h"

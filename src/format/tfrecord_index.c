@@ -225,7 +225,7 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 
 const struct leat_index_kind leat_tfrecord_index = {
 	.name = "tfrecord",
-	.packed = "tfrec-z",
+	.packed = "tfrec-z2",
 	.min_length = LEAT_TFRECORD_FRAME,
 	.make = make_index,
 };

@@ -22,11 +22,27 @@ struct walk {
 	uint64_t record; /* where the one begins whose bytes come now */
 	uint64_t skip;   /* bytes of it behind its header that are still to come */
 	size_t have;     /* of its header */
+	size_t open;     /* points before this one know where their samples end; the next ends with this record */
 	const char *fault;
 	unsigned char head[LEAT_TFRECORD_HEAD];
 	unsigned char window[LEAT_POINT_WINDOW];
 	unsigned char output[OUTPUT];
 };
+
+/* How much of the file has been inflated, at the most. */
+static uint64_t
+consumed(const struct walk *walk)
+{
+	return walk->inflater.read - walk->inflater.z.avail_in;
+}
+
+/* All points but the last: their samples end at byte `in` of the file, if not before. */
+static void
+end_points(struct walk *walk, size_t count, uint64_t in)
+{
+	for (; walk->open < count; walk->open++)
+		walk->index->points.points[walk->open].in_end = in;
+}
 
 /* Steps over inflated bytes, from record to record. */
 static enum leat_status
@@ -56,8 +72,12 @@ take_bytes(struct walk *walk, const unsigned char *bytes, size_t len, struct lea
 			walk->skip = length + LEAT_TFRECORD_TAIL;
 			walk->have = 0;
 		} else {
+			size_t points = (size_t)walk->index->points.head.count;
+
 			status = leat_index_add(walk->index, walk->record, false, err);
 			walk->record = walk->out;
+			if (points)
+				end_points(walk, points - 1, consumed(walk));
 		}
 	}
 	return status;
@@ -85,6 +105,8 @@ take_point(struct walk *walk, struct leat_err *err)
 	if (points->head.count && last_begin(walk) < last)
 		leat_points_drop(points);
 	leat_inflater_point(&walk->inflater, walk->out, &point, walk->window);
+	if (walk->record == walk->out)
+		end_points(walk, (size_t)points->head.count, point.in);
 	return leat_points_add(points, &point, walk->window, err);
 }
 
@@ -111,10 +133,11 @@ static enum leat_status
 end_index(struct walk *walk, struct leat_err *err)
 {
 	const struct leat_inflater *inflater = &walk->inflater;
-	uint64_t at = inflater->fault ? inflater->fault_at : inflater->read - inflater->z.avail_in, end = walk->out;
+	uint64_t at = inflater->fault ? inflater->fault_at : consumed(walk), end = walk->out;
 	const char *fault = walk->fault ? walk->fault : inflater->fault;
 	enum leat_status status = LEAT_OK;
 
+	end_points(walk, (size_t)walk->index->points.head.count, inflater->size);
 	if (!fault && walk->record < walk->out)
 		fault = "what it inflates to ends inside a record";
 	if (fault) {
@@ -148,7 +171,7 @@ leat_tfrecord_index_packed(struct leat_files *files, size_t i, enum leat_packing
 	index->packed = true;
 	index->points.head.packing = packing;
 	walk->index = index;
-	status = leat_inflater_open(&walk->inflater, mem, err);
+	status = leat_inflater_open(&walk->inflater, true, mem, err);
 	if (status == LEAT_OK) {
 		leat_inflater_begin(&walk->inflater, files, i, packing);
 		status = walk_records(walk, err);

@@ -147,7 +147,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	size_t files;
 
 	(void)threads;
-	status = leat_files_open(&source->files, &source->stores, tokens->patterns.value, tokens->patterns.count, source->mem, err);
+	status = leat_files_open(&source->files, &source->stores, tokens->patterns.value, tokens->patterns.count,
+	                         source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	files = leat_files_count(source->files);
@@ -239,24 +240,22 @@ convert(const unsigned char *from, enum token dtype, void *to, size_t count)
 
 /* Worker threads. */
 static enum leat_status
-unpack(const struct leat_source *source, uint64_t index, const struct leat_extent *extent, const unsigned char *head,
-       unsigned char *payload, const unsigned char *tail, struct leat_scratch *scratch, struct leat_sample *sample,
-       struct leat_err *err)
+unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
+       struct leat_sample *sample, struct leat_err *err)
 {
 	const struct tokens *tokens = source->params;
 	enum leat_dtype dtype = field_dtype(tokens);
 	unsigned char *values = leat_scratch_alloc(scratch, source->max_scratch);
 	enum leat_status status = LEAT_OK;
 
-	(void)index, (void)head, (void)tail;
 	if (!values)
 		return leat_fail(err, LEAT_LIMIT,
 		                 "%zu bytes of tokens do not fit the memory for a sample; raise memory",
 		                 source->max_scratch);
-	convert(payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
+	convert(raw->payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
 	if (tokens->dtype == UINT32)
-		status = check_tokens(source, extent, (const int32_t *)(const void *)values, (size_t)window(tokens),
-		                      err);
+		status = check_tokens(source, &raw->extent, (const int32_t *)(const void *)values,
+		                      (size_t)window(tokens), err);
 	sample->count = tokens->shift ? 2 : 1;
 	for (int i = 0; i < sample->count; i++)
 		sample->field[i] = (struct leat_datum){

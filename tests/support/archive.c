@@ -183,9 +183,9 @@ archive_read(struct archive *a, uint64_t i)
 	assert_true(e.file < leat_files_count(source->files));
 	assert_true(i >= source->first[e.file] && i < source->first[e.file + 1]);
 	if (e.damaged) {
-		assert_int_equal(
-			source->kind->unpack(source, i, &e, NULL, NULL, NULL, &a->scratch, &a->sample, &a->err),
-			LEAT_DATA);
+		assert_int_equal(source->kind->unpack(source, &(struct leat_raw){.index = i, .extent = e}, &a->scratch,
+		                                      &a->sample, &a->err),
+		                 LEAT_DATA);
 		assert_true(a->err.text[0]);
 		return LEAT_DATA;
 	}
@@ -196,7 +196,12 @@ archive_read(struct archive *a, uint64_t i)
 	iov = (struct iovec){a->bytes, (size_t)e.length};
 	status = leat_files_read(source->files, e.file, e.offset, &iov, 1, 0, &got, &a->err);
 	assert_int_equal(status, LEAT_OK);
-	status = source->kind->unpack(source, i, &e, a->bytes, a->bytes + e.head, a->bytes + e.length - e.tail,
+	status = source->kind->unpack(source,
+	                              &(struct leat_raw){.index = i,
+	                                                 .extent = e,
+	                                                 .head = a->bytes,
+	                                                 .payload = a->bytes + e.head,
+	                                                 .tail = a->bytes + e.length - e.tail},
 	                              &a->scratch, &a->sample, &a->err);
 	assert_int_equal(status, a->err.status);
 	if (status != LEAT_OK) {

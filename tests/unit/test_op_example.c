@@ -151,7 +151,8 @@ features_that_python_wrote_become_fields(void **state)
 		source.kind->locate(&source, i, &extent);
 		iov.iov_len = (size_t)extent.length;
 		assert_int_equal(leat_files_read(source.files, 0, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
-		assert_int_equal(source.kind->unpack(&source, i, &extent, bytes, bytes + 12, bytes + extent.length - 4,
+		assert_int_equal(source.kind->unpack(&source,
+		                                     &(struct leat_raw){.index = i, .extent = extent, .head = bytes, .payload = bytes + 12, .tail = bytes + extent.length - 4},
 		                                     NULL, &record, &err),
 		                 LEAT_OK);
 		if (i == 0) { /* an Example without features */

@@ -76,15 +76,18 @@ check_unpack_to(uint64_t i, const struct leat_extent *extent, const unsigned cha
                 const char *reason)
 {
 	size_t payload = (size_t)extent->length - extent->head - extent->tail;
+	struct leat_raw raw = {.index = i,
+	                       .extent = *extent,
+	                       .head = bytes,
+	                       .payload = (unsigned char *)bytes + extent->head,
+	                       .tail = bytes + extent->head + payload};
 	unsigned char *to = malloc(payload + 1);
 	struct leat_err why;
 
 	for (int past_cache = 0; past_cache < 2; past_cache++) {
 		leat_err_clear(&why);
 		memset(to, 0xa5, payload + 1);
-		assert_int_equal(source.kind->unpack_to(&source, i, extent, bytes, bytes + extent->head,
-		                                        bytes + extent->head + payload, to, past_cache, &why),
-		                 status);
+		assert_int_equal(source.kind->unpack_to(&source, &raw, to, past_cache, &why), status);
 		if (status == LEAT_OK)
 			assert_memory_equal(to, bytes + extent->head, payload);
 		else
@@ -107,7 +110,8 @@ read_sample(uint64_t i, size_t *len)
 	leat_err_clear(&err);
 	source.kind->locate(&source, i, &extent);
 	if (extent.damaged) {
-		assert_int_equal(source.kind->unpack(&source, i, &extent, NULL, NULL, NULL, NULL, &sample, &err),
+		assert_int_equal(source.kind->unpack(&source, &(struct leat_raw){.index = i, .extent = extent}, NULL,
+		                                     &sample, &err),
 		                 LEAT_DATA);
 		return NULL;
 	}
@@ -116,8 +120,13 @@ read_sample(uint64_t i, size_t *len)
 	iov = (struct iovec){bytes, (size_t)extent.length};
 	assert_int_equal(leat_files_read(source.files, extent.file, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
 	payload = (size_t)extent.length - extent.head - extent.tail;
-	if (source.kind->unpack(&source, i, &extent, bytes, bytes + extent.head, bytes + extent.head + payload, NULL,
-	                        &sample, &err) == LEAT_OK) {
+	if (source.kind->unpack(&source,
+	                        &(struct leat_raw){.index = i,
+	                                           .extent = extent,
+	                                           .head = bytes,
+	                                           .payload = bytes + extent.head,
+	                                           .tail = bytes + extent.head + payload},
+	                        NULL, &sample, &err) == LEAT_OK) {
 		assert_int_equal(sample.count, 1);
 		assert_int_equal(sample.field[0].dtype, LEAT_U8);
 		assert_int_equal(sample.field[0].ndim, 1);
