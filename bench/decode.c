@@ -132,18 +132,19 @@ static void
 decode(struct set *set, int i, const struct leat_window *part, bool reduced)
 {
 	struct leat_decode image;
+	struct leat_window all;
 	enum leat_status status;
 
 	leat_scratch_reset(&set->scratch);
 	if (leat_decode_begin(&image, set->bytes[i], set->size[i], &set->how, MAX_PIXELS, &set->scratch, NULL) !=
 	    LEAT_OK)
 		errx(1, "an image cannot be decoded");
+	all = (struct leat_window){.height = image.height, .width = image.width};
+	part = part ? part : &all;
 	if (reduced)
 		status = decode_reduced(&image, *part, set->pixels);
-	else if (part)
-		status = leat_decode_region(&image, part, set->pixels, (size_t)part->width * 3, NULL);
 	else
-		status = leat_decode_pixels(&image, set->pixels, NULL);
+		status = leat_decode_region(&image, part, set->pixels, (size_t)part->width * 3, NULL);
 	if (status != LEAT_OK)
 		errx(1, "an image cannot be decoded");
 	leat_decode_end(&image);

@@ -44,6 +44,7 @@ decode(const uint8_t *data, size_t size, int channels, struct leat_scratch *scra
 {
 	const struct leat_decoding how = {.channels = channels, .mode = (int)(size % 2)};
 	struct leat_decode image;
+	struct leat_window all;
 	struct leat_err err;
 	uint8_t *pixels;
 
@@ -55,8 +56,10 @@ decode(const uint8_t *data, size_t size, int channels, struct leat_scratch *scra
 		abort();
 	if (channels ? image.channels != channels : image.channels != 1 && image.channels != 3)
 		abort();
+	all = (struct leat_window){.height = image.height, .width = image.width};
 	pixels = malloc((size_t)(image.height * image.width * image.channels));
-	if (pixels != NULL && leat_decode_pixels(&image, pixels, &err) == LEAT_OK)
+	if (pixels != NULL &&
+	    leat_decode_region(&image, &all, pixels, (size_t)(image.width * image.channels), &err) == LEAT_OK)
 		compare_rows(data, size, &how, pixels, scratch);
 	else if (pixels != NULL && err.text[0] == '\0')
 		abort();

@@ -34,25 +34,23 @@ by_library(const uint8_t *data, size_t size, const struct leat_decoding *how, st
 	return out;
 }
 
-/* Pixels of a part by the codec; NULL: it fails. */
+/* Pixels of a part (NULL: all of the image) by the codec; NULL: it fails. */
 static uint8_t *
 by_codec(const uint8_t *data, size_t size, const struct leat_decoding *how, const struct leat_window *part,
          struct leat_scratch *scratch)
 {
 	struct leat_decode image;
+	struct leat_window all;
 	enum leat_status status;
-	uint8_t *out = NULL;
+	uint8_t *out;
 
 	leat_scratch_reset(scratch);
 	if (leat_decode_begin(&image, data, size, how, MAX_PIXELS, scratch, NULL) != LEAT_OK)
 		return NULL;
-	if (part) {
-		out = malloc((size_t)(part->height * part->width * image.channels));
-		status = leat_decode_region(&image, part, out, (size_t)(part->width * image.channels), NULL);
-	} else {
-		out = malloc((size_t)(image.height * image.width * image.channels));
-		status = leat_decode_pixels(&image, out, NULL);
-	}
+	all = (struct leat_window){.height = image.height, .width = image.width};
+	part = part ? part : &all;
+	out = malloc((size_t)(part->height * part->width * image.channels));
+	status = leat_decode_region(&image, part, out, (size_t)(part->width * image.channels), NULL);
 	leat_decode_end(&image);
 	if (status == LEAT_OK)
 		return out;

@@ -8,7 +8,7 @@
 
 #include <zlib.h>
 
-#include "image/codec.h"
+#include "image/plain.h"
 
 enum { MAX_PIXELS = 1 << 12, SCRATCH = 1 << 20, MAX_SIZE = 1 << 16, MAX_INFLATED = 1 << 16 };
 

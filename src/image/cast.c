@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "image/cast.h"
 #include "image/cpu.h"
 
 static uint32_t

@@ -2,8 +2,8 @@
  *
  * u8 to f32 is not here: the compiler's loop waits for memory already. The steps are those of cast.c, on eight
  * elements; F16C is not used, as its NaNs are others. Any thread. */
+#include "image/cast.h"
 #include "image/cpu.h"
-#include "image/plain.h"
 
 #if LEAT_X86
 LEAT_AVX2_INLINE __m256

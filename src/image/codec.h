@@ -11,8 +11,8 @@ struct leat_codec {
 	/* Sets height, width (by leat_decode_size), channels and state. Cleans up after itself when it fails. */
 	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size,
 	                          const struct leat_decoding *how, struct leat_err *err);
+	/* One of these two. `pixels` decodes the whole image, for a format that cannot decode a part for less. */
 	enum leat_status (*pixels)(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
-	/* Optional: when a part can be had for less than the whole. */
 	enum leat_status (*region)(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
 	                           size_t stride, struct leat_err *err);
 	/* Optional: the same of the image with its sides halved, see leat_decode_reduced. */
@@ -28,8 +28,6 @@ struct leat_codec {
 };
 
 extern const struct leat_codec leat_codec_jpeg, leat_codec_png;
-/* By libspng alone: slow, and what the other is held against. */
-extern const struct leat_codec leat_codec_png_plain;
 
 /* Checks what a header says against the limit, and keeps it. */
 enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);

@@ -70,13 +70,3 @@ leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_bo
 		}
 	}
 }
-
-void
-leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left, enum leat_border border,
-          float fill)
-{
-	const struct leat_view view = leat_view_of(in, NULL);
-	const struct leat_sink sink = leat_sink_for(out);
-
-	leat_crop_to(&view, top, left, border, fill, &sink);
-}

@@ -39,12 +39,6 @@ leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, co
 	return fail_unknown(bytes, size, err);
 }
 
-enum leat_status
-leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
-{
-	return decode->codec->pixels(decode, out, err);
-}
-
 /* For formats that give all pixels or none. */
 static enum leat_status
 cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,

@@ -19,8 +19,7 @@ struct leat_window {
 };
 
 /* One image on its way from bytes to pixels: begin reads the header, so that the caller can make room
- * for height x width x channels bytes, pixels (or region, for a part of them) fills them, end frees what is left, after
- * a failure too.
+ * for height x width x channels bytes, region fills them, end frees what is left, after a failure too.
  *
  * Nothing of the size of an image is taken from the system's heap: what the decoders and the libraries behind them ask
  * for comes from `scratch`, so that the caller's bound holds for hostile files too. That is less than 100 KB and some
@@ -55,11 +54,9 @@ struct leat_decoding {
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
                                    const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);
-/* One of these or leat_decode_reduced, once. A region is a part of the image (not empty, within it), its rows `stride`
- * bytes apart: the very pixels that `pixels` gives there. It reads no more of the file than it needs: damage elsewhere
- * may go unseen. Beside what `pixels` takes, a region of an image whose format cannot be entered anywhere takes up to 4
- * bytes of scratch for each pixel of the whole image. */
-enum leat_status leat_decode_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err);
+/* Decode a region of the image (not empty, within it) to rows `stride` bytes apart; call this or leat_decode_reduced,
+ * once. Only as much of the file is read as the region needs, so damage elsewhere may go unnoticed. A PNG is always
+ * decoded whole: a region of one takes up to 4 bytes of scratch for each pixel of the image. */
 enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
                                     size_t stride, struct leat_err *err);
 /* A region of the image with its sides halved 1 to LEAT_DECODE_HALVINGS times, and rounded up: each pixel stands for a
@@ -113,10 +110,6 @@ enum leat_status leat_resampling_check(const struct leat_resampling *how, struct
  */
 enum leat_dtype leat_resize_dtype(const struct leat_resampling *how, enum leat_dtype in);
 
-/* `part` of `in` (NULL: all of it) at the size of `out`. What lies outside the part does not count: the result is that
- * of a crop first. u8 or f32. */
-enum leat_status leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
-                             const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err);
 /* The most scratch it takes to bring an image, or a part of one, from sides in[0] and in[1] (-1: not known, and not
  * counted) to out[0] and out[1]. */
 size_t leat_resize_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
@@ -128,16 +121,6 @@ void leat_flip(const struct leat_datum *image, enum leat_flip direction);
 
 /* How the plane goes on beyond an image a b c: with `fill`; a a|a b c|c c; c b|a b c|b a; b a|a b c|c b. */
 enum leat_border { LEAT_BORDER_CONSTANT, LEAT_BORDER_EDGE, LEAT_BORDER_REFLECT, LEAT_BORDER_SYMMETRIC };
-
-/* The rectangle of the plane, as large as `out`, that begins at (top, left) of `in`, which may be negative. u8 or
- * f32. */
-void leat_crop(const struct leat_datum *in, const struct leat_datum *out, int64_t top, int64_t left,
-               enum leat_border border, float fill);
-
-/* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the centre, the size stays.
- * u8 or f32. Places that no pixel of `in` covers become `fill`. */
-void leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill,
-                 struct leat_scratch *scratch); /* NULL: does not keep anything for the next image */
 
 /* As torchvision's affine with nearest, on images: sheared, scaled and turned clockwise about the centre, then moved
  * by whole pixels; the size stays. Places that no pixel of `in` covers become `fill`. u8 or f32. */

@@ -108,14 +108,6 @@ jpeg_region(struct leat_decode *decode, const struct leat_window *part, uint8_t 
 	return jpeg_reduced(decode, 0, part, out, stride, err);
 }
 
-static enum leat_status
-jpeg_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
-{
-	const struct leat_window whole = {.height = decode->height, .width = decode->width};
-
-	return jpeg_region(decode, &whole, out, (size_t)(decode->width * decode->channels), err);
-}
-
 static bool
 jpeg_start_rows(struct leat_decode *decode, int halvings, const struct leat_window *part, const struct leat_scan *rows)
 {
@@ -137,7 +129,6 @@ jpeg_more_rows(struct leat_decode *decode, int64_t rows)
 const struct leat_codec leat_codec_jpeg = {
 	.recognize = jpeg_recognize,
 	.begin = jpeg_begin,
-	.pixels = jpeg_pixels,
 	.region = jpeg_region,
 	.reduced = jpeg_reduced,
 	.rows_at_once = LEAT_JPEG_STRIP,

@@ -12,7 +12,7 @@ enum leat_move_kind {
 	LEAT_MOVE_CROP,   /* `part` of the plane, which goes on beyond the image as `border` and `fill` say */
 	LEAT_MOVE_RESIZE, /* `part`, which lies within the image, at the size of `height` and `width` */
 	LEAT_MOVE_FLIP,
-	LEAT_MOVE_ROTATE, /* as leat_rotate */
+	LEAT_MOVE_ROTATE, /* as leat_rotate_to */
 };
 
 struct leat_move {

@@ -1,11 +1,13 @@
-/* plain.h - kernels of image.h as they are where there is no AVX2; the same bytes. Private to src/image and its tests
+/* plain.h - kernels without vector instructions; private to src/image and its tests
  *
- * See cpu.h. */
+ * These define what the kernels of the same name return: with AVX2 (see cpu.h) the bytes have to be the same, and tests
+ * compare the two. Only the files that define them and tests include this header. */
 #ifndef LEAT_IMAGE_PLAIN_H
 #define LEAT_IMAGE_PLAIN_H
 
 #include "image/affine.h"
-#include "image/image.h"
+#include "image/codec.h"
+#include "image/view.h"
 
 void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
 void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
@@ -14,14 +16,14 @@ void leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t chann
 void leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);
 void leat_channel_means_plain(const struct leat_datum *image, float *mean);
 void leat_flip_plain(const struct leat_datum *image); /* left and right */
-void leat_rotate_plain(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill);
-enum leat_status leat_resize_plain(const struct leat_datum *in, const struct leat_window *part,
-                                   const struct leat_datum *out, const struct leat_resampling *how,
-                                   struct leat_scratch *scratch, struct leat_err *err);
+void leat_rotate_to_plain(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink);
+enum leat_status leat_resize_to_plain(const struct leat_view *in, int64_t height, int64_t width,
+                                      const struct leat_resampling *how, const struct leat_sink *sink,
+                                      struct leat_scratch *scratch, struct leat_err *err);
+void leat_unfilter_plain(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out,
+                         size_t count);
 
-/* ---- the parts for AVX2 that have a file of their own; they are called where it is there ---- */
-
-/* How many elements it has cast, from the first one on. */
-size_t leat_cast_avx2(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+/* PNG by libspng alone. */
+extern const struct leat_codec leat_codec_png_plain;
 
 #endif

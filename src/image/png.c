@@ -14,7 +14,7 @@
  * thread, set only while a function of libspng runs.
  *
  * Any thread; a struct png belongs to one. */
-#include "image/codec.h"
+#include "image/plain.h"
 
 #include <string.h>
 

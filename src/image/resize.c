@@ -180,23 +180,10 @@ leat_resize_to(const struct leat_view *in, int64_t height, int64_t width, const 
 }
 
 enum leat_status
-leat_resize(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
-            const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
+leat_resize_to_plain(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
+                     const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_view view = leat_view_of(in, part);
-	const struct leat_sink sink = leat_sink_for(out);
-
-	return leat_resize_to(&view, out->shape[0], out->shape[1], how, &sink, scratch, err);
-}
-
-enum leat_status
-leat_resize_plain(const struct leat_datum *in, const struct leat_window *part, const struct leat_datum *out,
-                  const struct leat_resampling *how, struct leat_scratch *scratch, struct leat_err *err)
-{
-	const struct leat_view view = leat_view_of(in, part);
-	const struct leat_sink sink = leat_sink_for(out);
-
-	return resize(&view, out->shape[0], out->shape[1], how, false, &sink, scratch, err);
+	return resize(in, height, width, how, false, sink, scratch, err);
 }
 
 size_t

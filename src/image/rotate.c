@@ -315,20 +315,7 @@ leat_rotate_to(const struct leat_view *in, float radians, float fill, const stru
 }
 
 void
-leat_rotate(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill,
-            struct leat_scratch *scratch)
+leat_rotate_to_plain(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink)
 {
-	const struct leat_view view = leat_view_of(in, NULL);
-	const struct leat_sink sink = leat_sink_for(out);
-
-	leat_rotate_to(&view, radians, fill, &sink, scratch);
-}
-
-void
-leat_rotate_plain(const struct leat_datum *in, const struct leat_datum *out, float radians, float fill)
-{
-	const struct leat_view view = leat_view_of(in, NULL);
-	const struct leat_sink sink = leat_sink_for(out);
-
-	rotate(&view, radians, fill, false, &sink, NULL);
+	rotate(in, radians, fill, false, sink, NULL);
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "image/cpu.h"
+#include "image/plain.h"
 
 /* Of a + b - c, the nearest of the three; of equals, the first of a, b, c. It is c where c lies in the middle third
  * between a and b, else the one of them that is farther from c. */

@@ -1,7 +1,6 @@
-/* view.h - kernels that read a part of an image and make rows for a sink; private to src/image
+/* view.h - kernels that read a region of an image and write rows to a sink; private to src/image
  *
- * Those of image.h are these with a sink that keeps all of it as it is. What the sink wants of the whole result is
- * all that is made. */
+ * A kernel makes only the part of its result that the sink asks for. */
 #ifndef LEAT_IMAGE_VIEW_H
 #define LEAT_IMAGE_VIEW_H
 
@@ -45,10 +44,13 @@ struct leat_row_needs leat_resize_needs(const struct leat_view *in, int64_t heig
 enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
                                 const struct leat_resampling *how, const struct leat_sink *sink,
                                 struct leat_scratch *scratch, struct leat_err *err);
-/* The scratch keeps where pixels come from, for images of one size that are turned by one angle. NULL: does not. */
+/* As tfa.image.rotate with nearest: counter-clockwise by `radians` about the center, the size stays. Pixels that come
+ * from outside `in` become `fill`. u8 or f32. The scratch keeps where pixels come from, for images of one size that are
+ * rotated by one angle; NULL: nothing is kept. */
 void leat_rotate_to(const struct leat_view *in, float radians, float fill, const struct leat_sink *sink,
                     struct leat_scratch *scratch);
-/* Here the sink's part begins at (top, left) of the plane, and its own place is not looked at. */
+/* The rectangle whose top left corner is (top, left) of `in`, which may be negative, and whose size is that of the
+ * sink's part; where that part begins does not matter. u8 or f32. */
 void leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_border border, float fill,
                   const struct leat_sink *sink);
 

@@ -2,6 +2,7 @@
 #include "support/jpegs.h"
 
 #include "image/pass.h"
+#include "support/image.h"
 
 enum { MAX_PIXELS = 1 << 20, CHANNELS = 3 };
 
@@ -197,7 +198,7 @@ the_smallest_size_that_is_large_enough_is_decoded(void **state)
 		got = run(&file, 0, text);
 		in.data = reduced(&file, n, &all);
 		want.data = malloc(leat_datum_bytes(&want));
-		assert_int_equal(leat_resize(&in, NULL, &want, &how, &scratch, &err), LEAT_OK);
+		assert_int_equal(resize_image(&in, NULL, &want, &how, &scratch, &err), LEAT_OK);
 		assert_memory_equal(got, want.data, leat_datum_bytes(&want));
 		free(want.data);
 		free(in.data);

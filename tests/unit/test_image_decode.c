@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "image/image.h"
+#include "support/image.h"
 
 #define FOLDER GOLDEN "tf/"
 
@@ -57,7 +58,7 @@ decode(const void *bytes, size_t size, int channels)
 		free(pixels);
 		pixels_size = (size_t)(image.height * image.width * image.channels);
 		pixels = malloc(pixels_size);
-		status = leat_decode_pixels(&image, pixels, &err);
+		status = decode_image(&image, pixels, &err);
 		assert_int_equal(scratch.used, used);
 		leat_decode_end(&image);
 	}
@@ -662,8 +663,7 @@ decode_often(void *arg)
 			decoder->wrong++;
 			continue;
 		}
-		if (leat_decode_pixels(&image, got, NULL) != LEAT_OK ||
-		    memcmp(got, decoder->want, decoder->want_size) != 0)
+		if (decode_image(&image, got, NULL) != LEAT_OK || memcmp(got, decoder->want, decoder->want_size) != 0)
 			decoder->wrong++;
 		leat_decode_end(&image);
 	}

@@ -2,6 +2,7 @@
 #include "support/jpegs.h"
 
 #include "image/jpeg.h"
+#include "support/image.h"
 
 enum { MAX_PIXELS = 1 << 16 };
 
@@ -233,7 +234,7 @@ assert_same_verdict(const struct file *file, const struct leat_decoding *how)
 	status = leat_decode_begin(&own, file->bytes, file->size, how, MAX_PIXELS, &scratch, &err);
 	if (status == LEAT_OK) {
 		got = malloc((size_t)(own.height * own.width * own.channels));
-		status = leat_decode_pixels(&own, got, &err);
+		status = decode_image(&own, got, &err);
 		leat_decode_end(&own);
 	}
 	assert_int_equal(status == LEAT_OK, want != NULL);

@@ -3,6 +3,7 @@
 #include "support/jpegs.h"
 
 #include "image/jpeg.h"
+#include "support/image.h"
 
 enum { MAX_PIXELS = 1 << 16, KERNELS = 8 };
 
@@ -162,7 +163,7 @@ decoded_as(int mode, const struct file *file, int channels, int halvings)
 	if (halvings)
 		status = leat_decode_reduced(&image, halvings, &all, out, (size_t)(all.width * channels), &err);
 	else
-		status = leat_decode_pixels(&image, out, &err);
+		status = decode_image(&image, out, &err);
 	leat_decode_end(&image);
 	if (status == LEAT_OK)
 		return out;

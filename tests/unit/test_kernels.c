@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "image/plain.h"
+#include "support/image.h"
 
 static struct leat_rng rng;
 
@@ -274,10 +275,10 @@ check_rotation(struct leat_scratch *scratch, enum leat_dtype dtype, size_t heigh
 	struct leat_datum out = datum_of(got, dtype, height, width, channels), other = out;
 
 	other.data = want;
-	leat_rotate_plain(&in, &other, radians, 9);
+	rotate_image_plain(&in, &other, radians, 9);
 	for (int time = 0; time < 3; time++) {
 		memset(got, 0xee, bytes);
-		leat_rotate(&in, &out, radians, 9, scratch);
+		rotate_image(&in, &out, radians, 9, scratch);
 		if (memcmp(got, want, bytes) != 0)
 			fail_msg("type %d, %zu x %zu x %zu by %a, time %d", dtype, height, width, channels,
 			         (double)radians, time);
@@ -330,8 +331,8 @@ check_resize(enum leat_dtype dtype, size_t channels, const struct leat_window *p
 	struct leat_err err;
 
 	want.data = malloc(bytes);
-	assert_int_equal(leat_resize(&in, part, &got, &how, &scratch, &err), LEAT_OK);
-	assert_int_equal(leat_resize_plain(&in, part, &want, &how, &scratch, &err), LEAT_OK);
+	assert_int_equal(resize_image(&in, part, &got, &how, &scratch, &err), LEAT_OK);
+	assert_int_equal(resize_image_plain(&in, part, &want, &how, &scratch, &err), LEAT_OK);
 	if (memcmp(got.data, want.data, bytes) != 0)
 		fail_msg("type %d, %d x %d x %zu to %zu x %zu", dtype, (int)part->height, (int)part->width, channels,
 		         height, width);

@@ -1,7 +1,7 @@
 /* test_png.c - PNG files read at once are read as libspng reads them, and refused as libspng refuses them */
 #include "support/bench.h"
 
-#include "image/codec.h"
+#include "image/plain.h"
 #include "image/png_fast.h"
 #include "image/png_rows.h"
 #include "image/unfilter.h"

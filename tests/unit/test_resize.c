@@ -2,6 +2,7 @@
 #include "support/pictures.h"
 
 #include "image/affine.h"
+#include "support/image.h"
 
 /* Every combination that has a meaning: for (struct leat_resampling how = {.method = -1}; next_way(&how);) */
 static bool
@@ -182,7 +183,7 @@ a_part_is_a_crop_first(void **state)
 				in = bench.sample.field[0];
 				out.dtype = leat_resize_dtype(&how, dtype);
 				out.data = result;
-				assert_int_equal(leat_resize(&in, part, &out, &how, &bench.scratch, &bench.err),
+				assert_int_equal(resize_image(&in, part, &out, &how, &bench.scratch, &bench.err),
 				                 LEAT_OK);
 				runf("crop(%d, %d, %d, %d)", (int)part->top, (int)part->left, (int)part->height,
 				     (int)part->width);
@@ -210,13 +211,14 @@ it_takes_no_more_scratch_than_it_says_and_gives_it_back(void **state)
 				scratch.size = leat_resize_scratch(&how, sides[i], sides[o]);
 				scratch.used = 64;
 				scratch.size += 64;
-				if (leat_resize(&from, NULL, &to, &how, &scratch, &bench.err) != LEAT_OK)
+				if (resize_image(&from, NULL, &to, &how, &scratch, &bench.err) != LEAT_OK)
 					fail_msg("%dx%d to %dx%d, %s: %s", (int)sides[i][0], (int)sides[i][1],
 					         (int)sides[o][0], (int)sides[o][1], methods[how.method],
 					         bench.err.text);
 				assert_int_equal(scratch.used, 64);
 				scratch.size = 100;
-				assert_int_equal(leat_resize(&from, NULL, &to, &how, &scratch, &bench.err), LEAT_LIMIT);
+				assert_int_equal(resize_image(&from, NULL, &to, &how, &scratch, &bench.err),
+				                 LEAT_LIMIT);
 				assert_int_equal(scratch.used, 64);
 				leat_err_clear(&bench.err);
 			}
