@@ -281,6 +281,14 @@ leat_scratch_alloc(struct leat_scratch *scratch, size_t size)
 }
 
 void
+leat_scratch_count(struct leat_scratch *scratch)
+{
+	/* Past a boundary, as far as a caller's can be: what is left up to the next one is counted. */
+	*scratch = (struct leat_scratch){
+		.base = (void *)(uintptr_t)SCRATCH_ALIGN, .size = SIZE_MAX / 2, .used = 1, .counting = true};
+}
+
+void
 leat_scratch_reset(struct leat_scratch *scratch)
 {
 	scratch->used = 0;

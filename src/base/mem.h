@@ -44,6 +44,7 @@ enum { LEAT_KEPT = 4 };
 struct leat_scratch {
 	unsigned char *base;
 	size_t size, used, peak;
+	bool counting;        /* leat_scratch_count */
 	struct leat_mem *mem; /* where it is from */
 	struct leat_kept {
 		void *object;
@@ -55,6 +56,11 @@ int leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t
 void leat_scratch_close(struct leat_scratch *scratch, struct leat_mem *mem);
 void *leat_scratch_alloc(struct leat_scratch *scratch, size_t size); /* 64-byte aligned, not zeroed; NULL: full */
 void leat_scratch_reset(struct leat_scratch *scratch);
+
+/* A scratch without memory, to measure what a function takes: every request succeeds and is counted in `peak`, but the
+ * pointers must not be used. The function returns after its last request when `counting` is set. `peak` is enough
+ * wherever the function's first block begins in a real scratch. Holds nothing that has to be closed. */
+void leat_scratch_count(struct leat_scratch *scratch);
 
 /* Objects that are made with the first sample that needs them and serve all of them: closing the scratch ends them. */
 void *leat_scratch_kept(const struct leat_scratch *scratch, leat_end_kept *end);        /* NULL: there is none */

@@ -101,41 +101,68 @@ move(const struct leat_datum *in, const struct leat_datum *out, const struct lea
 		if (!from.data)
 			return leat_fail(err, LEAT_LIMIT,
 			                 "a copy of %zu bytes is more than is left for a sample; raise memory", bytes);
-		memcpy(from.data, in->data, bytes);
 	}
-	leat_warp_by(&from, out, map, fill);
+	if (!scratch->counting) {
+		if (from.data != in->data)
+			memcpy(from.data, in->data, bytes);
+		leat_warp_by(&from, out, map, fill);
+	}
 	scratch->used = mark;
 	return LEAT_OK;
+}
+
+static void
+change_color(const struct leat_datum *image, enum leat_augment kind, double magnitude, float factor)
+{
+	if (kind == LEAT_AUGMENT_BRIGHTNESS)
+		leat_adjust_brightness(image, factor);
+	else if (kind == LEAT_AUGMENT_SATURATION)
+		leat_adjust_saturation(image, factor);
+	else if (kind == LEAT_AUGMENT_CONTRAST)
+		leat_adjust_contrast(image, factor);
+	else if (kind == LEAT_AUGMENT_POSTERIZE)
+		leat_posterize(image, (int)magnitude);
+	else if (kind == LEAT_AUGMENT_SOLARIZE)
+		leat_solarize(image, (float)magnitude);
+	else if (kind == LEAT_AUGMENT_AUTOCONTRAST)
+		leat_autocontrast(image);
+	else if (kind == LEAT_AUGMENT_EQUALIZE)
+		leat_equalize(image);
 }
 
 enum leat_status
 leat_augment(const struct leat_datum *in, const struct leat_datum *out, enum leat_augment kind, double magnitude,
              uint8_t fill, struct leat_scratch *scratch, struct leat_err *err)
 {
-	float factor = (float)(1 + magnitude);
+	const float factor = (float)(1 + magnitude);
 
 	if (moves_pixels(kind)) {
 		const struct leat_map map = map_of(kind, magnitude, in);
 
 		return move(in, out, &map, fill, scratch, err);
 	}
-	if (in->data != out->data)
+	if (!scratch->counting && in->data != out->data)
 		memcpy(out->data, in->data, leat_datum_bytes(in));
-	if (kind == LEAT_AUGMENT_BRIGHTNESS)
-		leat_adjust_brightness(out, factor);
-	else if (kind == LEAT_AUGMENT_SATURATION)
-		leat_adjust_saturation(out, factor);
-	else if (kind == LEAT_AUGMENT_CONTRAST)
-		leat_adjust_contrast(out, factor);
-	else if (kind == LEAT_AUGMENT_SHARPNESS)
+	if (kind == LEAT_AUGMENT_SHARPNESS)
 		return leat_adjust_sharpness(out, factor, scratch, err);
-	else if (kind == LEAT_AUGMENT_POSTERIZE)
-		leat_posterize(out, (int)magnitude);
-	else if (kind == LEAT_AUGMENT_SOLARIZE)
-		leat_solarize(out, (float)magnitude);
-	else if (kind == LEAT_AUGMENT_AUTOCONTRAST)
-		leat_autocontrast(out);
-	else if (kind == LEAT_AUGMENT_EQUALIZE)
-		leat_equalize(out);
+	if (!scratch->counting)
+		change_color(out, kind, magnitude, factor);
 	return LEAT_OK;
+}
+
+size_t
+leat_augment_scratch(const int64_t *shape, bool in_place)
+{
+	const struct leat_datum in = {.dtype = LEAT_U8, .ndim = 3, .shape = {shape[0], shape[1], shape[2]}};
+	struct leat_datum out = in;
+	struct leat_scratch count;
+
+	if (shape[0] < 0 || shape[1] < 0 || shape[2] < 0)
+		return 0;
+	if (!in_place)
+		out.data = &out; /* elsewhere */
+	leat_scratch_count(&count);
+	for (int kind = 0; kind < LEAT_AUGMENTS; kind++)
+		leat_augment(&in, &out, (enum leat_augment)kind, 0, 0, &count, NULL);
+	return count.peak;
 }

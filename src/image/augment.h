@@ -39,5 +39,7 @@ double leat_augment_magnitude(enum leat_augment kind, const struct leat_augment_
  * no pixel covers get `fill` in every channel. */
 enum leat_status leat_augment(const struct leat_datum *in, const struct leat_datum *out, enum leat_augment kind,
                               double magnitude, uint8_t fill, struct leat_scratch *scratch, struct leat_err *err);
+/* Scratch that any of them takes, at most, for an image of this shape; 0: a side is -1. In place: `out` is `in`. */
+size_t leat_augment_scratch(const int64_t *shape, bool in_place);
 
 #endif

@@ -319,6 +319,8 @@ leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down, c
 	target.place = leat_scratch_alloc(scratch, target.width * sizeof(*target.place));
 	if (!target.place || !ys || !lines || !eight)
 		return leat_resize_full(scratch, err);
+	if (scratch->counting)
+		return LEAT_OK;
 	find_places(target.place, along, in->channels);
 	find_places(ys, down, 1);
 	if (avx2)
@@ -331,13 +333,4 @@ leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down, c
 		leat_sink_take(&to, y);
 	}
 	return LEAT_OK;
-}
-
-size_t
-leat_resize_bilinear_scratch(const int64_t *out)
-{
-	const size_t eights = count_eights((size_t)out[1] * LEAT_MAX_CHANNELS);
-
-	return (size_t)(out[0] + out[1]) * sizeof(struct place) +
-	       eights * (sizeof(struct eight) + 2 * EIGHT * sizeof(float));
 }

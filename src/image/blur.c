@@ -104,18 +104,6 @@ lines_for(size_t kernel, int64_t height)
 	return height < (int64_t)kernel ? (size_t)height : kernel;
 }
 
-size_t
-leat_blur_scratch(size_t kernel, int64_t height, int64_t width)
-{
-	enum { BLOCKS = 4, BLOCK_EXTRA = 64 }; /* each block begins at a multiple of 64 */
-	size_t line = (size_t)width * LEAT_MAX_CHANNELS;
-
-	if (height < 0 || width < 0)
-		return 0;
-	return ((2 + lines_for(kernel, height)) * line + kernel * (1 + LEAT_MAX_CHANNELS)) * sizeof(float) +
-	       BLOCKS * BLOCK_EXTRA;
-}
-
 static bool
 alloc_blur(struct blur *blur, struct leat_scratch *scratch, size_t channels, float **sum)
 {
@@ -151,6 +139,8 @@ leat_blur(const struct leat_datum *in, const struct leat_datum *out, size_t kern
 			scratch->size);
 		goto out;
 	}
+	if (scratch->counting)
+		goto out;
 	find_weights(blur.weight, blur.radius, sigma);
 	for (int64_t y = 0, done = 0; y < height; y++) {
 		const size_t first = (size_t)y * blur.line;
@@ -164,4 +154,17 @@ leat_blur(const struct leat_datum *in, const struct leat_datum *out, size_t kern
 out:
 	scratch->used = mark;
 	return status;
+}
+
+size_t
+leat_blur_scratch(size_t kernel, int64_t height, int64_t width)
+{
+	const struct leat_datum image = {.dtype = LEAT_F32, .ndim = 3, .shape = {height, width, LEAT_MAX_CHANNELS}};
+	struct leat_scratch count;
+
+	if (height < 0 || width < 0)
+		return 0;
+	leat_scratch_count(&count);
+	leat_blur(&image, &image, kernel, 1, &count, NULL);
+	return count.peak;
 }

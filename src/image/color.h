@@ -22,6 +22,7 @@ void leat_adjust_saturation(const struct leat_datum *image, float factor); /* it
 /* A smoothed one, by a 3 x 3 filter; the outermost pixels stay. Two rows are taken from scratch. */
 enum leat_status leat_adjust_sharpness(const struct leat_datum *image, float factor, struct leat_scratch *scratch,
                                        struct leat_err *err);
+size_t leat_adjust_sharpness_scratch(const int64_t *shape, enum leat_dtype dtype); /* bytes it takes; 0: a side is -1 */
 
 /* Turns hues by `turn` of the circle, -0.5 to 0.5. Of uint8 images hue and saturation are rounded to
  * 8 bits on the way, so that 0 may change them too. Gray images stay. */

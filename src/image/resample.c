@@ -290,6 +290,8 @@ leat_resample(const struct leat_view *in, const struct leat_side *down, const st
 		if (!quads)
 			return leat_resize_full(scratch, err);
 	}
+	if (scratch->counting)
+		return LEAT_OK;
 	find_taps(&xs, how, along, fixed, weight);
 	find_taps(&ys, how, down, fixed, weight);
 	if (fixed)
@@ -308,22 +310,4 @@ leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width, c
 		return (struct leat_row_needs){1,
 		                               leat_resample_u8_behind(in->channels, most_taps(how, in->width, width))};
 	return (struct leat_row_needs){(int64_t)most_taps(how, in->height, height), 0};
-}
-
-/* As leat_resample takes it; a side of -1 is not known and counts for nothing. */
-size_t
-leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out)
-{
-	const size_t height = (size_t)out[0], width = (size_t)out[1], in_width = (size_t)(in[1] > 0 ? in[1] : 0);
-	const size_t most_y = in[0] > 0 ? most_taps(how, in[0], out[0]) : 0;
-	const size_t most_x = in[1] > 0 ? most_taps(how, in[1], out[1]) : 0;
-	const size_t tables =
-		(height + width) * sizeof(struct leat_span) + (height * most_y + width * most_x) * sizeof(float);
-	const size_t line = (in_width * LEAT_MAX_CHANNELS + LINE_EXTRA) * sizeof(float);
-	const size_t row = leat_resample_u8_row(in_width, LEAT_MAX_CHANNELS, most_x);
-	const size_t ring = how->mode == LEAT_RESIZE_TORCH ? leat_resample_u8_ring(width, LEAT_MAX_CHANNELS, most_y) +
-	                                                             leat_resample_u8_quads(width, most_x)
-	                                                   : 0;
-
-	return tables + (most_x + most_y) * sizeof(double) + (line > row ? line : row) + ring;
 }

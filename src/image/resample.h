@@ -14,7 +14,6 @@ struct leat_side {
 enum leat_status leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down,
                                       const struct leat_side *along, bool avx2, const struct leat_sink *sink,
                                       struct leat_scratch *scratch, struct leat_err *err);
-size_t leat_resize_bilinear_scratch(const int64_t *out);
 
 /* Every method but NEAREST and BILINEAR without antialias. Rows are u8 if `in` is and the mode is torch, else f32.
  * Both leave what they take from scratch to the caller. */
@@ -23,7 +22,6 @@ enum leat_status leat_resample(const struct leat_view *in, const struct leat_sid
                                struct leat_scratch *scratch, struct leat_err *err);
 struct leat_row_needs leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width,
                                           const struct leat_resampling *how, enum leat_dtype made);
-size_t leat_resample_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out);
 
 /* For each output place the input places that count, and how much: `most` (even) weights for each, floats or, for
  * bytes, whole numbers of 2^-LEAT_FIXED_BITS. Those come two by two and in two parts, w = high * 2^LEAT_LOW_BITS + low,

@@ -84,6 +84,8 @@ nearest(const struct leat_view *in, const struct leat_side *down, const struct l
 
 	if (!xs || !ys)
 		return leat_resize_full(scratch, err);
+	if (scratch->counting)
+		return LEAT_OK;
 	find(xs, along, pixel);
 	find(ys, down, 1);
 	for (int64_t y = 0; y < down->count; y++) {
@@ -189,14 +191,24 @@ leat_resize_to_plain(const struct leat_view *in, int64_t height, int64_t width, 
 size_t
 leat_resize_scratch(const struct leat_resampling *how, const int64_t *in, const int64_t *out)
 {
-	enum { BLOCKS = 8, BLOCK_EXTRA = 64 }; /* each block begins at a multiple of 64 */
-	size_t sides = (size_t)(out[0] + out[1]), bytes;
+	static const enum leat_dtype types[] = {LEAT_U8, LEAT_F32};
+	struct leat_scratch count;
 
-	if (how->method == LEAT_RESIZE_NEAREST)
-		bytes = sides * sizeof(size_t);
-	else if (is_plain_bilinear(how))
-		bytes = leat_resize_bilinear_scratch(out);
-	else
-		bytes = leat_resample_scratch(how, in, out);
-	return bytes + BLOCKS * BLOCK_EXTRA;
+	leat_scratch_count(&count);
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		const struct leat_view view = {
+			.height = in[0] > 0 ? in[0] : 0,
+			.width = in[1] > 0 ? in[1] : 0,
+			.channels = LEAT_MAX_CHANNELS,
+			.dtype = types[i],
+		};
+		const struct leat_sink sink = {
+			.part = {0, 0, out[0], out[1]},
+			.channels = LEAT_MAX_CHANNELS,
+			.made = leat_resize_dtype(how, types[i]),
+		};
+
+		resize(&view, out[0], out[1], how, true, &sink, &count, NULL);
+	}
+	return count.peak;
 }

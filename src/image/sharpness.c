@@ -73,11 +73,24 @@ leat_adjust_sharpness(const struct leat_datum *image, float factor, struct leat_
 	unsigned char *above = leat_scratch_alloc(scratch, bytes), *was = leat_scratch_alloc(scratch, bytes);
 	enum leat_status status = LEAT_OK;
 
-	if (above && was)
-		sharpen(image, factor, above, was, bytes);
-	else
+	if (!above || !was)
 		status = leat_fail(err, LEAT_LIMIT,
 		                   "two rows of %zu bytes are more than is left for a sample; raise memory", bytes);
+	else if (!scratch->counting)
+		sharpen(image, factor, above, was, bytes);
 	scratch->used = mark;
 	return status;
+}
+
+size_t
+leat_adjust_sharpness_scratch(const int64_t *shape, enum leat_dtype dtype)
+{
+	const struct leat_datum image = {.dtype = dtype, .ndim = 3, .shape = {shape[0], shape[1], shape[2]}};
+	struct leat_scratch count;
+
+	if (shape[0] < 0 || shape[1] < 0 || shape[2] < 0)
+		return 0;
+	leat_scratch_count(&count);
+	leat_adjust_sharpness(&image, 1, &count, NULL);
+	return count.peak;
 }

@@ -19,12 +19,6 @@ line_bytes(int64_t width)
 	return (bytes + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
 }
 
-size_t
-leat_sink_scratch(int64_t width)
-{
-	return 2 * line_bytes(width) + sizeof(struct leat_affine_spread) * LEAT_SINK_STEPS + 4 * ALIGNED;
-}
-
 static bool
 is_straight(const struct leat_sink *sink)
 {
@@ -47,8 +41,28 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 			err, LEAT_LIMIT,
 			"a row of the image needs more than the %zu bytes there are for a sample; raise memory",
 			scratch->size);
-	leat_affine_spread(sink->spread, sink->step, sink->steps, 0, sink->channels);
+	if (!scratch->counting)
+		leat_affine_spread(sink->spread, sink->step, sink->steps, 0, sink->channels);
 	return LEAT_OK;
+}
+
+size_t
+leat_sink_scratch(int64_t width)
+{
+	struct leat_sink sink = {
+		.part = {0, 0, 1, width},
+		.channels = LEAT_MAX_CHANNELS,
+		.made = LEAT_F32,
+		.mirror = true,
+		.planar = true,
+		.steps = LEAT_SINK_STEPS,
+		.dtype = LEAT_F64,
+	};
+	struct leat_scratch count;
+
+	leat_scratch_count(&count);
+	leat_sink_open(&sink, &count, NULL);
+	return count.peak;
 }
 
 void

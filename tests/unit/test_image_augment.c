@@ -240,6 +240,23 @@ too_little_scratch_for_a_copy_is_said(void **state)
 	assert_int_equal(small.used, 0);
 }
 
+static void
+the_most_scratch_is_what_was_measured(void **state)
+{
+	(void)state;
+	for (int size = 0; size < SIZES; size++)
+		for (int in_place = 0; in_place < 2; in_place++) {
+			const struct leat_datum from = image(in, size), to = in_place ? from : image(out, size);
+			struct leat_scratch used = {.base = room, .size = sizeof(room), .used = 1};
+
+			for (int kind = 0; kind < LEAT_AUGMENTS; kind++)
+				assert_int_equal(leat_augment(&from, &to, (enum leat_augment)kind, 1, 0, &used, NULL),
+				                 LEAT_OK);
+			assert_int_equal(used.peak, leat_augment_scratch(from.shape, in_place));
+		}
+	assert_int_equal(leat_augment_scratch((const int64_t[]){-1, 4, 3}, true), 0);
+}
+
 int
 main(void)
 {
@@ -255,6 +272,7 @@ main(void)
 		cmocka_unit_test(pixels_move_to_where_they_should),
 		cmocka_unit_test(what_has_an_opposite_says_so),
 		cmocka_unit_test(too_little_scratch_for_a_copy_is_said),
+		cmocka_unit_test(the_most_scratch_is_what_was_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

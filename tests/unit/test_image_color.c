@@ -412,6 +412,20 @@ tone_treats_channels_alone(void **state)
 	}
 }
 
+static void
+sharpening_takes_the_scratch_that_was_measured(void **state)
+{
+	(void)state;
+	EACH_IMAGE(x)
+	{
+		struct leat_scratch used = {.base = room, .size = sizeof(room), .used = 1};
+
+		assert_int_equal(leat_adjust_sharpness(&x, 2, &used, NULL), LEAT_OK);
+		assert_int_equal(used.peak, leat_adjust_sharpness_scratch(x.shape, x.dtype));
+	}
+	assert_int_equal(leat_adjust_sharpness_scratch((const int64_t[]){4, -1, 3}, LEAT_U8), 0);
+}
+
 int
 main(void)
 {
@@ -425,6 +439,7 @@ main(void)
 		cmocka_unit_test(a_third_of_a_circle_moves_red_to_green),
 		cmocka_unit_test(numbers_that_are_no_colors_do_no_harm),
 		cmocka_unit_test(sharpening_leaves_the_outermost_pixels),
+		cmocka_unit_test(sharpening_takes_the_scratch_that_was_measured),
 		cmocka_unit_test(smoothing_one_bright_pixel_spreads_it),
 		cmocka_unit_test(too_little_scratch_for_two_rows_is_said),
 		cmocka_unit_test(inverting_twice_changes_nothing),

@@ -256,6 +256,31 @@ count_end(void *kept, struct leat_mem *mem)
 	++*(int *)kept;
 }
 
+/* Wherever the caller's own blocks end. */
+static void
+what_a_counting_scratch_counts_is_enough(void **state)
+{
+	struct leat_scratch count, scratch;
+	struct leat_mem mem;
+
+	(void)state;
+	leat_scratch_count(&count);
+	assert_int_equal(count.peak, 0);
+	assert_non_null(leat_scratch_alloc(&count, 1));
+	assert_non_null(leat_scratch_alloc(&count, 100));
+	assert_non_null(leat_scratch_alloc(&count, 3));
+	assert_null(leat_scratch_alloc(&count, SIZE_MAX));
+	leat_mem_init(&mem, 1 << 20);
+	for (size_t before = 0; before <= 128; before++) {
+		assert_int_equal(leat_scratch_open(&scratch, &mem, before + count.peak), 0);
+		assert_non_null(leat_scratch_alloc(&scratch, before));
+		assert_non_null(leat_scratch_alloc(&scratch, 1));
+		assert_non_null(leat_scratch_alloc(&scratch, 100));
+		assert_non_null(leat_scratch_alloc(&scratch, 3));
+		leat_scratch_close(&scratch, &mem);
+	}
+}
+
 static void
 what_is_kept_with_a_scratch_ends_with_it_once(void **state)
 {
@@ -347,6 +372,7 @@ main(void)
 		cmocka_unit_test(maps_are_page_aligned_zeroed_and_counted_whole),
 		cmocka_unit_test(large_maps_lie_on_huge_pages_and_are_counted_like_small_ones),
 		cmocka_unit_test(scratch_is_aligned_bounded_and_reusable),
+		cmocka_unit_test(what_a_counting_scratch_counts_is_enough),
 		cmocka_unit_test(what_is_kept_with_a_scratch_ends_with_it_once),
 		cmocka_unit_test(a_block_is_kept_within_the_limit_or_not_at_all),
 		cmocka_unit_test(threads_together_stay_within_the_limit),
