@@ -127,11 +127,13 @@ apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct le
 	          steps);
 }
 
-/* The numbers of one or two steps stay in registers, too. */
+/* The numbers of one or two steps stay in registers. */
 LEAT_AVX2_INLINE void
 apply_steps(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
 {
-	if (steps == 1)
+	if (steps == 0)
+		apply_runs(in, is_u8, out, count, spread, 0);
+	else if (steps == 1)
 		apply_runs(in, is_u8, out, count, spread, 1);
 	else if (steps == 2)
 		apply_runs(in, is_u8, out, count, spread, 2);

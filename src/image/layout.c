@@ -1,14 +1,15 @@
 /* layout.c - HWC <-> CHW
  *
- * The element type matters by its size alone. With AVX2, three channels of 1 or 4 bytes are taken apart and put
- * together in registers, 16 or 8 pixels at a time. Any thread. */
+ * Only the size of an element matters, not its type. With AVX2, three channels of 1 or 4 bytes are split and joined in
+ * registers, 16 or 8 pixels at a time. Splitting can mirror a row on the way. Any thread. */
 #include "image/plain.h"
 
 #include <string.h>
 
 #include "image/cpu.h"
+#include "image/pixel.h"
 
-/* Elements by the type of their size: the one loop, in instances the compiler can vectorize. */
+/* Elements by the type of their size: one loop, in instances that the compiler can vectorize. */
 #define TRANSPOSE(type)                                                                                                \
 	do {                                                                                                           \
 		const type *from = in;                                                                                 \
@@ -16,12 +17,12 @@
                                                                                                                        \
 		for (size_t r = 0; r < rows; r++)                                                                      \
 			for (size_t c = 0; c < columns; c++)                                                           \
-				to[c * rows + r] = from[r * columns + c];                                              \
+				to[c * stride + r] = from[r * columns + c];                                            \
 	} while (0)
 
-/* {rows, columns} to {columns, rows}. */
+/* {rows, columns} to {columns, rows}; the rows of the result are `stride` elements apart. */
 static void
-transpose(const void *restrict in, void *restrict out, size_t rows, size_t columns, size_t size)
+transpose(const void *restrict in, void *restrict out, size_t rows, size_t columns, size_t stride, size_t size)
 {
 	if (size == 1)
 		TRANSPOSE(uint8_t);
@@ -36,42 +37,46 @@ transpose(const void *restrict in, void *restrict out, size_t rows, size_t colum
 void
 leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size)
 {
-	transpose(in, out, pixels, channels, size);
+	transpose(in, out, pixels, channels, pixels, size);
 }
 
 void
 leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size)
 {
-	transpose(in, out, channels, pixels, size);
+	transpose(in, out, channels, pixels, channels, size);
 }
 
 #if LEAT_X86
-/* ---- bytes: 48 of them, as three vectors, both ways; each vector of the result has a part in each of the others ----
- */
+/* ---- bytes: 16 pixels are three vectors, interleaved or planar; each vector of the result takes bytes of all three
+ * vectors of the input ---- */
 
-/* [result][part]: the order of bytes that makes the part. */
+/* Which byte of vector `from` becomes byte i of vector `to`, NONE: of another one. Byte k of channel c is byte
+ * 3 * k + c of the 48 interleaved ones. */
+enum { NONE = 0x80 };
+#define IN_VECTOR(at) ((at) >= 0 && (at) < 16 ? (at) : NONE)
+#define PLANAR_FROM(i, to, from) IN_VECTOR(3 * (i) + (to)-16 * (from))
+#define MIRRORED_FROM(i, to, from) PLANAR_FROM(15 - (i), to, from)
+#define INTERLEAVED_FROM(i, to, from) ((16 * (to) + (i) - (from)) % 3 == 0 ? (16 * (to) + (i) - (from)) / 3 : NONE)
+#define VECTOR(F, to, from)                                                                                            \
+	{                                                                                                              \
+		F(0, to, from), F(1, to, from), F(2, to, from), F(3, to, from), F(4, to, from), F(5, to, from),        \
+			F(6, to, from), F(7, to, from), F(8, to, from), F(9, to, from), F(10, to, from),               \
+			F(11, to, from), F(12, to, from), F(13, to, from), F(14, to, from), F(15, to, from)            \
+	}
+#define ORDER(F)                                                                                                       \
+	{                                                                                                              \
+		{VECTOR(F, 0, 0), VECTOR(F, 0, 1), VECTOR(F, 0, 2)},                                                   \
+			{VECTOR(F, 1, 0), VECTOR(F, 1, 1), VECTOR(F, 1, 2)},                                           \
+		{                                                                                                      \
+			VECTOR(F, 2, 0), VECTOR(F, 2, 1), VECTOR(F, 2, 2)                                              \
+		}                                                                                                      \
+	}
+
 struct orders {
 	uint8_t order[3][3][16];
 };
-
-/* Byte k of channel c is byte 3 * k + c of the 48. */
-static void
-set_orders(struct orders *planar, struct orders *interleaved)
-{
-	for (int channel = 0; channel < 3; channel++) {
-		for (int vector = 0; vector < 3; vector++) {
-			uint8_t *apart = planar->order[channel][vector],
-				*together = interleaved->order[vector][channel];
-
-			for (int i = 0; i < 16; i++) {
-				int at = 3 * i + channel - 16 * vector, from = 16 * vector + i - channel;
-
-				apart[i] = (uint8_t)(at >= 0 && at < 16 ? at : 0x80);
-				together[i] = (uint8_t)(from >= 0 && from % 3 == 0 ? from / 3 : 0x80);
-			}
-		}
-	}
-}
+static const struct orders planar_orders = {ORDER(PLANAR_FROM)}, mirrored_orders = {ORDER(MIRRORED_FROM)},
+			   interleaved_orders = {ORDER(INTERLEAVED_FROM)};
 
 LEAT_AVX2_INLINE __m128i
 mixed(const uint8_t orders[3][16], const __m128i *in)
@@ -83,10 +88,11 @@ mixed(const uint8_t orders[3][16], const __m128i *in)
 	return _mm_or_si128(_mm_or_si128(x, y), z);
 }
 
-/* Vectors are `in_step` and `out_step` apart: 16 when interleaved, then `move` is 48 for each, or a plane, then 16. */
+/* The three vectors of 16 pixels are `in_step` and `out_step` bytes apart; the next 16 pixels begin `in_move` and
+ * `out_move` bytes further on. Returns how many pixels are done, as all of these do. */
 LEAT_AVX2_INLINE size_t
-mix_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, size_t in_move, uint8_t *out, size_t out_step,
-          size_t out_move, size_t pixels)
+mix_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, ptrdiff_t in_move, uint8_t *out,
+          size_t out_step, ptrdiff_t out_move, size_t pixels)
 {
 	size_t done = 0;
 
@@ -101,16 +107,18 @@ mix_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, size_t
 	return done;
 }
 
-/* All of these return how many pixels they have done. */
 LEAT_AVX2 static size_t
-bytes_avx2(const uint8_t *in, uint8_t *out, size_t pixels, bool to_planar)
+bytes_to_planar_avx2(const uint8_t *in, uint8_t *out, size_t plane, size_t pixels, bool mirror)
 {
-	struct orders planar, interleaved;
+	if (mirror && pixels >= 16)
+		return mix_bytes(&mirrored_orders, in, 16, 48, out + pixels - 16, plane, -16, pixels);
+	return mirror ? 0 : mix_bytes(&planar_orders, in, 16, 48, out, plane, 16, pixels);
+}
 
-	set_orders(&planar, &interleaved);
-	if (to_planar)
-		return mix_bytes(&planar, in, 16, 48, out, pixels, 16, pixels);
-	return mix_bytes(&interleaved, in, pixels, 16, out, 16, 48, pixels);
+LEAT_AVX2 static size_t
+bytes_to_interleaved_avx2(const uint8_t *in, uint8_t *out, size_t pixels)
+{
+	return mix_bytes(&interleaved_orders, in, pixels, 16, out, 16, 48, pixels);
 }
 
 /* ---- 4 bytes: in each half of a vector four pixels' worth, a third of it; they are only moved, whatever they mean
@@ -132,9 +140,10 @@ store_halves(float *low, float *high, __m256 x)
 /* Two of x, then two of y. */
 #define TAKE(x, i, j, y, k, l) _mm256_shuffle_ps(x, y, _MM_SHUFFLE(l, k, j, i))
 
-LEAT_AVX2 static size_t
-words_to_planar_avx2(const float *in, float *out, size_t pixels)
+LEAT_AVX2_INLINE size_t
+split_words(const float *in, float *out, size_t plane, size_t pixels, bool mirror)
 {
+	const __m256i backwards = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
 	size_t done = 0;
 
 	for (; done + 8 <= pixels; done += 8, in += 24) {
@@ -143,12 +152,19 @@ words_to_planar_avx2(const float *in, float *out, size_t pixels)
 		__m256 red = TAKE(x, 0, 3, TAKE(y, 2, 2, z, 1, 1), 0, 2);
 		__m256 green = TAKE(TAKE(x, 1, 1, y, 0, 0), 0, 2, TAKE(y, 3, 3, z, 2, 2), 0, 2);
 		__m256 blue = TAKE(TAKE(x, 2, 2, y, 1, 1), 0, 2, z, 0, 3);
+		float *to = mirror ? out + pixels - 8 - done : out + done;
 
-		_mm256_storeu_ps(out + done, red);
-		_mm256_storeu_ps(out + pixels + done, green);
-		_mm256_storeu_ps(out + 2 * pixels + done, blue);
+		_mm256_storeu_ps(to, mirror ? _mm256_permutevar8x32_ps(red, backwards) : red);
+		_mm256_storeu_ps(to + plane, mirror ? _mm256_permutevar8x32_ps(green, backwards) : green);
+		_mm256_storeu_ps(to + 2 * plane, mirror ? _mm256_permutevar8x32_ps(blue, backwards) : blue);
 	}
 	return done;
+}
+
+LEAT_AVX2 static size_t
+words_to_planar_avx2(const float *in, float *out, size_t plane, size_t pixels, bool mirror)
+{
+	return mirror ? split_words(in, out, plane, pixels, true) : split_words(in, out, plane, pixels, false);
 }
 
 LEAT_AVX2 static size_t
@@ -170,55 +186,73 @@ words_to_interleaved_avx2(const float *in, float *out, size_t pixels)
 	return done;
 }
 
-static size_t
-three_channels_avx2(const void *in, void *out, size_t pixels, size_t size, bool to_planar)
-{
-	if (size == 1)
-		return bytes_avx2(in, out, pixels, to_planar);
-	if (size == 4)
-		return to_planar ? words_to_planar_avx2(in, out, pixels) : words_to_interleaved_avx2(in, out, pixels);
-	return 0;
-}
-#else
-static size_t
-three_channels_avx2(const void *in, void *out, size_t pixels, size_t size, bool to_planar)
-{
-	(void)in, (void)out, (void)pixels, (void)size, (void)to_planar;
-	return 0;
-}
 #endif
 
-/* Elements behind the pixels that were done. */
-static void
-finish(const uint8_t *in, uint8_t *out, size_t pixels, size_t done, size_t size, bool to_planar)
+static size_t
+split_three_avx2(const void *in, void *out, size_t plane, size_t pixels, size_t size, bool mirror)
 {
-	for (size_t i = done; i < pixels; i++) {
-		for (size_t c = 0; c < 3; c++) {
-			size_t together = (3 * i + c) * size, apart = (c * pixels + i) * size;
+#if LEAT_X86
+	if (size == 1)
+		return bytes_to_planar_avx2(in, out, plane, pixels, mirror);
+	if (size == 4)
+		return words_to_planar_avx2(in, out, plane, pixels, mirror);
+#endif
+	(void)in, (void)out, (void)plane, (void)pixels, (void)size, (void)mirror;
+	return 0;
+}
 
-			memcpy(out + (to_planar ? apart : together), in + (to_planar ? together : apart), size);
-		}
+static size_t
+join_three_avx2(const void *in, void *out, size_t pixels, size_t size)
+{
+#if LEAT_X86
+	if (size == 1)
+		return bytes_to_interleaved_avx2(in, out, pixels);
+	if (size == 4)
+		return words_to_interleaved_avx2(in, out, pixels);
+#endif
+	(void)in, (void)out, (void)pixels, (void)size;
+	return 0;
+}
+
+void
+leat_split_channels(const void *in, void *out, size_t plane, size_t pixels, size_t channels, size_t size, bool mirror)
+{
+	size_t done = 0;
+
+	if (channels == 3 && leat_cpu_has_avx2())
+		done = split_three_avx2(in, out, plane, pixels, size, mirror);
+	if (!done && !mirror) {
+		transpose(in, out, pixels, channels, plane, size);
+		return;
+	}
+	for (size_t i = done; i < pixels; i++) {
+		const size_t to = mirror ? pixels - 1 - i : i;
+
+		for (size_t c = 0; c < channels; c++)
+			memcpy((uint8_t *)out + (c * plane + to) * size,
+			       (const uint8_t *)in + (i * channels + c) * size, size);
 	}
 }
 
 void
 leat_to_planar(const void *in, void *out, size_t pixels, size_t channels, size_t size)
 {
-	size_t done = channels == 3 && leat_cpu_has_avx2() ? three_channels_avx2(in, out, pixels, size, true) : 0;
-
-	if (done)
-		finish(in, out, pixels, done, size, true);
-	else
-		leat_to_planar_plain(in, out, pixels, channels, size);
+	leat_split_channels(in, out, pixels, pixels, channels, size, false);
 }
 
 void
 leat_to_interleaved(const void *in, void *out, size_t pixels, size_t channels, size_t size)
 {
-	size_t done = channels == 3 && leat_cpu_has_avx2() ? three_channels_avx2(in, out, pixels, size, false) : 0;
+	size_t done = 0;
 
-	if (done)
-		finish(in, out, pixels, done, size, false);
-	else
+	if (channels == 3 && leat_cpu_has_avx2())
+		done = join_three_avx2(in, out, pixels, size);
+	if (!done) {
 		leat_to_interleaved_plain(in, out, pixels, channels, size);
+		return;
+	}
+	for (size_t i = done; i < pixels; i++)
+		for (size_t c = 0; c < channels; c++)
+			memcpy((uint8_t *)out + (i * channels + c) * size,
+			       (const uint8_t *)in + (c * pixels + i) * size, size);
 }

@@ -61,4 +61,11 @@ leat_border_place(int64_t at, int64_t n, enum leat_border border)
 	return -1;
 }
 
+/* A row of `width` pixels, `pixel` bytes each (at most 32), mirrored left to right. `to` may be `from`. */
+void leat_mirror_row(const void *from, void *to, size_t width, size_t pixel);
+
+/* As leat_to_planar, of a row: the planes of `out` begin `plane` elements apart. `mirror`: left to right, in each. */
+void leat_split_channels(const void *in, void *out, size_t plane, size_t pixels, size_t channels, size_t size,
+                         bool mirror);
+
 #endif

@@ -2,6 +2,7 @@
 #include "support/bench.h"
 
 #include "base/rng.h"
+#include "image/pixel.h"
 #include "image/plain.h"
 #include "support/image.h"
 
@@ -231,6 +232,11 @@ layouts_are_changed_as_by_the_plain_loop(void **state)
 				assert_memory_equal(got, want, bytes);
 				leat_to_planar(want, got, pixels, channels, size);
 				assert_memory_equal(got, in, bytes);
+				leat_mirror_row(in, want, pixels, channels * size);
+				leat_split_channels(in, got, pixels, pixels, channels, size, true);
+				memcpy(in, want, bytes);
+				leat_to_planar_plain(in, want, pixels, channels, size);
+				assert_memory_equal(got, want, bytes);
 				free(in);
 				free(got);
 				free(want);
@@ -257,6 +263,9 @@ flips_are_those_of_the_plain_loop(void **state)
 				leat_flip(&image, LEAT_FLIP_HORIZONTAL);
 				leat_flip_plain(&other);
 				assert_memory_equal(got, want, bytes);
+				leat_mirror_row(got, want, width, bytes / 3 / width);
+				leat_flip(&image, LEAT_FLIP_HORIZONTAL);
+				assert_memory_equal(got, want, bytes / 3);
 				free(got);
 				free(want);
 			}
