@@ -18,14 +18,11 @@ static const struct leat_opt options[] = {
 	LEAT_OPT_END,
 };
 
-/* Two rows, which begin at multiples of 64. */
 static size_t
 aside(const void *params, const struct leat_field *field)
 {
-	int64_t elements = leat_field_elements(field);
-
 	(void)params;
-	return elements > 0 ? 2 * ((size_t)(elements / field->shape[0]) * leat_dtype_size(field->dtype) + 64) : 0;
+	return leat_adjust_sharpness_scratch(field->shape, field->dtype);
 }
 
 static enum leat_status

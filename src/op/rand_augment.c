@@ -34,15 +34,12 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 	return field->dtype == LEAT_U8 && leat_accepts_color(field, layout);
 }
 
-/* From the second change on, what moves pixels works on a copy; what sharpens takes two
- * rows, perhaps all there are. */
+/* From the second change on they work in place. */
 static size_t
 aside(const void *params, const struct leat_field *field)
 {
-	int64_t elements = leat_field_elements(field);
-
 	(void)params;
-	return elements > 0 ? 2 * ((size_t)elements + 64) : 0;
+	return leat_augment_scratch(field->shape, true);
 }
 
 static enum leat_status

@@ -30,14 +30,11 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 	return field->dtype == LEAT_U8 && leat_accepts_color(field, layout);
 }
 
-/* What sharpens takes two rows, which begin at multiples of 64. */
 static size_t
 aside(const void *params, const struct leat_field *field)
 {
-	int64_t elements = leat_field_elements(field);
-
 	(void)params;
-	return elements > 0 ? 2 * ((size_t)(elements / field->shape[0]) + 64) : 0;
+	return leat_augment_scratch(field->shape, false);
 }
 
 static enum leat_status
