@@ -1,6 +1,6 @@
-/* blend.h - one pixel between two images; private to src/image
+/* blend.h - blend two pixels; private to src/image
  *
- * Rounding is Pillow's: computed in float, cut off, kept in range. */
+ * uint8 is rounded as in Pillow: computed in float, truncated, clamped. */
 #ifndef LEAT_IMAGE_BLEND_H
 #define LEAT_IMAGE_BLEND_H
 
@@ -18,7 +18,7 @@ leat_gray_f32(const float *rgb)
 	return 0.2989f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2];
 }
 
-/* From `dull` (factor 0) to `x` (factor 1) and beyond. */
+/* Factor 0 gives `dull`, 1 gives `x`; more extrapolates. */
 static inline uint8_t
 leat_blend_u8(int dull, int x, float factor)
 {

@@ -1,14 +1,14 @@
-/* cpu.h - which instructions this processor has, asked at run time; private to src/image
+/* cpu.h - CPU features, detected at run time; private to src/image
  *
- * A kernel has a plain form in C that runs everywhere and tells what the result is, and may have one for AVX2, in a
- * function marked LEAT_AVX2 between #if LEAT_X86 and #endif, that gives the same bytes:
+ * A kernel has a plain version in C, which runs everywhere and defines the result. It may also have an AVX2 version
+ *that returns the same bytes, in a function marked LEAT_AVX2 between #if LEAT_X86 and #endif:
  *
  *	if (leat_cpu_has_avx2())
  *		sum_avx2(...);
  *	else
  *		leat_sum_plain(...);
  *
- * The plain form is not static, so that a test can hold the two against each other. */
+ * The plain version is not static, so that a test can compare the two (plain.h). */
 #ifndef LEAT_IMAGE_CPU_H
 #define LEAT_IMAGE_CPU_H
 
@@ -17,15 +17,15 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #define LEAT_X86 1
 #include <immintrin.h>
-/* Not with FMA, on purpose: a product is rounded before it is added, on every machine. */
+/* Without FMA: products have to be rounded before they are added, on every machine. */
 #define LEAT_AVX2 __attribute__((target("avx2")))
-/* For the pieces of such a function. */
+/* For helpers of such a function. */
 #define LEAT_AVX2_INLINE __attribute__((target("avx2"), always_inline)) static inline
 #else
 #define LEAT_X86 0
 #endif
 
-/* Costs a load and a test. */
+/* Cheap: one load and a test. */
 static inline bool
 leat_cpu_has_avx2(void)
 {

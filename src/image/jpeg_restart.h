@@ -1,17 +1,16 @@
-/* jpeg_restart.h - restart markers for JPEG files that have none
+/* jpeg_restart.h - add restart markers to a JPEG file
  *
- * The bits of a JPEG image depend on all bits before them, except behind a restart marker. With markers, a decoder that
- * wants a part of an image passes by what lies before and beside it (jpeg_baseline.c). Coefficients stay as they are,
- * and with them every pixel; a file grows by about 0.4 % with a marker after every 6 MCUs. */
+ * Entropy-coded data can only be decoded from its start or from a restart marker. With markers, a decoder that needs a
+ * region of an image skips most of what is before and beside it (jpeg_baseline.c). Coefficients, and so all pixels,
+ * stay the same; a file grows by about 0.4 % with a marker after every 6 MCUs. */
 #ifndef LEAT_IMAGE_JPEG_RESTART_H
 #define LEAT_IMAGE_JPEG_RESTART_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The same image with a marker after every `interval` MCUs (1 to 65535), in one scan, its other segments kept; *out is
- * freed with free(). False: nothing was made, because it is no JPEG file, or a damaged one, or there is no memory. Any
- * thread. */
+/* Rewrites an image with a marker after every `interval` MCUs (1 to 65535), as one scan, with its other segments. Free
+ * *out with free(). False: not a JPEG file, a damaged one, or out of memory; *out is not set. Any thread. */
 bool leat_jpeg_add_restarts(const void *bytes, size_t size, unsigned interval, void **out, size_t *out_size);
 
 #endif

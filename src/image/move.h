@@ -1,16 +1,16 @@
-/* move.h - where an image's pixels come from: what a geometry op does, told before it is done
+/* move.h - what a geometry op does to an image, as a description
  *
- * An op that tells what it would do can be joined with its neighbours (image/pass.h): what is cut away is never
- * decoded, and a flip costs nothing. */
+ * An op that describes its effect instead of applying it can be fused with its neighbors (image/pass.h): pixels outside
+ * a crop are never decoded, and a flip is free. */
 #ifndef LEAT_IMAGE_MOVE_H
 #define LEAT_IMAGE_MOVE_H
 
 #include "image/image.h"
 
 enum leat_move_kind {
-	LEAT_MOVE_NONE,   /* the image stays as it is */
-	LEAT_MOVE_CROP,   /* `part` of the plane, which goes on beyond the image as `border` and `fill` say */
-	LEAT_MOVE_RESIZE, /* `part`, which lies within the image, at the size of `height` and `width` */
+	LEAT_MOVE_NONE,   /* no change */
+	LEAT_MOVE_CROP,   /* cut out `part`, which may reach outside the image: see `border` and `fill` */
+	LEAT_MOVE_RESIZE, /* resize `part`, which is inside the image, to `height` and `width` */
 	LEAT_MOVE_FLIP,
 	LEAT_MOVE_ROTATE, /* as leat_rotate_to */
 };

@@ -1,14 +1,14 @@
-/* pass.h - one image on its way through several ops, in as few passes over memory as there can be
+/* pass.h - run several image ops in as few passes over the pixels as possible
  *
- * An op's part is not done when it is told, but when it has to be: at the end, or when what follows needs the pixels.
- * One pass reads a part of the source (of an encoded image only that part is decoded), resizes, turns or pads it, and,
- * while rows are at hand, cuts and mirrors the result, takes pointwise steps and converts it. Values are those of one
- * op after the other, in every bit; but for an encoded image that may be reduced (struct leat_decoding, `fast`): when a
- * part of it is resized, not by NEAREST, to half or less in both directions, it is decoded at 1/2, 1/4 or 1/8, the
- * smallest that leaves the part as large as the result. That depends on the size of the image and what was told, and on
- * nothing else.
+ * Adding an op to a pass only records what to do. Pixels are touched at the end, or earlier when an op needs them
+ * (random_contrast needs the channel means). A pass decodes just the region it needs, resamples it, and crops, flips,
+ * scales and converts each row while it is still in cache. The result is bit-identical to running the ops one by one.
+ * The exception is decode(fast=true): when a resize other than NEAREST shrinks both sides to half or less, the JPEG is
+ * decoded at 1/2, 1/4 or 1/8 size, the smallest that is not below the size of the result. That choice depends only on
+ * the image size and the ops, never on timing or threads.
  *
- * One thread. What it needs is taken from scratch; images on their way stay there until the sample is finished. */
+ * Not thread-safe: one pass belongs to one worker. Buffers come from its scratch, and intermediate images stay there
+ * until the sample is done. */
 #ifndef LEAT_IMAGE_PASS_H
 #define LEAT_IMAGE_PASS_H
 
@@ -18,39 +18,39 @@
 struct leat_pass {
 	struct leat_scratch *scratch;
 	struct leat_decode decode;
-	bool decoding;           /* the source is encoded: no pixels yet */
-	bool undecodable;        /* what failed was decoding */
-	struct leat_view in;     /* the source; without `data` while it is encoded */
-	struct leat_window part; /* of the source that counts */
-	struct leat_move move;   /* what makes rows of it: NONE, CROP, RESIZE or ROTATE, */
-	struct leat_sink sink;   /* and what becomes of the rows */
-	unsigned passes;         /* over memory, so far */
-	bool dry;                /* there are no pixels: told is all that it is; set after it began */
+	bool decoding;           /* the source is still encoded */
+	bool undecodable;        /* decoding failed */
+	struct leat_view in;     /* the source; no `data` while it is encoded */
+	struct leat_window part; /* region of the source to read */
+	struct leat_move move;   /* how rows are made of it: NONE, CROP, RESIZE or ROTATE */
+	struct leat_sink sink;   /* how rows become the result */
+	unsigned passes;         /* so far */
+	bool dry;                /* only record, there are no pixels; set after leat_pass_image or _encoded */
 };
 
-/* Begins with pixels, interleaved, which stay as they are. */
+/* Starts with interleaved pixels, which are not modified. */
 void leat_pass_image(struct leat_pass *pass, const struct leat_datum *image, struct leat_scratch *scratch);
-/* Begins with an encoded image whose header was read; pass->decode was begun by the caller and is ended here. */
+/* Starts with an encoded image. The caller has called leat_decode_begin on pass->decode; the pass ends it. */
 void leat_pass_encoded(struct leat_pass *pass, struct leat_scratch *scratch);
 
-/* What the image is now. */
+/* Type and shape of the image after the ops so far. */
 enum leat_dtype leat_pass_dtype(const struct leat_pass *pass);
-void leat_pass_shape(const struct leat_pass *pass, int64_t *shape); /* three dims, in the order of its layout */
+void leat_pass_shape(const struct leat_pass *pass, int64_t *shape); /* 3 dims, in the order of the layout */
 
-/* Parts of moves have to fit the image as it is now, which is interleaved. */
+/* Add an op. A move is relative to the image after the ops so far, which has to be interleaved. */
 enum leat_status leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err);
 enum leat_status leat_pass_step(struct leat_pass *pass, const struct leat_affine *step, int steps,
                                 struct leat_err *err);
 enum leat_status leat_pass_cast(struct leat_pass *pass, enum leat_dtype dtype, struct leat_err *err);
 void leat_pass_layout(struct leat_pass *pass, enum leat_layout layout);
-/* As leat_channel_means, of the image as it is now. */
+/* As leat_channel_means, after the ops so far. Runs a pass. */
 enum leat_status leat_pass_means(struct leat_pass *pass, float *mean, struct leat_err *err);
 
-/* Will a reduced image be decoded, if it is large enough? */
+/* Will a large image be decoded at reduced size? */
 bool leat_pass_may_reduce(const struct leat_pass *pass);
 
-/* Puts the image, as it is now, to `out`. */
+/* Runs what is left and writes the image to `out`. */
 enum leat_status leat_pass_end(struct leat_pass *pass, void *out, struct leat_err *err);
-void leat_pass_drop(struct leat_pass *pass); /* instead, after a failure */
+void leat_pass_drop(struct leat_pass *pass); /* after a failure, instead of leat_pass_end */
 
 #endif

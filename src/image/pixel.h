@@ -1,4 +1,4 @@
-/* pixel.h - what the kernels that move pixels share; private to src/image */
+/* pixel.h - helpers of the kernels that move pixels; private to src/image */
 #ifndef LEAT_IMAGE_PIXEL_H
 #define LEAT_IMAGE_PIXEL_H
 
@@ -11,7 +11,7 @@ leat_pixel_bytes(const struct leat_datum *image)
 	return (size_t)image->shape[2] * leat_dtype_size(image->dtype);
 }
 
-/* A pixel with `fill` in every channel, in the type of the image. u8: what does not fit is cut to 0..255. */
+/* A pixel with `fill` in every channel, in the type of the image; clamped to 0..255 for u8. */
 struct leat_pixel {
 	_Alignas(float) unsigned char bytes[LEAT_MAX_CHANNELS * sizeof(float)];
 };
@@ -28,15 +28,14 @@ leat_pixel_of(float fill, enum leat_dtype dtype)
 	return pixel;
 }
 
-/* To the nearest byte, halves to the even one; x is at most a hair outside 0..255. Adding 2^23 leaves no bits behind
- * the point. */
+/* Rounds to the nearest byte, ties to even. x is in 0..255 but for rounding errors. Adding 2^23 drops the fraction. */
 static inline uint8_t
 leat_round_byte(float x)
 {
 	return (uint8_t)(int32_t)(x + 0x1p23f - 0x1p23f);
 }
 
-/* Where place `at` of a line comes from that goes on beyond its `n` places as `border` says; -1: from nowhere. */
+/* The index in 0..n-1 that index `at` of a line of n elements, extended by `border`, repeats; -1: the fill value. */
 static inline int64_t
 leat_border_place(int64_t at, int64_t n, enum leat_border border)
 {

@@ -1,7 +1,7 @@
-/* png_fast.h - PNG files without surprises, decoded at once; private to src/image
+/* png_fast.h - a fast decoder for ordinary PNG files; private to src/image
  *
- * These functions say true only of files that libspng reads, too, and with the same pixels. False says nothing about
- * the file: libspng is to be asked. */
+ * These functions return true only for files that libspng would decode to the same pixels. False says nothing about the
+ * file: use libspng. */
 #ifndef LEAT_IMAGE_PNG_FAST_H
 #define LEAT_IMAGE_PNG_FAST_H
 
@@ -11,11 +11,11 @@
 
 #include "base/mem.h"
 
-/* The header of a file that begins with the signature. Sides are above 0. */
+/* Reads the header of a file that starts with the PNG signature. Width and height are above 0. */
 bool leat_png_fast_header(const uint8_t *bytes, size_t size, struct spng_ihdr *header);
 
-/* All of the file becomes height x width x channels (1, 3 or 4) bytes as image.h says; they may have been written to
- * when this is false. Takes the size of the image and of the file from the scratch at most, and leaves it used. */
+/* Decodes the file to height x width x channels (1, 3 or 4) bytes; may have written some of them if it returns false.
+ * Takes up to the size of the image plus that of the file from the scratch, which the caller gives back. */
 bool leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels,
                           struct leat_scratch *scratch, uint8_t *out);
 

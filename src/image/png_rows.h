@@ -1,6 +1,6 @@
-/* png_rows.h - a row of a PNG file as pixels of 8 bits and 1, 3 or 4 channels; private to src/image
+/* png_rows.h - convert rows of a PNG file to 8-bit pixels of 1, 3 or 4 channels; private to src/image
  *
- * Which pixels these are: image/png.c. */
+ * image/png.c explains the conversions. */
 #ifndef LEAT_IMAGE_PNG_ROWS_H
 #define LEAT_IMAGE_PNG_ROWS_H
 
@@ -8,23 +8,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* libpng's integers for 0.299 and 0.587 of 2^15, cut off, and what is left of the whole for blue. It
- * rounds for 16 bits and cuts for 8. */
+/* libpng's weights: 0.299 and 0.587 times 2^15, truncated; blue is the rest. libpng rounds 16-bit sums and truncates
+ * 8-bit ones. */
 enum { LEAT_PNG_RED = 9797, LEAT_PNG_GREEN = 19234, LEAT_PNG_BLUE = 32768 - LEAT_PNG_RED - LEAT_PNG_GREEN };
 
-/* Of 1, 2, 3 (color) or 4 channels, `bytes` (1 or 2, the higher first) for each, to 1, 3 or 4. Not in place. */
+/* From 1 to 4 channels of 1 or 2 (big-endian) `bytes` each, to 1, 3 or 4 channels. Not in place. */
 void leat_png_row(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_t pixels);
 void leat_png_row_plain(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_t pixels);
 
-/* Numbers of 1, 2, 4 or 8 bits, the first ones highest, as bytes. */
+/* Unpacks samples of 1, 2, 4 or 8 bits, most significant first, to bytes. */
 void leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count);
 
-/* What a number, gray or a place in a palette, looks like. */
+/* The color of each sample value: a gray level or a palette index. */
 struct leat_png_look {
 	uint8_t color[256][4];
-	unsigned count; /* numbers from here on mean nothing */
+	unsigned count; /* valid values are below this */
 };
-/* False: there is a number that means nothing. */
+/* False: a value is not valid. */
 bool leat_png_look_up(const struct leat_png_look *look, const uint8_t *in, uint8_t *out, size_t to, size_t pixels);
 
 #endif

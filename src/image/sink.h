@@ -1,9 +1,8 @@
-/* sink.h - where rows of pixels go that a kernel makes; private to src/image
+/* sink.h - where a kernel writes rows of pixels; private to src/image
  *
- * A kernel makes one row after the other, each in the memory that leat_sink_line gives, and hands it over with
- * leat_sink_take while it is in the first-level cache. On its way to the result the row is mirrored, goes through
- * pointwise steps and is converted to the type and the order of channels that are wanted. A row that needs nothing of
- * this is made where it stays. */
+ * A kernel makes one row after another, each in the buffer that leat_sink_line returns, and hands it over with
+ * leat_sink_take while it is in the L1 cache. The sink mirrors the row, runs the pointwise steps, and converts it to
+ * the type and layout of the result. If there is nothing to do, the kernel writes straight to the result. */
 #ifndef LEAT_IMAGE_SINK_H
 #define LEAT_IMAGE_SINK_H
 
@@ -14,39 +13,39 @@ enum { LEAT_SINK_STEPS = 16 };
 
 struct leat_sink {
 	/* Set by the caller: */
-	struct leat_window part;  /* of the image that the kernel would make: only this is made */
-	bool mirror, upside_down; /* of that part, left and right, top and bottom change places */
-	size_t channels;          /* interleaved */
-	enum leat_dtype made;     /* type of the rows that come, u8 or f32 */
-	bool floats;              /* they become f32; true with steps */
+	struct leat_window part;  /* region of the kernel's result to make */
+	bool mirror, upside_down; /* flip that region horizontally, vertically */
+	size_t channels;
+	enum leat_dtype made; /* of the rows the kernel makes, which are interleaved */
+	bool floats;          /* convert to f32 before the cast to `dtype`; true with steps */
 	int steps;
 	struct leat_affine step[LEAT_SINK_STEPS];
 	enum leat_dtype dtype; /* of the result */
-	bool planar;           /* the result's channels come one behind the other */
+	bool planar;           /* the result is CHW */
 	unsigned char *out;
 	/* Private: */
-	bool straight; /* rows need nothing */
+	bool straight; /* rows are the result as they are */
 	unsigned char *line, *other;
 	struct leat_affine_spread *spread;
 };
 
-/* Takes its lines from scratch. */
+/* Takes row buffers from scratch, up to leat_sink_scratch bytes. */
 enum leat_status leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err);
-size_t leat_sink_scratch(int64_t width); /* the most that takes */
+size_t leat_sink_scratch(int64_t width);
 
-/* Where to make row `y` of the part, part.width pixels and no more. */
+/* The buffer for row `y` of the region, part.width pixels; then hand the row over. */
 void *leat_sink_line(const struct leat_sink *sink, int64_t y);
 void leat_sink_take(const struct leat_sink *sink, int64_t y);
-/* The same for a row that lies elsewhere and is not changed. */
+/* Hands over a row from other memory, which is not modified. */
 void leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row);
 
-/* The same for all rows, `stride` bytes apart. */
+/* Hands over all rows, `stride` bytes apart. */
 void leat_sink_copy_all(const struct leat_sink *sink, const unsigned char *rows, size_t stride);
 
-/* For a kernel that makes rows mirrored by itself. */
+/* For a kernel that mirrors rows itself. */
 void leat_sink_gets_mirrored(struct leat_sink *sink);
 
-/* All of `image`, which is HWC, as it is. */
+/* A sink that stores all rows in `image`, HWC, unchanged. */
 struct leat_sink leat_sink_for(const struct leat_datum *image);
 
 #endif

@@ -7,25 +7,25 @@
 #include "image/image.h"
 #include "image/sink.h"
 
-/* A part of an image whose sides may lie within pixels. */
+/* A rectangle with fractional coordinates. */
 struct leat_box {
 	double top, left, height, width;
 };
 
-/* Pixels to read: an image or a part of one. */
+/* Pixels to read: an image or a region of one. */
 struct leat_view {
 	const unsigned char *data;
 	size_t stride; /* bytes from row to row */
-	/* Instead of both, where rows are used in order: those that are decoded when asked for. NULL: all are there. */
+	/* Not NULL: rows are decoded on demand, in place of the two above. For kernels that read rows in order. */
 	struct leat_scan *rows;
 	int64_t height, width;
 	size_t channels;
 	enum leat_dtype dtype;
-	/* What leat_resize_to takes of it, though all pixels count that are read; not by NEAREST. 0 high: all of it. */
+	/* What leat_resize_to resizes, but for NEAREST; filters still read pixels outside it. Height 0: everything. */
 	struct leat_box box;
 };
 
-struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: all of it */
+struct leat_view leat_view_of(const struct leat_datum *image, const struct leat_window *part); /* NULL: the image */
 
 static inline const unsigned char *
 leat_view_row(const struct leat_view *in, size_t row)
@@ -33,7 +33,7 @@ leat_view_row(const struct leat_view *in, size_t row)
 	return in->rows ? leat_scan_row(in->rows, (int64_t)row) : in->data + row * in->stride;
 }
 
-/* What leat_decode_scan has to keep for it. `made`: the type of the sink's rows. */
+/* The arguments of leat_decode_scan for leat_resize_to. `made`: see struct leat_sink. */
 struct leat_row_needs {
 	int64_t keep;
 	size_t behind;
