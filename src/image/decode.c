@@ -1,4 +1,4 @@
-/* decode.c - which format an image has, and the limits that hold for all of them
+/* decode.c - detect the format of an image, and enforce the limits that hold for all formats
  *
  * Any thread; a struct leat_decode belongs to one. */
 #include "image/codec.h"
@@ -8,7 +8,7 @@
 
 static const struct leat_codec *const codecs[] = {&leat_codec_jpeg, &leat_codec_png};
 
-/* The first bytes of what is no image: most often they tell what it is ("GIF89a", "<html>", zeros). */
+/* Shows the first bytes: they usually tell what the file is ("GIF89a", "<html>", zeros). */
 static enum leat_status
 fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 {
@@ -39,7 +39,7 @@ leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, co
 	return fail_unknown(bytes, size, err);
 }
 
-/* For formats that give all pixels or none. */
+/* For formats that can only decode a whole image. */
 static enum leat_status
 cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
            struct leat_err *err)

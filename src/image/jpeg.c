@@ -1,8 +1,8 @@
 /* jpeg.c - JPEG: common files by the decoder of jpeg.h, all others by libjpeg-turbo
  *
- * Which of the two it is cannot be seen from outside: pixels, errors and limits are the library's; but for reduced
- * images, whose pixels are each one's own. When the scan of a common file turns out to be irregular, the library
- * decodes it again, from its beginning, and says what it is.
+ * Callers cannot tell which of the two was used: pixels, errors and limits are those of the library. Only at reduced
+ * size the pixels differ. If the scan of a common file turns out to be irregular, the library decodes the file again
+ * from the start and reports the error.
  *
  * Any thread; a struct jpeg belongs to one. */
 #include "image/jpeg.h"
@@ -11,10 +11,10 @@ struct jpeg {
 	struct leat_jpeg_header header;
 	const uint8_t *bytes;
 	size_t size;
-	struct leat_decoding how; /* as asked for, then with the channels there are */
-	bool common;              /* until it turns out not to be */
+	struct leat_decoding how; /* channels 0 is replaced by those of the file */
+	bool common;              /* decoded here, not by the library */
 	struct leat_jpeg_scan *scan;
-	struct leat_decode library; /* when it is not */
+	struct leat_decode library; /* if not `common` */
 };
 
 static bool
@@ -65,7 +65,7 @@ jpeg_end(struct leat_decode *decode)
 		leat_codec_jpeg_turbo.end(&jpeg->library);
 }
 
-/* A file that only looked common. What the library takes is given back before the caller goes on. */
+/* A file that only looked common. Gives back the library's scratch. */
 static enum leat_status
 library_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out, size_t stride,
                 struct leat_err *err)

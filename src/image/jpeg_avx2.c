@@ -1,7 +1,7 @@
-/* jpeg_avx2.c - IDCT, upsampling and colors with vectors of 32 bytes
+/* jpeg_avx2.c - IDCT, upsampling and color conversion with AVX2
  *
- * The same numbers as jpeg_idct.c, jpeg_reduced.c and jpeg_rows.c, which say what is computed. Chosen at run time: the
- * rest of the program does not need such a processor.
+ * Returns the same bytes as jpeg_idct.c, jpeg_reduced.c and jpeg_rows.c, which define the results. Selected at run
+ * time.
  *
  * Any thread. */
 #include "image/jpeg.h"
@@ -14,7 +14,7 @@
 #define AVX2 __attribute__((target("avx2")))
 #define PART static inline __attribute__((target("avx2"), always_inline))
 
-/* ---- IDCT: a block in each half of the vectors ---- */
+/* ---- IDCT: one block in each 128-bit lane ---- */
 
 PART __m256i
 times(__m256i value, int factor)
@@ -81,7 +81,7 @@ store(__m256i two_rows, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride
 	_mm_storeh_pd((double *)(void *)(b + b_stride), _mm_castsi128_pd(second));
 }
 
-/* v[i] is column i of the samples: to bytes, and turned. */
+/* v[i] is column i of the samples: converts to bytes and transposes. */
 PART void
 store_columns(const __m256i v[8], uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
@@ -124,7 +124,7 @@ idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride
 	store_columns(v, a, a_stride, b, b_stride);
 }
 
-/* 16 numbers of 32 bits, or pairs of 16-bit numbers, in the order that unpacking gives and packing takes. */
+/* 16 values of 32 bits, or 16 pairs of 16 bits, in the order of unpack and pack. */
 struct wide {
 	__m256i low, high;
 };
@@ -147,7 +147,7 @@ subtract(struct wide a, struct wide b)
 	return (struct wide){_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)};
 }
 
-/* The first of each pair by `x`, the second by `y`, and their sum. */
+/* first * x + second * y of each pair. */
 PART struct wide
 products(struct wide pairs, int x, int y)
 {
@@ -156,7 +156,7 @@ products(struct wide pairs, int x, int y)
 	return (struct wide){_mm256_madd_epi16(pairs.low, factors), _mm256_madd_epi16(pairs.high, factors)};
 }
 
-/* As numbers with LEAT_JPEG_FACTOR_BITS behind the point, and `half` added, which rounds the results. */
+/* To LEAT_JPEG_FACTOR_BITS fraction bits, plus `half` for rounding. */
 PART struct wide
 widened(__m256i value, __m256i half)
 {
@@ -202,7 +202,7 @@ transform_slow(__m256i v[8], int shift)
 	v[4] = narrowed(subtract(a3, odd0), shift);
 }
 
-/* Blocks without coefficients but in the first row wrap around; `rest` is what the other rows have. */
+/* Blocks with coefficients in the first row only wrap around instead of saturating; `rest` is the OR of other rows. */
 PART void
 columns_slow(__m256i v[8], __m256i rest)
 {
@@ -238,7 +238,7 @@ idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride
 	store_columns(v, a, a_stride, b, b_stride);
 }
 
-/* As transform_slow, of the first `points` vectors. */
+/* As transform_slow, on the first `points` vectors. */
 PART void
 transform_few(__m256i v[8], int points, int shift)
 {
@@ -274,7 +274,7 @@ store_few(__m128i bytes, uint8_t *out, size_t count)
 	memcpy(out, &eight, count);
 }
 
-/* What is too many is made, too, where that costs less than to leave it out. */
+/* Also computes some values that are not needed, where that is cheaper than not to. */
 PART void
 reduce(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride, int rows,
        int columns)
@@ -312,7 +312,7 @@ REDUCED(8, 4)
 
 /* ---- upsampling ---- */
 
-/* 16 samples as 16-bit numbers. */
+/* 16 samples as 16-bit integers. */
 PART __m256i
 widen(const uint8_t *from)
 {
@@ -325,7 +325,7 @@ thrice(__m256i v)
 	return _mm256_add_epi16(v, _mm256_add_epi16(v, v));
 }
 
-/* Left and right neighbours of 16 places, each 0..255 in 16 bits, by turns. */
+/* Interleaves the left and right samples, each 0..255 in 16 bits. */
 PART void
 store_turns(__m256i left, __m256i right, uint8_t *out)
 {
@@ -389,8 +389,8 @@ times_rounded(__m256i v, int factor)
 	return _mm256_srai_epi16(_mm256_add_epi16(twice, _mm256_set1_epi16(1)), 1);
 }
 
-/* What is added to luma, for 16 pixels whose chroma is -128..127. The factors of jpeg_rows.c are too large for 16 bits:
- * whole multiples are added instead. */
+/* What is added to luma, for 16 pixels with chroma of -128..127. The factors of jpeg_rows.c exceed 16 bits, so their
+ * integer parts are added separately. */
 PART struct colors
 color_parts(__m256i cb, __m256i cr)
 {
@@ -414,7 +414,7 @@ add_luma(__m256i even_y, __m256i odd_y, __m256i even, __m256i odd)
 	return _mm256_packus_epi16(_mm256_add_epi16(even_y, even), _mm256_add_epi16(odd_y, odd));
 }
 
-/* The halves of vectors stay apart: unpacking and packing again keeps the order. */
+/* Unpack and pack both work within 128-bit lanes, so the order is kept. */
 PART struct colors
 load_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 {
@@ -435,7 +435,7 @@ load_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 	};
 }
 
-/* Bytes 16 * part .. of r0 g0 b0 r1 g1 b1 ... that come from one of the colors; -1 where another one's stand. */
+/* Shuffle masks for r0 g0 b0 r1 g1 b1 ...: which bytes come from color c; -1: from another one. */
 #define FROM(i, c) ((char)(((i) - (c)) % 3 == 0 ? ((i) - (c)) / 3 : -1))
 #define MASK(n, c)                                                                                                     \
 	_mm256_broadcastsi128_si256(_mm_setr_epi8(FROM(n, c), FROM(n + 1, c), FROM(n + 2, c), FROM(n + 3, c),          \
@@ -485,7 +485,7 @@ store_colors(struct colors v, uint8_t *out, size_t channels)
 		store_rgba(v, out);
 }
 
-/* The last 32 of a row may be some that were made before; a row shorter than that goes by way of `last`. */
+/* The last 32 pixels may overlap the ones before; a row of less than 32 is made in `last` and copied. */
 PART void
 to_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count, size_t channels)
 {

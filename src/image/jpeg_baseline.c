@@ -1,36 +1,36 @@
-/* jpeg_baseline.c - the scan of a baseline JPEG, from MCU to MCU, and the rows of pixels behind it
+/* jpeg_baseline.c - decode the scan of a baseline JPEG, MCU by MCU, to rows of pixels
  *
- * A row of MCUs at a time becomes a strip of samples, one plane for each component, and the strip becomes pixels.
- * Smooth upsampling looks one row of chroma further: the last row of each strip is kept above the next one, and the
- * last row of pixels is made when the strip below is there.
+ * One row of MCUs at a time is decoded to a strip of samples, one plane per component, and the strip is converted to
+ * pixels. Smooth upsampling needs one more row of chroma: the last row of each strip is kept above the next strip, and
+ * the last row of pixels is made once the next strip is there.
  *
- * A reduced image is made of smaller blocks (jpeg_reduced.c), chroma's as large as the luma of an MCU: there is nothing
- * to upsample.
+ * At reduced size blocks are smaller (jpeg_reduced.c). Chroma blocks then cover as many samples as the luma of an MCU,
+ * so there is nothing to upsample.
  *
- * Only what the wanted part needs is made: MCUs beside and above it pass through the entropy decoder alone, or, where
- * there are restart markers, are passed by; what lies below is not looked at.
+ * Only the wanted region is computed. MCUs above and beside it are entropy-decoded only, or skipped where there are
+ * restart markers; everything below is ignored.
  *
- * Any thread. Memory comes from the scratch: a strip, and some 38 KB of tables where it does not keep those. */
+ * Any thread. Memory comes from the scratch: a strip, and 38 KB of tables if they cannot be cached with it. */
 #include "image/jpeg.h"
 
 #include <string.h>
 
 enum { MARGIN = 64, RST0 = 0xd0, EOI = 0xd9 };
 
-/* The samples of a component in the strip. Row 0 is the last of the strip before. */
+/* The samples of a component in the strip. Row 0 is the last row of the previous strip. */
 struct plane {
 	uint8_t *rows;
 	size_t stride;
-	uint32_t width, height; /* of an MCU */
+	uint32_t width, height; /* of an MCU, in samples */
 };
 
-/* Where a block's samples go. */
+/* Where the samples of a block go. */
 struct target {
 	struct plane *plane;
-	size_t offset;  /* in the strip, of the MCU in column 0 */
+	size_t offset;  /* in the strip, for the first MCU */
 	size_t per_mcu; /* bytes from one MCU to the next */
 	uint32_t rows, columns;
-	leat_jpeg_idct *idct; /* of a pair, the same for both; NULL: the DC alone counts */
+	leat_jpeg_idct *idct; /* the same for both of a pair; NULL: only the DC is used */
 };
 
 struct leat_jpeg_scan {
@@ -38,32 +38,32 @@ struct leat_jpeg_scan {
 	const struct leat_jpeg_kernels *kernels;
 	struct leat_window part;
 	uint8_t *out;
-	size_t out_stride, lines; /* row y of the part goes to line y % lines */
+	size_t out_stride, lines; /* row y of the region goes to line y % lines */
 	int channels;
 	int halvings;
 	enum leat_jpeg_dct dct;
 
-	uint32_t height;                           /* of the result, were it all of the image */
-	uint32_t across, down;                     /* MCUs of the image */
-	uint32_t first_x, last_x, first_y, last_y; /* MCUs that are needed */
-	uint32_t chroma_width, chroma_height;      /* without what fills up blocks */
-	uint32_t step_x, step_y;                   /* 1 where chroma has half of the samples that pixels need */
+	uint32_t height;                           /* of the whole image, reduced */
+	uint32_t across, down;                     /* MCUs per row and column of the image */
+	uint32_t first_x, last_x, first_y, last_y; /* MCUs needed */
+	uint32_t chroma_width, chroma_height;      /* without padding to whole blocks */
+	uint32_t step_x, step_y;                   /* 1 if chroma is subsampled by 2 in that direction */
 
-	uint32_t next_y; /* MCUs that are read next */
-	int64_t made;    /* rows of the part */
+	uint32_t next_y; /* row of MCUs to read next */
+	int64_t made;    /* rows of the region so far */
 
 	struct leat_jpeg_bits bits;
 	int dc[LEAT_JPEG_COMPONENTS];
 	uint32_t until_restart, restarts;
-	uint64_t skip; /* MCUs that were passed by already */
+	uint64_t skip; /* MCUs that have been skipped already */
 
 	struct leat_jpeg_mcu mcu;
-	struct target target[LEAT_JPEG_BLOCKS + 1]; /* a last one for half a pair */
+	struct target target[LEAT_JPEG_BLOCKS + 1]; /* one more to complete a pair */
 	int16_t *coefficients;
-	int16_t *quant; /* of each pair */
+	int16_t *quant; /* for each pair */
 	struct plane plane[LEAT_JPEG_COMPONENTS];
 	struct plane nowhere;
-	uint8_t *wide[2]; /* a row of chroma, upsampled */
+	uint8_t *wide[2]; /* a row of cb and of cr, upsampled */
 };
 
 static bool
@@ -72,7 +72,7 @@ is_color(const struct leat_jpeg_scan *b)
 	return b->header->components == 3 && b->channels != 1;
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 static uint32_t
 ceil_shift(uint32_t value, uint32_t shift)
@@ -80,8 +80,8 @@ ceil_shift(uint32_t value, uint32_t shift)
 	return (value + (1u << shift) - 1) >> shift;
 }
 
-/* The MCUs of one direction, `size` pixels long, that hold pixels [from, to) and the `more` on each side whose chroma
- * they depend on. */
+/* The first and last MCU, `size` pixels each, that hold pixels [from, to) and `more` pixels on each side, whose chroma
+ * is needed too. */
 static void
 choose_mcus(int64_t from, int64_t to, uint32_t size, uint32_t more, uint32_t count, uint32_t *first, uint32_t *last)
 {
@@ -130,7 +130,7 @@ take_planes(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 	const struct leat_jpeg_component *luma = &b->header->component[0];
 
 	for (int i = 0; i < b->header->components; i++) {
-		/* Of a reduced image, all are as large as luma. */
+		/* At reduced size all components have the size of luma. */
 		const struct leat_jpeg_component *c = b->halvings ? luma : &b->header->component[i];
 		const uint32_t size = 8u >> b->halvings;
 
@@ -153,8 +153,8 @@ choose_idct(const struct leat_jpeg_scan *b, uint32_t rows, uint32_t columns)
 	return b->kernels->reduced[__builtin_ctz(rows)][__builtin_ctz(columns)];
 }
 
-/* The blocks of a component, row by row. Those of a pair have the same size: they are of the same component, or of
- * chroma, or there is as much chroma as luma. */
+/* The blocks of a component, row by row. Both blocks of a pair have the same size: they belong to the same component,
+ * or are both chroma, or chroma is not subsampled. */
 static void
 add_blocks(struct leat_jpeg_scan *b, int i, const struct leat_jpeg_dc *dc, const struct leat_jpeg_ac *ac)
 {
@@ -228,7 +228,7 @@ build_quants(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 
 /* ---- MCUs ---- */
 
-/* Nothing was read beyond the data, and nothing but the end of a byte is left of it. */
+/* All data was used, up to the padding of the last byte, and no more than that. */
 static bool
 is_used_up(const struct leat_jpeg_bits *bits)
 {
@@ -251,7 +251,7 @@ start_bits(struct leat_jpeg_scan *b, const uint8_t *at)
 	memset(b->dc, 0, sizeof(b->dc));
 }
 
-/* How many MCUs from this one on nobody needs, up to one that is needed. */
+/* Number of MCUs, starting with this one, before the next one that is needed. */
 static uint64_t
 count_unwanted(const struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 {
@@ -266,7 +266,7 @@ count_unwanted(const struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 	return (uint64_t)(next_y - y) * b->across + b->first_x - x;
 }
 
-/* NULL: there is none. */
+/* NULL: no marker left. */
 static const uint8_t *
 next_marker(const uint8_t *at, const uint8_t *end)
 {
@@ -278,7 +278,7 @@ next_marker(const uint8_t *at, const uint8_t *end)
 	return NULL;
 }
 
-/* At the start of an interval: goes to the marker before the first one that is needed. */
+/* At the start of an interval: skips to the marker before the first interval that is needed. */
 static bool
 skip_intervals(struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 {
@@ -313,7 +313,7 @@ fill_block(uint8_t sample, uint8_t *out, size_t stride, uint32_t rows, uint32_t 
 	const uint64_t samples = sample * UINT64_C(0x0101010101010101);
 
 	for (; rows--; out += stride)
-		switch (columns) { /* known lengths need no call */
+		switch (columns) { /* constant lengths avoid a call */
 		case 8:
 			memcpy(out, &samples, 8);
 			break;
@@ -353,7 +353,7 @@ write_mcu(struct leat_jpeg_scan *b, uint32_t x, int more)
 static bool
 read_strip(struct leat_jpeg_scan *b, uint32_t y)
 {
-	/* Of the image's last row all is read, and found to be there. */
+	/* The last row of the image is read to its end, to check that it is complete. */
 	const uint32_t end = y == b->last_y && y < b->down - 1 ? b->last_x + 1 : b->across;
 
 	for (uint32_t x = 0; x < end; x++) {
@@ -381,7 +381,7 @@ read_strip(struct leat_jpeg_scan *b, uint32_t y)
 
 /* ---- pixels ---- */
 
-/* At the sides of the image, its last sample stands for what is beyond. */
+/* Repeats the first and last sample of the image beyond its sides. */
 static void
 extend_chroma(struct leat_jpeg_scan *b)
 {
@@ -400,7 +400,7 @@ extend_chroma(struct leat_jpeg_scan *b)
 	}
 }
 
-/* The row of a plane that holds row `y` of the component, counted in the image. */
+/* The row of a plane that holds row `y` of the component; y counts from the top of the image. */
 static const uint8_t *
 plane_row(const struct plane *plane, uint32_t y, uint32_t strip)
 {
@@ -448,7 +448,7 @@ write_row(struct leat_jpeg_scan *b, uint32_t y, uint32_t strip)
 	}
 }
 
-/* All pixels whose samples are there: with coarser rows of chroma, one row behind the strip. */
+/* All rows whose samples are there. With vertically subsampled chroma this lags one row behind the strip. */
 static void
 write_strip(struct leat_jpeg_scan *b, uint32_t strip)
 {
@@ -518,7 +518,7 @@ leat_jpeg_scan_begin(struct leat_jpeg_scan **scan, const struct leat_jpeg_header
 	return set_up(b, scratch);
 }
 
-/* The last rows may be there before all is read that has to be found right. */
+/* For all rows, reads on to the end of the scan even if the last row is there already, to check it. */
 int64_t
 leat_jpeg_scan_rows(struct leat_jpeg_scan *b, int64_t rows)
 {

@@ -1,14 +1,14 @@
-/* jpeg_header.c - the segments of a baseline JPEG before its scan
+/* jpeg_header.c - parse the segments of a baseline JPEG before its scan
  *
- * Only what common files have is taken: any other marker, a value that is not quite right, or a table that is missing,
- * and the file is left to the library. Any thread. */
+ * Accepts only what common files have. With any other marker, a doubtful value or a missing table, the file is left to
+ * the library. Any thread. */
 #include "image/jpeg.h"
 
 #include <string.h>
 
 enum {
 	SOF0 = 0xc0, /* baseline */
-	SOF1 = 0xc1, /* extended: the same with 8 bits */
+	SOF1 = 0xc1, /* extended: the same as baseline with 8 bits */
 	DHT = 0xc4,
 	SOI = 0xd8,
 	SOS = 0xda,
@@ -25,7 +25,7 @@ enum { MAX_SIDE = 65500, ADOBE_YCC = 1 }; /* libjpeg's limit */
 struct reader {
 	struct leat_jpeg_header *header;
 	bool jfif, adobe;
-	uint8_t transform; /* by Adobe */
+	uint8_t transform; /* of the Adobe segment */
 };
 
 static uint32_t
@@ -64,7 +64,7 @@ read_quant(struct leat_jpeg_header *header, const uint8_t *body, size_t length)
 		return false;
 	for (; length; body += 65, length -= 65) {
 		if (body[0] > 3)
-			return false; /* a number too large, or 16 bits */
+			return false; /* invalid table number, or 16-bit values */
 		header->quant[body[0]] = body + 1;
 	}
 	return true;
@@ -89,7 +89,7 @@ read_codes(struct leat_jpeg_header *header, const uint8_t *body, size_t length)
 	return true;
 }
 
-/* The components in the frame's order, all at once, and all that they need is there. */
+/* One scan of all components in the order of the frame, with all tables defined. */
 static bool
 read_scan(struct leat_jpeg_header *header, const uint8_t *body, size_t length)
 {
@@ -126,7 +126,7 @@ read_app(struct reader *reader, int marker, const uint8_t *body, size_t length)
 	}
 }
 
-/* What libjpeg takes for YCbCr, without the cases where it guesses. */
+/* What libjpeg takes for YCbCr, except where it guesses. */
 static bool
 is_ycc(const struct reader *reader)
 {
@@ -139,14 +139,14 @@ is_ycc(const struct reader *reader)
 	return c[0].id == 1 && c[1].id == 2 && c[2].id == 3;
 }
 
-/* Luma with one or two blocks in each direction, chroma with one. */
+/* Luma has one or two blocks per MCU in each direction, chroma one. */
 static bool
 is_common(struct leat_jpeg_header *header)
 {
 	struct leat_jpeg_component *c = header->component;
 
 	if (header->components == 1) {
-		/* An MCU of a single component is one block, whatever it says. */
+		/* With a single component an MCU is one block, whatever the sampling factors. */
 		if (!c[0].h || !c[0].v || c[0].h > 4 || c[0].v > 4)
 			return false;
 		c[0].h = c[0].v = 1;
@@ -156,7 +156,7 @@ is_common(struct leat_jpeg_header *header)
 		return false;
 	if (c[1].h != 1 || c[1].v != 1 || c[2].h != 1 || c[2].v != 1)
 		return false;
-	/* Chroma this narrow is not upsampled smoothly. */
+	/* libjpeg does not use smooth upsampling for narrower chroma. */
 	return c[0].h == 1 || header->width > 4;
 }
 

@@ -1,12 +1,12 @@
-/* jpeg_huffman.c - the bits of a baseline scan become coefficients
+/* jpeg_huffman.c - decode the entropy-coded data of a baseline scan to coefficients
  *
- * Decoding is a chain: only the length of one code tells where the next begins. It is kept short: the highest bits of
- * the buffer are looked up, the entry has the length of up to two coefficients, codes and magnitudes, and the buffer
- * moves on by it. What the second's magnitude is is worked out beside the chain, without a branch; the first's is in
- * the table. The end of a block, codes longer than the table is wide, and places beyond the last coefficient are all
- * found by one comparison.
+ * Huffman decoding is a dependency chain: the next code starts where this one ends. The chain is kept short. The top
+ * bits of the buffer index a table whose entry has the length of up to two coefficients, codes and magnitudes included,
+ * and the buffer advances by it. The magnitude of the first coefficient is in the table; the second is computed off the
+ * chain, without a branch. A single comparison detects the end of the block, codes too long for the table, and invalid
+ * positions.
  *
- * A block that is not wanted goes the same way without its magnitudes.
+ * Blocks that are not wanted take the same path without computing magnitudes.
  *
  * Any thread. */
 #include "image/jpeg.h"
@@ -17,16 +17,16 @@
 enum {
 	DC_BITS = LEAT_JPEG_DC_BITS,
 	AC_BITS = LEAT_JPEG_AC_BITS,
-	/* What baseline files may have: with codes of 16 bits, no coefficient takes more than 27. */
+	/* Limits of baseline files: with a code of 16 bits, a coefficient has at most 27. */
 	MAX_DC_SIZE = 11,
 	MAX_AC_SIZE = 10,
-	MAX_SECOND_SIZE = 7, /* so that three look-ups fit into 56 bits */
+	MAX_SECOND_SIZE = 7, /* three lookups fit into 56 bits */
 	RUN_OF_16 = 0xf0,
 
-	/* Places of coefficients, and what comes behind them. */
+	/* The last position of a block, and states after it. */
 	LAST = 63,
 	END,    /* of a block */
-	END_DC, /* of one that is its DC alone */
+	END_DC, /* of a block that has only a DC */
 	BAD,
 };
 
@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct leat_jpeg_two) == sizeof(uint64_t), "entries are ad
 
 /* ---- tables ---- */
 
-/* The canonical codes: of each length, one after the other. All ones is none of them. */
+/* Canonical codes: consecutive within each length. The code of all ones is not allowed. */
 static bool
 list_codes(struct leat_jpeg_codes *codes, const uint8_t *counts)
 {
@@ -58,7 +58,7 @@ list_codes(struct leat_jpeg_codes *codes, const uint8_t *counts)
 	return true;
 }
 
-/* The length of the code that the 16 bits begin with; 17: there is none. Without a branch, as it cannot be foreseen. */
+/* The length of the code at the start of the 16 bits; 17: invalid. Branch-free: the length is unpredictable. */
 static inline unsigned
 code_length(const struct leat_jpeg_codes *codes, uint32_t next)
 {
@@ -108,7 +108,7 @@ to_number(uint32_t bits, unsigned size)
 	return size && !(bits >> (size - 1)) ? (int)bits - (1 << size) + 1 : (int)bits;
 }
 
-/* Entries are put together as numbers: no field of a sum overflows into the next. */
+/* Entries are added as integers: no member of a sum overflows into the next one. */
 static uint64_t
 packed(struct leat_jpeg_two two)
 {
@@ -124,7 +124,7 @@ ends_block(uint8_t symbol)
 	return !(symbol & 15) && symbol != RUN_OF_16;
 }
 
-/* What a symbol adds as the second of two; the first one's bits are added to code2 later. */
+/* What a symbol adds to an entry as the second of two; the bits of the first are added to code2 later. */
 static uint64_t
 as_second(uint32_t bits, uint8_t symbol)
 {
@@ -140,7 +140,7 @@ as_second(uint32_t bits, uint8_t symbol)
 	                                     .shift2 = (uint8_t)(64 - size)});
 }
 
-/* What can follow a first one, for each number of bits that it leaves: those of `left` begin at 1 << left. */
+/* What can follow a first symbol, by the number of bits it leaves: entries for `left` bits start at 1 << left. */
 struct seconds {
 	uint64_t adds[1 << AC_BITS];
 };
@@ -160,7 +160,7 @@ fill_seconds(struct seconds *seconds, const struct leat_jpeg_codes *codes, const
 		}
 }
 
-/* All entries that begin with one symbol: with each of its magnitudes, and whatever follows. */
+/* All entries that start with one symbol: for each of its magnitudes, and each bit pattern that can follow. */
 static void
 fill_first(struct leat_jpeg_two *entry, uint32_t bits, uint8_t symbol, const struct seconds *seconds)
 {
@@ -227,7 +227,7 @@ leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 
 /* ---- bits ---- */
 
-/* Byte by byte: over stuffed zeros, and up to a marker or the end, behind which zeros are made up. */
+/* Byte by byte: removes stuffed zeros, and pads with zero bits after a marker or the end of the file. */
 static __attribute__((noinline)) struct leat_jpeg_bits
 refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 {
@@ -245,7 +245,7 @@ refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 		bits.buffer |= next << (56 - bits.count);
 		bits.count += 8;
 	}
-	/* Not before the file's beginning: its header is longer than 8 bytes. */
+	/* Does not point before the file: the header is longer than 8 bytes. */
 	if (bits.at > bits.clear + 8) {
 		ff = memchr(bits.at, 0xff, (size_t)(end - bits.at));
 		bits.clear = (ff ? ff : end) - 8;
@@ -253,7 +253,7 @@ refill_slowly(struct leat_jpeg_bits bits, const uint8_t *end)
 	return bits;
 }
 
-/* At least 56 bits. Bits behind `count` may be there already: the same will come again. */
+/* To at least 56 bits. Bits after `count` may be set already, to the values they will get again. */
 INLINE struct leat_jpeg_bits
 refill(struct leat_jpeg_bits bits, const uint8_t *end)
 {
@@ -276,7 +276,7 @@ consume(struct leat_jpeg_bits bits, unsigned count)
 	return bits;
 }
 
-/* Bits from `from` on, 64 - shift of them, as JPEG writes numbers: those that begin with 0 are negative. */
+/* The 64 - shift bits at `from` as a JPEG magnitude: negative if the first bit is 0. */
 INLINE int16_t
 magnitude(uint64_t buffer, unsigned from, unsigned shift)
 {
@@ -289,7 +289,7 @@ magnitude(uint64_t buffer, unsigned from, unsigned shift)
 
 /* ---- blocks ---- */
 
-/* Where the coefficients of a scan belong in a block of a pair. */
+/* Zigzag position to offset in a block of a pair. */
 static const uint8_t places[64] = {
 #define P(row, column) (16 * (row) + (column))
 	P(0, 0), P(0, 1), P(1, 0), P(2, 0), P(1, 1), P(0, 2), P(0, 3), P(1, 2), P(2, 1), P(3, 0), P(4, 0),
@@ -320,7 +320,7 @@ read_dc(struct leat_jpeg_bits *bits, const struct leat_jpeg_dc *dc, int *value)
 	return *value == (int16_t)*value;
 }
 
-/* A coefficient whose bits are too many for a look-up. Returns the new place. */
+/* A coefficient with too many bits for the table. Returns the new position. */
 INLINE size_t
 read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
           const uint8_t *end)
@@ -349,7 +349,7 @@ read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t pla
 	return place;
 }
 
-/* When the second of two does not count, or is the end of the block. */
+/* When the second of two is invalid here, or is the end of the block. */
 INLINE size_t
 read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t place, int16_t *out, bool wanted)
 {
@@ -367,7 +367,7 @@ read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t 
 	return next ? END : END_DC;
 }
 
-/* Up to two coefficients. Returns the new place. */
+/* Up to two coefficients. Returns the new position. */
 INLINE size_t
 read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
          const uint8_t *end)
@@ -386,14 +386,14 @@ read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t plac
 		const size_t first = place + two->advance1;
 		const int16_t value1 = two->value1;
 
-		/* In this order: when there is no second one, what is written for it lands where the first belongs. */
+		/* In this order: without a second one, its garbage is written where the first then goes. */
 		out[places[second]] = magnitude(buffer, two->code2, two->shift2);
 		out[places[first]] = value1;
 	}
 	return second;
 }
 
-/* LAST, or one of the names behind it. */
+/* Returns LAST or one of the states after it. */
 INLINE size_t
 read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int *dc, int16_t *out, bool wanted,
            const uint8_t *end)
@@ -420,7 +420,7 @@ read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int
 INLINE int
 read_mcu(struct leat_jpeg_bits *shared, const struct leat_jpeg_mcu *mcu, int *dc, int16_t *coefficients, bool wanted)
 {
-	struct leat_jpeg_bits bits = *shared; /* kept in registers */
+	struct leat_jpeg_bits bits = *shared; /* stays in registers */
 	int more = 0;
 
 	if (wanted)
@@ -450,7 +450,7 @@ leat_jpeg_read_mcu_plain(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu
 }
 
 #if defined(__x86_64__)
-/* The same with shifts that need no fixed register. */
+/* The same, compiled with shifts that take the count from any register. */
 __attribute__((target("bmi,bmi2"))) int
 leat_jpeg_read_mcu_bmi2(struct leat_jpeg_bits *bits, const struct leat_jpeg_mcu *mcu, int *dc, int16_t *coefficients,
                         bool wanted)

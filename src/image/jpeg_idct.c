@@ -1,16 +1,17 @@
-/* jpeg_idct.c - coefficients become samples, by the fast or by the slow integer DCT
+/* jpeg_idct.c - coefficients to samples, by the fast or the slow integer DCT
  *
- * The fast one is the transform of Arai, Agui and Nakajima on 16-bit numbers that wrap around, products cut to their
- * upper bits. The slow one is that of Loeffler, Ligtenberg and Moschytz: the sums before its products wrap around to 16
- * bits too, but products and their sums have 32, and are rounded once in each pass. Columns first, then rows.
+ * The fast one is the transform of Arai, Agui and Nakajima in 16-bit integers that wrap around, with products truncated
+ * to their upper bits. The slow one is that of Loeffler, Ligtenberg and Moschytz: sums before a product wrap around to
+ * 16 bits too, but products and their sums have 32 bits and are rounded once per pass. Columns first, then rows.
  *
- * Each step is that of libjpeg-turbo's SIMD code for JDCT_IFAST and JDCT_ISLOW, so that even files whose coefficients
- * are out of all bounds give the same samples.
+ * Every step matches libjpeg-turbo's SIMD code for JDCT_IFAST and JDCT_ISLOW, so even files with coefficients out of
+ * range give the same samples.
  *
  * Any thread. */
 #include "image/jpeg.h"
 
-/* What the transform leaves out, with 24 bits behind the point: 1 for 0, sqrt(2) * cos(k * pi / 16) for k. */
+/* Scale factors that the fast transform leaves to dequantization, with 24 fraction bits: 1 for k = 0, else
+ * sqrt(2) * cos(k * pi / 16). */
 static const int64_t scale[8] = {16777216, 23270667, 21920489, 19727919, 16777216, 13181774, 9079764, 4628823};
 
 static const uint8_t zigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
@@ -58,9 +59,9 @@ dequantize(const int16_t *block, const int16_t *quant, int16_t *work)
 			work[8 * row + column] = wrap(block[16 * row + column] * quant[16 * row + column]);
 }
 
-/* ---- the fast one ---- */
+/* ---- fast ---- */
 
-/* Only here 16 bits are too few for a product. */
+/* The upper bits of a product of more than 16 bits. */
 static int16_t
 times(int16_t value, int factor)
 {
@@ -113,9 +114,9 @@ leat_jpeg_idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_
 	idct_fast(pair + 8, quant + 8, b, b_stride);
 }
 
-/* ---- the slow one ---- */
+/* ---- slow ---- */
 
-/* No sum overflows: 16 bits times at most 64570 in all. */
+/* No sum overflows: 16-bit values times factors that add up to at most 64570. */
 void
 leat_jpeg_transform_slow(const int16_t *in, int *out, size_t step, int shift)
 {
@@ -141,7 +142,7 @@ leat_jpeg_transform_slow(const int16_t *in, int *out, size_t step, int shift)
 	}
 }
 
-/* No coefficients but in the first row. */
+/* Coefficients in the first row only? */
 static bool
 is_one_row(const int16_t *block)
 {
@@ -151,7 +152,7 @@ is_one_row(const int16_t *block)
 	return true;
 }
 
-/* In place. What is too large becomes the largest, except where one row makes it easy for libjpeg-turbo. */
+/* In place. Saturates, except with one row, where libjpeg-turbo takes a shortcut that wraps around. */
 static void
 columns_slow(int16_t *work, bool one_row)
 {

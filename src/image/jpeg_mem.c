@@ -1,10 +1,10 @@
-/* jpeg_mem.c - a memory manager for libjpeg that takes from a scratch
+/* jpeg_mem.c - a memory manager for libjpeg that allocates from a scratch
  *
- * libjpeg calls its memory manager through a table of functions that is part of its interface.
- * Its own one calls malloc without a bound: a progressive image holds all coefficients, six bytes a
- * pixel. This one makes the caller's bound hold, and costs no malloc per image.
+ * libjpeg calls its memory manager through a table of functions, which is part of its public interface. Its own manager
+ * calls malloc without a limit: a progressive image keeps all coefficients, six bytes per pixel. This one enforces the
+ * caller's limit and needs no malloc per image.
  *
- * Nothing is freed one by one; who owns the scratch takes it back when the image is done. */
+ * Nothing is freed individually: the owner of the scratch resets it when the image is done. */
 #include "image/jpeg_mem.h"
 
 #include <stdbool.h>
@@ -12,12 +12,12 @@
 
 #include <jerror.h>
 
-/* SIMD code reads and writes whole vectors at the end of a row: rows are this long, or a multiple. */
+/* SIMD code reads and writes whole vectors at the end of a row, so rows are padded to a multiple of this. */
 enum { ROW_ALIGN = 64 };
 
-/* Coefficients of a whole component. libjpeg knows the type by name only. */
+/* All coefficients of a component. libjpeg declares this type, the memory manager defines it. */
 struct jvirt_barray_control {
-	JBLOCKARRAY rows; /* NULL until realized */
+	JBLOCKARRAY rows; /* NULL until realize_virt_arrays */
 	JDIMENSION blocks_per_row, row_count;
 	bool pre_zero;
 	jvirt_barray_ptr next;
@@ -49,7 +49,7 @@ alloc(j_common_ptr cinfo, int pool, size_t size)
 
 	if (pool != JPOOL_PERMANENT)
 		return take(cinfo, 1, size);
-	/* The library's functions look for their own state behind cinfo->mem. */
+	/* The library's manager finds its state through cinfo->mem. */
 	cinfo->mem = mem->library;
 	block = mem->library->alloc_small(cinfo, pool, size);
 	cinfo->mem = &mem->own;
@@ -119,7 +119,7 @@ access_virt_barray(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION start,
 	return array->rows + start;
 }
 
-/* Arrays of samples serve color quantization alone, which nobody asks for. */
+/* Virtual arrays of samples are only needed for color quantization, which is never requested. */
 static jvirt_sarray_ptr
 request_virt_sarray(j_common_ptr cinfo, int pool, boolean pre_zero, JDIMENSION samples_per_row, JDIMENSION row_count,
                     JDIMENSION max_access)

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 struct leat_jpeg_mem {
-	struct jpeg_memory_mgr own; /* first: libjpeg hands back a pointer to it */
+	struct jpeg_memory_mgr own; /* first: cinfo->mem points to it */
 	struct jpeg_memory_mgr *library;
 	struct leat_scratch *scratch;
 	jvirt_barray_ptr arrays; /* requested, not yet allocated */

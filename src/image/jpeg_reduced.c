@@ -1,13 +1,12 @@
-/* jpeg_reduced.c - the lowest coefficients of a block become a smaller block of samples
+/* jpeg_reduced.c - transform the lowest coefficients of a block to a smaller block of samples
  *
- * The first n coefficients of a row or column of 8 are, but for their scale, those of n samples that show the same at a
- * lower resolution: higher ones stand for what so few samples cannot show. So a transform of n points gives each sample
- * for 8 / n of the full ones, near to their mean. n is 1, 2, 4 or 8, in each direction by itself: what chroma lacks in
- * one direction it is not reduced in, and needs no upsampling then.
+ * The first n of 8 coefficients of a row or column are, up to a scale factor, the coefficients of n samples that show
+ * the same at a lower resolution; the others are detail that n samples cannot show. A transform of n points therefore
+ * gives samples that stand for 8 / n full ones each, close to their mean. n is 1, 2, 4 or 8, chosen for each direction:
+ * where chroma is subsampled, it is reduced less, and needs no upsampling.
  *
- * Bits behind the point are those of the slow transform (jpeg_idct.c), whose even half is the one of 4 points. Sums
- * before products wrap around to 16 bits, what is too large between the passes becomes the largest. Columns first, then
- * rows.
+ * Fraction bits are those of the slow transform (jpeg_idct.c), whose even half is the 4-point transform. Sums before a
+ * product wrap around to 16 bits; between the passes values saturate. Columns first, then rows.
  *
  * Any thread. */
 #include "image/jpeg.h"
@@ -24,7 +23,7 @@ scaled_down(int value, int shift)
 	return (value + (1 << (shift - 1))) >> shift;
 }
 
-/* `points` numbers from as many, those of `in` `step` apart. */
+/* Transforms `points` values, `step` apart in `in`. */
 static inline void
 transform(const int16_t *in, int *out, size_t step, int points, int shift)
 {
@@ -74,7 +73,7 @@ reduce(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride, 
 	}
 }
 
-/* Four numbers need no factors: the same by sums alone, none of which is too large. */
+/* The same as reduce() with 2 x 2, which needs only sums; none of them overflows. */
 static inline void
 reduce_2x2(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride)
 {

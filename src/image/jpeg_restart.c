@@ -1,12 +1,12 @@
 /* jpeg_restart.c - see jpeg_restart.h
  *
- * libjpeg-turbo reads the coefficients and writes them again. Whatever it complains of, be it a warning, ends the
- * attempt: a file that is not quite right is better kept as it is. */
+ * libjpeg-turbo reads the coefficients and writes them again. Any error or warning ends the attempt: it is better to
+ * keep a slightly damaged file as it is. */
 #include "image/jpeg_restart.h"
 
 #include <setjmp.h>
 #include <stdint.h>
-#include <stdio.h> /* jpeglib.h wants it before itself */
+#include <stdio.h> /* needed by jpeglib.h */
 #include <stdlib.h>
 
 #include <jpeglib.h>
@@ -14,7 +14,7 @@
 enum { SEGMENTS = 16, MAX_SEGMENT = 0xffff };
 
 struct transcoding {
-	struct jpeg_error_mgr manager; /* first: libjpeg hands back a pointer to it */
+	struct jpeg_error_mgr manager; /* first: `fail` gets a pointer to it */
 	jmp_buf failed;
 	struct jpeg_decompress_struct in;
 	struct jpeg_compress_struct to;
@@ -41,7 +41,7 @@ be_silent(j_common_ptr cinfo)
 	(void)cinfo;
 }
 
-/* JFIF's and Adobe's own segments are written by the library. */
+/* The library writes the JFIF and Adobe segments itself. */
 static bool
 is_written_anyway(const struct jpeg_compress_struct *to, const struct jpeg_marker_struct *segment)
 {
@@ -71,10 +71,10 @@ write_all(struct transcoding *t, jvirt_barray_ptr *coefficients, unsigned interv
 	jpeg_create_compress(&t->to);
 	jpeg_copy_critical_parameters(&t->in, &t->to);
 	t->to.restart_interval = interval;
-	/* What colors mean depends on these. */
+	/* These define the color space. */
 	t->to.write_JFIF_header = t->in.saw_JFIF_marker;
 	t->to.write_Adobe_marker = t->in.saw_Adobe_marker;
-	t->to.optimize_coding = TRUE; /* its own tables; the file's may not have a code for everything */
+	t->to.optimize_coding = TRUE; /* new tables; those of the file may lack a code */
 	jpeg_mem_dest(&t->to, &t->bytes, &t->size);
 	jpeg_write_coefficients(&t->to, coefficients);
 	for (jpeg_saved_marker_ptr segment = t->in.marker_list; segment; segment = segment->next)
@@ -84,7 +84,7 @@ write_all(struct transcoding *t, jvirt_barray_ptr *coefficients, unsigned interv
 	jpeg_finish_decompress(&t->in);
 }
 
-/* By itself, so that nothing that is used afterwards changes between setjmp and longjmp. */
+/* A function of its own, so that no local of the caller changes between setjmp and longjmp. */
 static bool
 transcode(struct transcoding *t, const void *bytes, size_t size, unsigned interval)
 {
@@ -113,7 +113,7 @@ leat_jpeg_add_restarts(const void *bytes, size_t size, unsigned interval, void *
 		*out_size = t->size;
 		t->bytes = NULL;
 	}
-	/* Both take a struct that was never created, as calloc left it. */
+	/* Both accept a zeroed struct that was never created. */
 	jpeg_destroy_compress(&t->to);
 	jpeg_destroy_decompress(&t->in);
 	free(t->bytes);

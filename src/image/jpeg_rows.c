@@ -1,13 +1,13 @@
-/* jpeg_rows.c - rows of samples become rows of pixels
+/* jpeg_rows.c - upsample chroma and convert rows of samples to rows of pixels
  *
- * Smooth upsampling puts new samples between the old: each is 3/4 of the nearest and 1/4 of the next in each
- * direction, and what is between two numbers is rounded up and down by turns. Colors are a fixed-point product with 16
- * bits behind the point. Both are exactly libjpeg's.
+ * Smooth upsampling computes each new sample as 3/4 of the nearest sample plus 1/4 of the next one, in each direction;
+ * ties are rounded up and down alternately. Color conversion is a fixed-point product with 16 fraction bits. Both match
+ * libjpeg exactly.
  *
  * Any thread. */
 #include "image/jpeg.h"
 
-/* 1.402, 0.34414, 0.71414 and 1.772 with 16 bits behind the point. */
+/* 1.402, 0.34414, 0.71414 and 1.772 with 16 fraction bits. */
 enum { CR_R = 91881, CB_G = 22554, CR_G = 46802, CB_B = 116130, HALF = 1 << 15 };
 
 static void

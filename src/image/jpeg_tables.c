@@ -1,17 +1,17 @@
-/* jpeg_tables.c - the look-up tables of Huffman codes, kept from image to image
+/* jpeg_tables.c - Huffman lookup tables, cached between images
  *
- * Most files of a data set were written by one program with the same codes, and making the tables takes as long as
- * decoding some 40 blocks: a worker keeps its last ones, with the codes they were made of, and makes another only when
- * a file's codes are not the same. Where there is no memory to keep them, each image makes its own.
+ * Most files of a data set were written by one program with the same codes, and building the tables takes as long as
+ * decoding about 40 blocks. A worker keeps its last tables, with the codes they were built from, and rebuilds one only
+ * when a file has a different code. Without memory for the cache, each image builds its own.
  *
- * One thread for each scratch. */
+ * One thread per scratch. */
 #include "image/jpeg.h"
 
 #include <string.h>
 
-enum { LENGTHS = 16 }; /* numbers of codes of each length, before the symbols */
+enum { LENGTHS = 16 }; /* counts of codes by length, before the symbols */
 
-/* What a table was made of; size 0: there is none. */
+/* The code a table was built from; size 0: no table. */
 struct source {
 	size_t size;
 	uint8_t code[LENGTHS + 256];
@@ -52,7 +52,7 @@ code_size(const uint8_t *code)
 	return size;
 }
 
-/* Was the table made of this code? If not, it is remembered as what it will be made of. */
+/* Was the table built from this code? If not, stores the code, for the caller to build the table. */
 static bool
 is_source(struct source *source, const uint8_t *code)
 {

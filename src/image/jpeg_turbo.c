@@ -1,16 +1,15 @@
-/* jpeg_turbo.c - JPEG by libjpeg-turbo, with the choices of tf.io.decode_jpeg or of Pillow
+/* jpeg_turbo.c - decode JPEG with libjpeg-turbo, with the settings of tf.io.decode_jpeg or of Pillow
  *
- * TensorFlow's default is the fast integer DCT, Pillow's the slow one, both with smooth ("fancy") upsampling; with the
- * same library that gives the same bytes. Inks (CMYK, YCCK) become RGB by the formula of each. EXIF is not looked at:
- * an image that a camera marked as turned comes as it is stored. Alpha, if asked for, is 255.
+ * TensorFlow uses the fast integer DCT by default, Pillow the slow one, both with smooth ("fancy") upsampling; with the
+ * same library this gives the same bytes. CMYK and YCCK become RGB by the formula of each. EXIF orientation is ignored:
+ * an image that the camera marked as rotated is decoded as stored. Alpha, if requested, is 255.
  *
- * libjpeg mends what is damaged and only warns. Here lost pixels are an error: data that ends early,
- * codes that do not exist, restart markers out of order. What loses none passes, as in TensorFlow:
- * bytes too many before a marker, odd values in headers.
+ * libjpeg repairs damaged data and only warns. Here lost pixels are an error: data that ends early, invalid codes,
+ * restart markers out of order. Warnings without lost pixels are ignored, as in TensorFlow: extra bytes before a
+ * marker, odd values in headers.
  *
- * Failures come back by longjmp to the setjmp of the function that called into libjpeg; everything
- * that has to be freed hangs on struct jpeg. Such a struct could be kept for the next image of the
- * same thread: jpeg_abort_decompress in end, in place of destroy.
+ * libjpeg reports errors by longjmp to the setjmp of the function that called it; everything that has to be freed is
+ * reachable from struct jpeg.
  *
  * Any thread; a struct jpeg belongs to one. */
 #include "image/jpeg.h"
@@ -22,7 +21,7 @@
 
 #include <jerror.h>
 
-/* Real files have about ten. A scan of a few bytes can cost a pass over all coefficients. */
+/* Real files have about ten. A hostile scan of a few bytes can cost a pass over all coefficients. */
 enum { MAX_SCANS = 256 };
 
 struct jpeg {
@@ -35,7 +34,7 @@ struct jpeg {
 	size_t size;
 	struct leat_decode *decode;
 	int mode;             /* enum leat_decode_mode */
-	struct leat_err *err; /* of the call in progress */
+	struct leat_err *err; /* of the current call */
 	enum leat_status status;
 };
 
@@ -59,7 +58,7 @@ on_error(j_common_ptr cinfo)
 	longjmp(jpeg->failed, 1);
 }
 
-/* Warnings (negative levels) and traces. */
+/* Called for warnings (negative levels) and traces. */
 static void
 on_message(j_common_ptr cinfo, int level)
 {
@@ -92,7 +91,7 @@ check_scans(j_common_ptr cinfo)
 	longjmp(jpeg->failed, 1);
 }
 
-/* The whole file is there from the start: whoever needs more has met its end. */
+/* The whole file is in memory: a request for more is the end of the file. */
 static void
 source_nothing(j_decompress_ptr cinfo)
 {
@@ -164,7 +163,7 @@ choose_colors(struct jpeg *jpeg, const struct leat_decoding *how)
 	return LEAT_OK;
 }
 
-/* How much light an ink and black, both as light, leave: TensorFlow rounds it down, Pillow rounds what they take. */
+/* Ink and black, both inverted, to one RGB channel: TensorFlow truncates the product, Pillow rounds its complement. */
 static uint8_t
 light(int ink, int black, int mode)
 {
@@ -173,7 +172,7 @@ light(int ink, int black, int mode)
 	return (uint8_t)(black - ((255 - ink) * black + 127) / 255);
 }
 
-/* Files with Adobe's marker hold the inks inverted, as light; with Pillow all do. To 3 or 4 channels. */
+/* CMYK to 3 or 4 channels. Inks are stored inverted if there is an Adobe marker; Pillow assumes that always. */
 static void
 inks_to_rgb(const struct jpeg *jpeg, const uint8_t *inks, uint8_t *rgb, size_t pixels)
 {
@@ -188,8 +187,8 @@ inks_to_rgb(const struct jpeg *jpeg, const uint8_t *inks, uint8_t *rgb, size_t p
 	}
 }
 
-/* Rows that are wanted whole go straight to where they belong, others by way of a row of their own. Cutting and leaving
- * out by libjpeg's own means would change the pixels next to the cut, whose smooth upsampling looks beyond it. */
+/* Complete rows are decoded straight to `out`, others to a temporary row. libjpeg's own functions to crop and skip
+ * would change pixels next to the cut, because smooth upsampling needs the pixels beyond it. */
 static void
 read_rows(struct jpeg *jpeg, const struct leat_window *part, uint8_t *out, size_t stride)
 {
@@ -271,7 +270,7 @@ jpeg_reduced(struct leat_decode *decode, int halvings, const struct leat_window 
 	jpeg->cinfo.scale_num = 1;
 	jpeg->cinfo.scale_denom = 1u << halvings;
 	if (halvings)
-		jpeg->cinfo.dct_method = JDCT_ISLOW; /* where chroma still has all of its samples */
+		jpeg->cinfo.dct_method = JDCT_ISLOW; /* for chroma blocks that are not reduced */
 	if (!setjmp(jpeg->failed)) {
 		jpeg_start_decompress(&jpeg->cinfo);
 		read_rows(jpeg, part, out, stride);
