@@ -1,12 +1,12 @@
-/* bilinear.c - resizing between the four nearest pixels, without antialias
+/* bilinear.c - bilinear resizing without antialias
  *
- * Between floor(x) and ceil(x), kept inside the image, first along the row, then between rows, a + (b - a) * t each. A
- * row of the input is interpolated once and kept as long as it is one of the two needed; which changes nothing, as the
- * order of the two directions is TensorFlow's. mode=torch is the same, bytes rounded to bytes.
+ * Interpolates between floor(x) and ceil(x), clamped to the image, first along the row, then between rows, each as
+ * a + (b - a) * t: the order of TensorFlow. An input row is interpolated once and kept while it is one of the two
+ * needed. mode=torch is the same, with u8 results rounded to bytes.
  *
- * With AVX2, eight elements of a row of bytes are made at a time if all that they need lies within 32 bytes: two
- * shuffles put it in place. That is so wherever the width shrinks to a third or not so far. Which byte goes where is
- * worked out once for all rows, so that a mirrored row costs the same. */
+ * With AVX2, eight elements of a row of bytes are interpolated at a time if their inputs lie within 32 bytes, where two
+ * shuffles collect them. That is the case unless the width shrinks to less than about a third. The shuffles are
+ * computed once for all rows, so mirroring a row is free. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@
 #include "image/pixel.h"
 
 struct place {
-	size_t lo, hi; /* input places, times the number of elements there */
-	float t;       /* between them */
+	size_t lo, hi; /* offsets of the two input pixels */
+	float t;       /* position between them */
 };
 
 static void
@@ -37,7 +37,7 @@ find_places(struct place *place, const struct leat_side *side, size_t stride)
 	}
 }
 
-/* One row of input, interpolated along itself. Instances for what the compiler should know. */
+/* Interpolates along a row of input. Instances, so that the compiler knows type and channels. */
 #define STRETCH(type, name)                                                                                            \
 	static inline void name(const type *restrict row, float *restrict out, const struct place *restrict place,     \
 	                        size_t width, size_t channels)                                                         \
@@ -56,8 +56,8 @@ STRETCH(uint8_t, stretch_u8)
 STRETCH(float, stretch_f32)
 
 #if LEAT_X86
-/* Three channels of floats, of which four elements are read and written: how many pixels of the result, from the first
- * one on, have one behind them to read and to be written later. */
+/* For three channels of floats, read and written as vectors of four: the number of output pixels, from the first, that
+ * are followed by another one, in the input as well as in the output. */
 static size_t
 count_inner(const struct place *place, size_t width, int64_t in_width)
 {
@@ -80,13 +80,14 @@ stretch_inner(const float *row, float *out, const struct place *place, size_t in
 }
 #endif
 
-/* Eight elements of a stretched row of bytes, and where they come from. */
+/* Eight elements of an interpolated row of bytes, and where their inputs are. */
 enum { EIGHT = 8, HALF = 16, WINDOW = 2 * HALF, NONE = 0x80 };
 struct eight {
-	/* Which byte of each half, NONE: of the other one; those of the lower neighbors, then of the upper ones. */
+	/* Shuffles of the two halves of the window, NONE: in the other half; first the `lo` inputs, then the `hi` ones.
+	 */
 	uint8_t from[2][HALF];
 	float t[EIGHT];
-	size_t window; /* where it begins in the row of the input */
+	size_t window; /* offset in the input row */
 };
 
 static size_t
@@ -103,7 +104,7 @@ choose_byte(struct eight *eight, size_t k, size_t from)
 	eight->from[1][k] = (uint8_t)(from < HALF ? NONE : from - HALF);
 }
 
-/* Fails if the window is too narrow. Behind the row's last element, that one is made again. */
+/* False: the inputs do not fit in the window. Past the end of the row the last element is repeated. */
 static bool
 find_eight(struct eight *eight, const struct place *place, size_t first, size_t elements, size_t channels,
            size_t in_elements)
@@ -143,7 +144,7 @@ find_eights(struct eight *eight, const struct place *place, size_t width, size_t
 	return true;
 }
 
-/* Differences of bytes are exact, whether they are taken before or after they become floats. */
+/* Differences of bytes are exact in integers as in floats, so the result is the same. */
 LEAT_AVX2 static void
 stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t count)
 {
@@ -161,12 +162,12 @@ stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t
 }
 #endif
 
-/* How the result is made, beside what is read. */
+/* How an output row is made. */
 struct target {
 	struct place *place;
 	size_t width;
-	size_t inner;        /* pixels that stretch_inner may do; 0: none */
-	struct eight *eight; /* of a row; NULL: not by eights */
+	size_t inner;        /* pixels for stretch_inner */
+	struct eight *eight; /* for the whole row; NULL: not possible */
 };
 
 static void
@@ -203,7 +204,7 @@ stretch(const struct leat_view *in, size_t row, float *out, const struct target 
 	}
 }
 
-/* Two stretched rows of the input, and which rows they are. */
+/* Two interpolated input rows, and their numbers. */
 struct rows {
 	float *line[2];
 	size_t row[2];
@@ -237,7 +238,7 @@ mix_f32(const float *restrict top, const float *restrict bottom, float t, float 
 }
 
 #if LEAT_X86
-/* Returns how many elements it has done. */
+/* Returns the number of elements done. */
 LEAT_AVX2 static size_t
 mix_f32_avx2(const float *top, const float *bottom, float t, float *out, size_t count)
 {
@@ -281,7 +282,7 @@ reverse(struct place *place, size_t count)
 	}
 }
 
-/* How rows are made with AVX2. By eights they come out mirrored if the sink wants that, which it need not do then. */
+/* Chooses the AVX2 kernel. stretch_eights mirrors rows itself if the sink wants that. */
 static void
 choose_kernel(struct target *target, const struct leat_view *in, struct leat_sink *sink, struct eight *eight)
 {

@@ -1,17 +1,17 @@
-/* png.c - PNG, with the choices of tf.io.decode_png for 8 bits and 1, 3 or 4 channels
+/* png.c - decode PNG to 8 bits and 1, 3 or 4 channels, as tf.io.decode_png does
  *
- * png_fast.c reads most files; libspng reads the others, and says what is wrong with those that nobody can read.
+ * png_fast.c decodes most files. libspng decodes the others, and reports errors.
  *
- * Alpha, from a channel of its own or from a transparent color (tRNS), is the fourth channel or is dropped, never
- * blended; what has none is opaque, 255 (TensorFlow writes 1, 3 or 15 there when the file has 1, 2 or 4 bits). 16 bits
- * become 8 by their upper half. Color becomes gray by the weights of libpng's fixed-point conversion (gAMA, which
- * libpng would honor there, is not).
+ * Alpha, from an alpha channel or a transparent color (tRNS), becomes the fourth channel or is dropped; it is never
+ * blended. Without alpha the fourth channel is 255 (TensorFlow writes 1, 3 or 15 for files of 1, 2 or 4 bits). 16 bits
+ * become 8 by dropping the lower byte. Color becomes gray with the weights of libpng's fixed-point conversion (but
+ * gAMA, which libpng would apply, is ignored).
  *
- * libspng sees critical chunks alone, and tRNS when alpha is asked for. None of the others changes a pixel here, and so
- * none can fill memory (compressed text) or fail an image whose pixels are well (libspng is stricter than libpng).
+ * libspng sees only critical chunks, and tRNS if alpha is requested. No other chunk changes a pixel, so none should be
+ * able to use up memory (compressed text) or fail an intact image (libspng is stricter than libpng).
  *
- * libspng's allocator functions get no argument, so whom they serve is kept in a variable of the
- * thread, set only while a function of libspng runs.
+ * libspng's allocator functions get no context argument, so the image they serve is in a thread-local variable, set
+ * only while a function of libspng runs.
  *
  * Any thread; a struct png belongs to one. */
 #include "image/plain.h"
@@ -28,22 +28,22 @@ enum { SIGNATURE = 8, CHUNK_EXTRA = 12, ANCILLARY = 0x20 };
 static const uint8_t signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
 struct png {
-	spng_ctx *ctx; /* NULL: not asked yet */
+	spng_ctx *ctx; /* NULL: libspng is not used so far */
 	struct leat_scratch *scratch;
-	bool alpha; /* asked for */
-	bool fast;  /* the header was read by png_fast.c */
-	bool full;  /* the scratch was, at least once: libspng reports that as any error */
+	bool alpha; /* requested */
+	bool fast;  /* png_fast.c has read the header */
+	bool full;  /* ran out of scratch, which libspng may report as some other error */
 	struct spng_ihdr header;
 	const uint8_t *bytes;
 	size_t size;
-	size_t at, segment_end; /* of the input: the next byte that libspng gets, the end of its chunk */
+	size_t at, segment_end; /* offsets of the next byte for libspng, and of the end of its chunk */
 };
 
 /* ---- memory ---- */
 
 static _Thread_local struct png *served;
 
-/* A block's size stands in front of it, for realloc. */
+/* The size of a block is stored in front of it, for realloc. */
 enum { BLOCK_HEAD = 64 };
 
 static void *
@@ -84,7 +84,7 @@ room_realloc(void *old, size_t size)
 	return block;
 }
 
-/* The whole scratch is taken back when the image is done. */
+/* The scratch is reset when the image is done. */
 static void
 room_free(void *block)
 {
@@ -99,7 +99,7 @@ is_wanted(const struct png *png, const uint8_t *kind)
 	return !(kind[0] & ANCILLARY) || (png->alpha && !memcmp(kind, "tRNS", 4));
 }
 
-/* Moves on to the next chunk that libspng sees; false: the file ends. */
+/* Advances to the next chunk for libspng; false: end of file. */
 static bool
 next_segment(struct png *png)
 {
@@ -157,7 +157,7 @@ fail(const struct leat_decode *decode, int error, struct leat_err *err)
 	                 spng_strerror(error));
 }
 
-/* What libspng decodes to, when that is not the result itself. */
+/* The format libspng decodes to when it cannot produce the result directly. */
 struct native {
 	int format;
 	unsigned channels, sample_bytes;
@@ -169,7 +169,7 @@ has_color(const struct spng_ihdr *header)
 	return header->color_type != SPNG_COLOR_TYPE_GRAYSCALE && header->color_type != SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
 }
 
-/* False: libspng can make `channels` by itself, in `native->format`. */
+/* False: libspng can decode to `channels` directly, with `native->format`. */
 static bool
 needs_conversion(const struct spng_ihdr *header, int64_t channels, struct native *native)
 {
@@ -200,7 +200,7 @@ needs_conversion(const struct spng_ihdr *header, int64_t channels, struct native
 	}
 }
 
-/* libspng gives 16 bits in the order of the machine, png_rows.c takes them in that of the file. */
+/* libspng returns 16-bit samples in host order, png_rows.c expects big-endian. */
 static void
 swap_16(uint16_t *numbers, size_t count)
 {
@@ -224,7 +224,7 @@ decode_image(struct leat_decode *decode, uint8_t *out)
 		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format,
 		                         png->alpha ? SPNG_DECODE_TRNS : 0);
 
-	/* max_pixels may be anything, but the header's sides have 31 bits: no overflow below 2^62 * 8. */
+	/* Sides have at most 31 bits, so `pixels` does not overflow, but 8 bytes each may. */
 	if (pixels > SIZE_MAX / 8)
 		return SPNG_EMEM;
 	bytes = pixels * native.channels * native.sample_bytes;
@@ -257,7 +257,7 @@ png_end(struct leat_decode *decode)
 	png->ctx = NULL;
 }
 
-/* Shows the file to libspng. */
+/* Opens the file with libspng and reads the header. */
 static int
 ask_spng(struct png *png)
 {
@@ -267,7 +267,7 @@ ask_spng(struct png *png)
 	png->ctx = spng_ctx_new2(&functions, 0);
 	if (!png->ctx)
 		return SPNG_EMEM;
-	/* By itself it would leave out a damaged tRNS. */
+	/* By default it ignores a damaged tRNS. */
 	error = spng_set_crc_action(png->ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
 	if (!error)
 		error = spng_set_png_stream(png->ctx, read_wanted, png);
@@ -328,7 +328,7 @@ png_begin_plain(struct leat_decode *decode, const uint8_t *bytes, size_t size, c
 	return begin(decode, bytes, size, how->channels, false, err);
 }
 
-/* Reads on to the end of the file, so that one that is cut off or damaged there is found too. */
+/* Reads to the end of the file, to detect damage or truncation there too. */
 static int
 pixels_by_spng(struct leat_decode *decode, uint8_t *out)
 {
@@ -359,7 +359,7 @@ png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 		error = pixels_by_spng(decode, out);
 		if (error)
 			status = fail(decode, error, err);
-		png_end(decode); /* its memory is about to be taken back */
+		png_end(decode); /* before its memory is reset */
 		served = NULL;
 		decode->scratch->used = mark;
 	}

@@ -1,14 +1,14 @@
 /* png_fast.c - see png_fast.h
  *
- * libspng inflates by zlib in small steps. Here the image is inflated at once by libdeflate, which is possible
- * because the header says how long it becomes, and its rows are finished one after the other while they are in the
- * cache. Everything is looked at first: chunks, their order and checksums, palette; then zlib's checksum. Whatever is
- * rare (interlaced, a transparent color that is not of a palette) or wrong is left to libspng, with its verdict.
+ * libspng inflates with zlib in small steps. Here the whole image is inflated at once by libdeflate, which works
+ * because the header tells the size; then rows are unfiltered and converted one by one while they are in cache.
+ * Everything is checked first: chunks, their order and checksums, the palette; later zlib's checksum. Anything rare
+ * (interlacing, a transparent color outside a palette) or invalid is left to libspng.
  *
- * One kind of file is read here that libspng would refuse: right in all its checksums, but compressed with codes that
- * deflate does not allow and libdeflate does not mind (lengths 286 and 287, distances 30 and 31). No encoder makes it.
+ * One kind of file is accepted here that libspng rejects: all checksums right, but compressed with codes that deflate
+ * forbids and libdeflate ignores (lengths 286 and 287, distances 30 and 31). No encoder writes those.
  *
- * libdeflate's object takes some 11 KB. It is kept with the scratch: one for each worker, as long as that lives.
+ * libdeflate's decompressor takes 11 KB. It is cached with the scratch, one per worker.
  *
  * Any thread; a scratch belongs to one. */
 #include "image/png_fast.h"
@@ -22,11 +22,11 @@
 
 enum {
 	SIGNATURE = 8,
-	LENGTH = 4, /* in front of a chunk's kind; a checksum of as many bytes is at its end */
+	LENGTH = 4, /* bytes of the length field of a chunk */
 	CHUNK_EXTRA = 12,
 	HEADER = 13,
 	ANCILLARY = 0x20,
-	MAX_WIDTH = 1 << 24, /* no number below overflows */
+	MAX_WIDTH = 1 << 24, /* avoids overflow of row sizes */
 };
 
 static uint32_t
@@ -42,7 +42,7 @@ struct chunk {
 	size_t length;
 };
 
-/* The chunk at `at`; false: it does not end before the file does. */
+/* The chunk at offset `at`; false: it does not fit in the file. */
 static bool
 chunk_at(const uint8_t *bytes, size_t size, size_t at, struct chunk *chunk)
 {
@@ -114,9 +114,9 @@ struct file {
 	size_t channels; /* wanted */
 	const uint8_t *palette, *alpha;
 	size_t palette_count, alpha_count;
-	size_t first; /* where the first piece of the image's data is */
+	size_t first; /* offset of the first IDAT chunk */
 	const uint8_t *data;
-	size_t data_size, pieces; /* of all of them */
+	size_t data_size, pieces; /* of all IDAT chunks */
 };
 
 static bool
@@ -153,7 +153,7 @@ take_data(struct file *file, const struct chunk *chunk, size_t at)
 	file->data_size += chunk->length;
 }
 
-/* All chunks behind the header. Those that image/png.c hides from libspng do not count here either. */
+/* All chunks after the header. Skips the chunks that image/png.c hides from libspng. */
 static bool
 take_chunks(struct file *file)
 {
@@ -182,7 +182,7 @@ take_chunks(struct file *file)
 	return false;
 }
 
-/* The image's data in one piece. */
+/* Joins the IDAT chunks if there are several. */
 static bool
 join_data(struct file *file, struct leat_scratch *scratch)
 {
@@ -230,8 +230,8 @@ decompressor_of(struct leat_scratch *scratch)
 	return decompressor;
 }
 
-/* zlib may hold distances against the window that the stream says it needs, libdeflate does not. None is too long for
- * the largest window, nor for one that the whole image fits into. */
+/* zlib rejects distances beyond the window size in the stream's header, libdeflate does not check. No distance is too
+ * long for the largest window, or for one that holds the whole image. */
 static bool
 is_window_enough(uint8_t first, size_t size)
 {
@@ -255,10 +255,10 @@ inflate_all(const struct file *file, struct leat_scratch *scratch, uint8_t *out,
 
 /* ---- pixels ---- */
 
-/* How rows become pixels. */
+/* The format of the rows. */
 struct form {
-	size_t samples, bits; /* of a pixel, of a sample */
-	size_t step, row;     /* bytes of a pixel, at least 1, and of a row without its filter's number */
+	size_t samples, bits; /* samples per pixel, bits per sample */
+	size_t step, row;     /* bytes per pixel, at least 1, and per row, without the filter byte */
 	bool looks_up;
 	struct leat_png_look look;
 };
@@ -277,7 +277,7 @@ look_of_palette(const struct file *file, struct leat_png_look *look)
 	}
 }
 
-/* Less than 8 bits of gray: spread evenly over 0 to 255. */
+/* Gray of less than 8 bits is scaled to 0..255. */
 static void
 look_of_gray(const struct file *file, struct leat_png_look *look)
 {
@@ -310,7 +310,7 @@ set_form(const struct file *file, struct form *form)
 		look_of_gray(file, &form->look);
 }
 
-/* `numbers` has room for a row of them. */
+/* Converts an unfiltered row to pixels. `numbers` has room for a row of samples. */
 static bool
 finish_row(const struct file *file, const struct form *form, const uint8_t *row, uint8_t *numbers, uint8_t *out)
 {
@@ -326,7 +326,7 @@ finish_row(const struct file *file, const struct form *form, const uint8_t *row,
 	return leat_png_look_up(&form->look, numbers, out, file->channels, width);
 }
 
-/* Undoes the filter of the row at `row`, and of the next one too where that is quicker; true: of both. */
+/* Unfilters the row at `row`, and the next one too where that is faster; true: both. */
 static bool
 unfilter_rows(const struct form *form, const uint8_t *row, bool is_last, const uint8_t *above, uint8_t *to, size_t step)
 {
@@ -342,7 +342,7 @@ unfilter_rows(const struct form *form, const uint8_t *row, bool is_last, const u
 	return false;
 }
 
-/* Rows that are the result itself are finished there, others where they are. */
+/* Rows that need no conversion are unfiltered straight to `out`, others in place. */
 static bool
 finish_rows(const struct file *file, const struct form *form, uint8_t *rows, const uint8_t *zeros, uint8_t *numbers,
             uint8_t *out)
@@ -352,7 +352,7 @@ finish_rows(const struct file *file, const struct form *form, uint8_t *rows, con
 	const size_t step = direct ? out_row : form->row + 1;
 	uint8_t *to = direct ? out : rows + 1;
 	const uint8_t *above = zeros;
-	bool done = false; /* this row's filter, with that of the row before */
+	bool done = false; /* this row was unfiltered together with the previous one */
 
 	for (size_t y = 0; y < height; y++, rows += form->row + 1, to += step, out += out_row) {
 		if (*rows >= LEAT_FILTERS)

@@ -59,7 +59,7 @@ row(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_
 void
 leat_png_row_plain(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_t pixels)
 {
-	switch (from * 2 + bytes) { /* an instance for each */
+	switch (from * 2 + bytes) { /* one instance each */
 	case 3:
 		ROW_TO(1, 1);
 		break;
@@ -87,8 +87,9 @@ leat_png_row_plain(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, s
 }
 
 #if LEAT_X86
-/* What only moves bytes, four pixels at a time: `order` for them, and `opaque`, to be added. Reads and writes whole
- * vectors: what is behind four pixels is written again, except behind the last, which are left to the plain loop. */
+/* Conversions that only move bytes, four pixels at a time: `order` is the shuffle, `opaque` is ORed in for alpha. Reads
+ * and writes whole vectors; bytes past the four pixels are overwritten by the next step. The last pixels are left to
+ * the plain loop. */
 LEAT_AVX2 static size_t
 row_avx2(const uint8_t *in, size_t from, uint8_t *out, size_t to, size_t pixels)
 {

@@ -1,13 +1,13 @@
-/* resample.c - an image at another size, every pixel a weighted sum of those around its place
+/* resample.c - resize an image with a filter: every pixel is a weighted sum of its neighbors
  *
- * Output place i lies at x = (i + 0.5) * in/out. A filter says how much each input pixel counts by its distance from x;
- * with antialias the filter is as much wider as the image becomes smaller. Weights are made to add up to 1, over the
- * pixels that there are. The two directions are resampled one after the other. `in` may have a fraction, when it is the
- * length of a box that lies within pixels.
+ * Output pixel i is at x = (i + 0.5) * in/out. The filter gives the weight of each input pixel by its distance from x;
+ * with antialias the filter is stretched by the factor by which the image shrinks. Weights are normalized to a sum of 1
+ * over the pixels inside the image. The two directions are resampled one after the other. `in` may be fractional, when
+ * it is the length of a box.
  *
- * mode=tf: TensorFlow's ScaleAndTranslate, ResizeBicubic and ResizeArea. Places are computed in float as there, sums
- * are floats, rows are added up first. mode=torch: Pillow, which torchvision uses for images and imitates for tensors.
- * Places and weights are computed in double; resample_u8.c sums bytes, floats are summed as for tf. */
+ * mode=tf: TensorFlow's ScaleAndTranslate, ResizeBicubic and ResizeArea. Coordinates are float as there, sums are
+ * float, columns are resampled first. mode=torch: Pillow, which torchvision uses for PIL images and imitates for
+ * tensors. Coordinates and weights are double; resample_u8.c sums bytes, floats are summed as for tf. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ lanczos(double x)
 	return x < 3 ? sinc(x) * sinc(x / 3) : 0;
 }
 
-/* What counts at distance x >= 0, and up to where. */
+/* Weight at distance x >= 0, and the distance where it becomes 0. */
 static const struct filter {
 	double (*at)(double x);
 	int reach;
@@ -55,7 +55,7 @@ static const struct filter {
 	[LEAT_RESIZE_LANCZOS] = {lanczos, 3},
 };
 
-/* How many times wider than at its own size a filter is. */
+/* By how much the filter is stretched. */
 static double
 widening(const struct leat_resampling *how, double in, int64_t out)
 {
@@ -79,7 +79,7 @@ most_taps(const struct leat_resampling *how, int64_t in, int64_t out)
 	return (size_t)(most + most % 2);
 }
 
-/* Where output place i lies between the edges of what is resampled, 0 and `in`. */
+/* The coordinate of output pixel i between the edges of the input, 0 and `in`. */
 static double
 centre_of(const struct leat_resampling *how, int64_t i, double in, int64_t out)
 {
@@ -88,7 +88,7 @@ centre_of(const struct leat_resampling *how, int64_t i, double in, int64_t out)
 	if (how->mode == LEAT_RESIZE_TORCH)
 		return ((double)i + 0.5) * (in / (double)out);
 	if (how->method == LEAT_RESIZE_BICUBIC && !how->antialias) {
-		/* TensorFlow has a table of this filter in steps of 1/1024. */
+		/* TensorFlow tabulates this filter in steps of 1/1024. */
 		float x = at * ((float)in / (float)out) - 0.5f, below = floorf(x);
 
 		return (double)below + (double)rintf((x - below) * 1024) / 1024 + 0.5;
@@ -106,7 +106,7 @@ span_between(double from, double to, int64_t in)
 	return (struct leat_span){(uint32_t)first, (uint32_t)(end - first)};
 }
 
-/* Weights of output place i, and by what to divide them. */
+/* The weights of output pixel i, and their sum, to divide them by. */
 static struct leat_span
 weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_side *side, double *weight, double *whole)
 {
@@ -124,8 +124,8 @@ weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_sid
 	return span;
 }
 
-/* By how much of each pixel the result's covers. Places are rounded to float, so that the sum may be a little off the
- * whole, and the last may end beyond the image; that counts for the last pixel. */
+/* Weights are the overlap of the output pixel with each input pixel. Coordinates are rounded to float, so the sum may
+ * be slightly off, and the last output pixel may end beyond the image; that excess goes to the last input pixel. */
 static struct leat_span
 weigh_area(int64_t i, const struct leat_side *side, double *weight, double *whole)
 {
@@ -176,7 +176,7 @@ find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struc
 
 /* ---- floats ---- */
 
-/* Room behind a line, so that a pixel can be read as four floats. */
+/* Padding of a line, so that the last pixel can be read as four floats. */
 enum { LINE_EXTRA = 4 };
 
 #define ADD_ROW(type)                                                                                                  \
@@ -255,7 +255,7 @@ resample_f32(const struct leat_view *in, const struct leat_sink *sink, const str
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- both ---- */
 
 static bool
 alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, size_t most)
@@ -301,7 +301,8 @@ leat_resample(const struct leat_view *in, const struct leat_side *down, const st
 	return LEAT_OK;
 }
 
-/* Rows of bytes are resampled along themselves as they come; rows that are added up first are read more than once. */
+/* Each row of bytes is read once, in order. For floats, all input rows of an output row are read, then some again for
+ * the next one. */
 struct leat_row_needs
 leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
                     enum leat_dtype made)

@@ -1,22 +1,21 @@
-/* resample_u8.c - bytes at another size, as Pillow sums them: in whole numbers, rounded after each direction
+/* resample_u8.c - resample bytes as Pillow does: in fixed point, rounded after each direction
  *
- * Along rows first; which direction comes first shows in some bytes, by 1. That is the order of Pillow before 13, and
- * of torchvision for tensors; Pillow 13 begins with columns where the height shrinks much more than the width. Rows
- * that are resampled along themselves are kept in a ring, as many as one row of the result needs.
+ * Rows first; the order of the directions changes some bytes by 1. Pillow before 13, and torchvision for tensors, use
+ * this order; Pillow 13 starts with columns where the height shrinks much more than the width. Horizontally resampled
+ * rows are kept in a ring of as many lines as one output row needs.
  *
- * Sums are kept in 32 bits and cannot leave them; their parts may, which does not matter, as the processor's sums wrap
- * around. AVX2 multiplies two pixels' bytes at once by the two parts of their weights, which changes nothing in the
- * sum. */
+ * A complete sum fits in 32 bits; partial sums may overflow, which is harmless because they wrap around. AVX2
+ * multiplies the bytes of two pixels at once by the two halves of their weights, which gives the same sum. */
 #include "image/resample.h"
 
 #include <string.h>
 
 #include "image/cpu.h"
 
-/* Room behind a line: for whole vectors. */
+/* Padding of a line, for whole vectors. */
 enum { EXTRA = 64, VECTOR = 32 };
 
-/* They count for 0. */
+/* Their weight is 0. */
 size_t
 leat_resample_u8_behind(size_t channels, size_t most)
 {
@@ -54,7 +53,7 @@ to_byte(int32_t x)
 	return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
 }
 
-/* ---- one row, along itself ---- */
+/* ---- horizontal ---- */
 
 static void
 gather(const uint8_t *row, uint8_t *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
@@ -72,20 +71,20 @@ gather(const uint8_t *row, uint8_t *restrict out, const struct leat_taps *taps, 
 }
 
 #if LEAT_X86
-/* Four pixels of the result are made at a time, of four taps each: in vectors of two pixels, a half for each. */
+/* Computes four output pixels at a time, four taps at a time. A vector holds two pixels, one in each lane. */
 enum { FOUR = 4 };
 
-/* The weights of two pixels for four taps as they are multiplied: taps 0 and 1 four times over, for each channel, then
- * 2 and 3. */
+/* The weights of two pixels for four taps, as they are multiplied: taps 0 and 1 repeated for each of four channels,
+ * then taps 2 and 3. */
 struct two_pixels {
 	int16_t low[2][16], high[2][16];
 };
 
-/* Weights, and where the first taps of each pixel lie in a row; the width is rounded up to whole fours. */
+/* Weights, and the offset of the first tap of each pixel. The width is rounded up to a multiple of four. */
 struct quads {
-	struct two_pixels *two; /* of four pixels their first taps, the next ones, ..., then those of the next pixels */
+	struct two_pixels *two; /* for four pixels all taps, in groups of four; then for the next four pixels */
 	uint32_t *from;
-	size_t count; /* fours of taps that a pixel has */
+	size_t count; /* groups of four taps per pixel */
 };
 
 static size_t
@@ -111,7 +110,7 @@ set_weights(const struct quads *quads, size_t x, size_t p, const struct leat_wei
 	}
 }
 
-/* Behind the last tap and the last pixel, weights are 0. */
+/* Weights past the last tap and the last pixel are 0. */
 static struct quads
 make_quads(void *memory, const struct leat_taps *taps, size_t width, size_t channels)
 {
@@ -134,14 +133,14 @@ make_quads(void *memory, const struct leat_taps *taps, size_t width, size_t chan
 	return quads;
 }
 
-/* Sums, put together from their parts and cut to whole numbers; those are packed, and so clipped, to bytes. */
+/* Combines the halves of the sums and drops the fraction. Packing to bytes then clamps. */
 LEAT_AVX2_INLINE __m256i
 finish(__m256i low, __m256i high)
 {
 	return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, LEAT_LOW_BITS)), LEAT_FIXED_BITS);
 }
 
-/* Which bytes of four pixels are multiplied: one channel of two neighbors side by side, in 16 bits each. */
+/* Shuffles of four pixels: the same channel of two neighbors side by side, in 16 bits each. */
 struct order {
 	__m256i taps_01, taps_23;
 };
@@ -167,7 +166,7 @@ add_products(__m256i sum, __m256i taps_01, __m256i taps_23, const int16_t (*weig
 	return _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
 }
 
-/* The channels of two pixels, as whole numbers. */
+/* The channels of two pixels, as integers. */
 LEAT_AVX2_INLINE __m256i
 sum_two(const uint8_t *a, const uint8_t *b, const struct two_pixels *two, size_t count, struct order order,
         size_t channels)
@@ -186,7 +185,7 @@ sum_two(const uint8_t *a, const uint8_t *b, const struct two_pixels *two, size_t
 	return finish(low, high);
 }
 
-/* Four pixels of 3 or 4 channels from the numbers of the first and second, the third and fourth. Writes 16 bytes. */
+/* Stores four pixels of 3 or 4 channels: pixels 0 and 1 from `first`, 2 and 3 from `second`. Writes 16 bytes. */
 LEAT_AVX2_INLINE void
 put_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
 {
@@ -197,7 +196,7 @@ put_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
 	_mm_storeu_si128((void *)out, channels == 3 ? _mm_shuffle_epi8(four, close_up) : four);
 }
 
-/* Reads up to 16 bytes from the begin of each four taps on, and writes up to 16 bytes more than there are. */
+/* Reads 16 bytes for each group of four taps, and writes up to 16 bytes past the end. */
 LEAT_AVX2_INLINE void
 gather_fours(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t count, size_t width, size_t channels)
 {
@@ -234,14 +233,14 @@ leat_resample_u8_quads(size_t width, size_t most)
 }
 #endif
 
-/* ---- rows added up ---- */
+/* ---- vertical ---- */
 
-/* Rows of the input, resampled along themselves: row y lies in line y % lines. */
+/* Horizontally resampled input rows: row y is in line y % lines. */
 struct ring {
 	uint8_t *line;
 	size_t bytes; /* of a line */
 	size_t lines;
-	size_t next; /* row that is made next; those before it are there or no longer needed */
+	size_t next; /* next row to make; earlier ones are there or no longer needed */
 };
 
 static uint8_t *
@@ -258,7 +257,7 @@ next_line(const struct ring *ring, const uint8_t *line)
 }
 
 #if LEAT_X86
-/* 32 bytes; `line` points to them in the first of the rows. */
+/* 32 bytes; `line` points to them in the first row. */
 LEAT_AVX2_INLINE __m256i
 add_vector(const struct ring *ring, const uint8_t *line, uint32_t count, const struct leat_weight_pair *pair)
 {
@@ -266,7 +265,7 @@ add_vector(const struct ring *ring, const uint8_t *line, uint32_t count, const s
 	__m256i low[4] = {half, half, half, half}, high[4] = {zero, zero, zero, zero};
 
 	for (uint32_t t = 0; t < count; t += 2, pair++) {
-		/* Behind an odd number of rows any will do: it counts for 0. */
+		/* With an odd number of rows, any row will do as the last second: its weight is 0. */
 		const uint8_t *second = t + 1 < count ? next_line(ring, line) : line;
 		__m256i a = _mm256_loadu_si256((const void *)line), b = _mm256_loadu_si256((const void *)second);
 		__m256i left = _mm256_unpacklo_epi8(a, b), right = _mm256_unpackhi_epi8(a, b);
@@ -286,7 +285,7 @@ add_vector(const struct ring *ring, const uint8_t *line, uint32_t count, const s
 	                           _mm256_packs_epi32(finish(low[2], high[2]), finish(low[3], high[3])));
 }
 
-/* Returns how many bytes are done. */
+/* Returns the number of bytes done. */
 LEAT_AVX2 static size_t
 add_rows_avx2(const struct ring *ring, const struct leat_span *span, const struct leat_weight_pair *pair, uint8_t *out,
               size_t count)
@@ -300,7 +299,7 @@ add_rows_avx2(const struct ring *ring, const struct leat_span *span, const struc
 }
 #endif
 
-/* Bytes from `begin` on. */
+/* Bytes `begin` to `count`. */
 static void
 add_rows(const struct ring *ring, const struct leat_span *span, const struct leat_weight_pair *pair, uint8_t *out,
          size_t begin, size_t count)
@@ -315,8 +314,8 @@ add_rows(const struct ring *ring, const struct leat_span *span, const struct lea
 	}
 }
 
-/* Row `at` of the input, with `behind` bytes behind it that can be read: with it, of the next rows, or in the copy
- * `row`. */
+/* Row `at` of the input, with `behind` readable bytes after it. Copies it to `row` if the image ends too soon after it.
+ */
 static const uint8_t *
 readable_row(const struct leat_view *in, size_t at, uint8_t *row, size_t behind)
 {

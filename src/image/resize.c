@@ -1,9 +1,8 @@
-/* resize.c - an image at another size: which way, and the one that needs no sums
+/* resize.c - resize an image: choose the algorithm; nearest neighbor
  *
- * Half-pixel centres: output place i looks at input place x = (i + 0.5) * in/out - 0.5, all in float; of a box with
- * fractions, from where it begins.
- * Nearest: place floor((i + 0.5) * in/out). mode=torch adds up steps of in/out in double, as Pillow does.
- * bilinear.c and resample.c have the rest. */
+ * Half-pixel centers: output pixel i is at input coordinate x = (i + 0.5) * in/out - 0.5, all in float; for a
+ * fractional box, relative to where it begins. Nearest: pixel floor((i + 0.5) * in/out). mode=torch adds up steps of
+ * in/out in double, as Pillow does. bilinear.c and resample.c have the other methods. */
 #include "image/resample.h"
 
 #include <math.h>
@@ -30,7 +29,7 @@ find_nearest_torch(size_t *place, const struct leat_side *side, size_t stride)
 {
 	double step = (double)side->in / (double)side->out, x = step / 2;
 
-	/* From 0 on: it is the sum that counts. */
+	/* Starts at 0 even if `first` is not: the rounding of the running sum matters. */
 	for (int64_t i = -side->first; i < side->count; i++, x += step) {
 		int64_t at = (int64_t)x;
 
@@ -103,7 +102,7 @@ nearest(const struct leat_view *in, const struct leat_side *down, const struct l
 	return LEAT_OK;
 }
 
-/* ---- which way ---- */
+/* ---- dispatch ---- */
 
 static bool
 is_plain_bilinear(const struct leat_resampling *how)

@@ -1,12 +1,12 @@
 /* unfilter.c - see unfilter.h
  *
- * Each byte was made smaller by a guess from its neighbors: left (a), above (b), above left (c). The guess needs the
- * finished byte to the left, so a row is a chain, and what counts is how long its links are. With AVX2, pixels of 3
- * to 8 bytes go through the chain at once, cut out of a block of 12 or 16 bytes that is read and written whole; smaller
- * ones only where a sum of all bytes to the left will do (sub), or nothing to the left matters (up).
+ * A filter predicts each byte from its neighbors to the left (a), above (b) and above left (c). The prediction needs
+ * the finished byte to the left, so a row is a dependency chain, and its latency is what counts. With AVX2, pixels of 3
+ * to 8 bytes go through the chain whole, taken from blocks of 12 or 16 bytes. For smaller pixels only two filters are
+ * vectorized: sub, by a prefix sum, and up, which has no chain.
  *
- * Two rows of Paeth are two chains, of which the lower one may go two pixels behind the upper: each is half of a
- * vector, and both take hardly longer than one.
+ * Two Paeth rows are two chains; the lower may follow two pixels behind the upper. Each takes half of a vector, and
+ * both together take hardly longer than one.
  *
  * Any thread. */
 #include "image/unfilter.h"
@@ -16,8 +16,8 @@
 #include "image/cpu.h"
 #include "image/plain.h"
 
-/* Of a + b - c, the nearest of the three; of equals, the first of a, b, c. It is c where c lies in the middle third
- * between a and b, else the one of them that is farther from c. */
+/* Whichever of a, b, c is closest to a + b - c; of equals, the first. That is c if c is in the middle third between a
+ * and b, else the one of a and b that is farther from c. */
 static inline uint8_t
 paeth(int a, int b, int c)
 {
@@ -59,7 +59,7 @@ leat_unfilter_plain(unsigned filter, size_t step, const uint8_t *in, const uint8
 }
 
 #if LEAT_X86
-/* Read from 16 - n on: the order of bytes that moves a vector's by n places up, zeros first. */
+/* At offset 16 - n: the shuffle that moves a vector up by n bytes and fills with zeros. */
 static const uint8_t moves[32] = {
 	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, /**/
 	0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,   13,   14,   15,
@@ -77,7 +77,7 @@ move_up(__m128i x, size_t n)
 	return _mm_shuffle_epi8(x, load(moves + 16 - n));
 }
 
-/* The bytes of a block: as many whole pixels as 16 hold, but no more than four of three. */
+/* Bytes per block: as many whole pixels as fit in 16, but at most four of 3 bytes or two of 6. */
 #define BLOCK(step) ((step) % 3 ? (size_t)16 : (size_t)12)
 
 LEAT_AVX2_INLINE void
@@ -93,7 +93,7 @@ store_block(uint8_t *at, __m128i x, size_t step)
 	}
 }
 
-/* Pixels of 3 bytes take 4, those of 6 take 8, while they are worked on. */
+/* Pixels of 3 and 6 bytes are padded to 4 and 8 in registers. */
 LEAT_AVX2_INLINE __m128i
 spread(__m128i x, size_t step)
 {
@@ -165,12 +165,12 @@ up(const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
 		out[i] = (uint8_t)(in[i] + above[i]);
 }
 
-/* The pixels to the left and above left, as they go along a row: bytes for average, 16-bit numbers for paeth. */
+/* The pixels to the left and above left: bytes for average, 16-bit integers for paeth. */
 struct left {
 	__m128i a, c;
 };
 
-/* The processor's average rounds up. */
+/* _mm_avg_epu8 rounds up, PNG rounds down. */
 LEAT_AVX2_INLINE __m128i
 average_pixel(__m128i x, __m128i b, struct left *left)
 {
@@ -187,16 +187,16 @@ paeth_pixel(__m128i x, __m128i b, struct left *left)
 	__m128i low = _mm_min_epi16(a, b), high = _mm_max_epi16(a, b);
 	__m128i turn = _mm_sub_epi16(_mm_sub_epi16(_mm_add_epi16(_mm_add_epi16(c, c), c), b), a);
 	__m128i above_low = _mm_cmpgt_epi16(turn, low), below_high = _mm_cmpgt_epi16(high, turn);
-	/* Where neither is true, low and high are the same. */
+	/* If neither is true, low equals high. */
 	__m128i guess = _mm_or_si128(_mm_andnot_si128(above_low, high), _mm_andnot_si128(below_high, low));
 
 	guess = _mm_or_si128(guess, _mm_and_si128(_mm_and_si128(above_low, below_high), c));
 	left->c = b;
-	left->a = _mm_add_epi8(x, guess); /* by bytes: the upper halves stay 0 */
+	left->a = _mm_add_epi8(x, guess); /* bytewise: the upper bytes stay 0 */
 	return left->a;
 }
 
-/* A block's four pixels of 4 bytes. What stands above the first of them in a vector does not matter. */
+/* A block of four 4-byte pixels. Each step only uses the lowest pixel of its vectors. */
 LEAT_AVX2_INLINE __m128i
 average_four(__m128i x, __m128i b, struct left *left)
 {
@@ -208,7 +208,7 @@ average_four(__m128i x, __m128i b, struct left *left)
 	return _mm_unpacklo_epi64(_mm_unpacklo_epi32(p0, p1), _mm_unpacklo_epi32(p2, p3));
 }
 
-/* Two of 8. */
+/* A block of two 8-byte pixels. */
 LEAT_AVX2_INLINE __m128i
 average_two(__m128i x, __m128i b, struct left *left)
 {
@@ -242,8 +242,8 @@ paeth_two(__m128i x, __m128i b, struct left *left)
 	return _mm_packus_epi16(p0, p1);
 }
 
-/* The last two steps of two chains: upper row in the lower half of each vector, lower row, two pixels behind, in the
- * other. What is above a pixel of the lower row is what the upper row became two steps ago. */
+/* The state of two chains: the upper row in the low half of each vector, the lower row, two pixels behind, in the high
+ * half. The pixel above one of the lower row is the result of the upper row two steps ago. */
 struct two {
 	struct left left;
 	__m128i older;
@@ -274,9 +274,9 @@ two_blocks(size_t step, __m128i *x, __m128i above, struct two *two)
 	x[1] = gather(_mm_packus_epi16(_mm_unpackhi_epi64(p0, p1), _mm_unpackhi_epi64(p2, p3)), step);
 }
 
-/* The part of a row's block at `at`, which may begin before it and end behind it, that is in the row. */
+/* The part of a block that is inside the row; the block may begin before the row and end after it. */
 struct part {
-	size_t row, block, size; /* where it begins in each */
+	size_t row, block, size; /* offset in the row, offset in the block, bytes */
 };
 
 LEAT_AVX2_INLINE struct part
@@ -392,7 +392,7 @@ unfilter_step(unsigned filter, size_t step, const uint8_t *in, const uint8_t *ab
 LEAT_AVX2 static void
 unfilter_avx2(unsigned filter, size_t step, const uint8_t *in, const uint8_t *above, uint8_t *out, size_t count)
 {
-	switch (step) { /* an instance for each, its pixel's size known */
+	switch (step) { /* one instance per pixel size */
 	case 1:
 		unfilter_step(filter, 1, in, above, out, count);
 		break;
