@@ -1,18 +1,17 @@
 /* affine.c - several pointwise steps in one pass
  *
- * The image is walked in short runs that stay in the first-level cache (or in registers): a run is
- * converted, goes through all steps and is written. Interleaved channels need no modulo: the run's
- * length is a multiple of every number of channels, and each step's numbers are spread over a run
- * beforehand, so that the inner loops are plain vector code. No contraction to fused multiply-add:
- * the sum of a step is rounded after the product was, on every machine. */
+ * Elements are processed in short runs that stay in L1 or in registers: a run is converted, goes through all steps and
+ * is written. The length of a run is a multiple of every number of channels, and each step is spread over a run
+ * beforehand, so the inner loops need no modulo and vectorize. Products and sums are never fused into FMA: both are
+ * rounded, on every machine. */
 #include "image/plain.h"
 
 #include <string.h>
 
 #include "image/cpu.h"
 
-/* AHEAD: results mostly lie in memory that no cache has, a batch's; asking for it so many floats before it is written
- * makes images a few percent faster. */
+/* AHEAD: prefetch distance in floats. The result is usually a batch that is not in any cache; prefetching it makes
+ * images a few percent faster. */
 enum { RUN = LEAT_AFFINE_RUN, MAX_STEPS = 8, AHEAD = 384 };
 
 struct leat_affine
@@ -87,7 +86,7 @@ take_steps(__m256 x, const struct leat_affine_spread *spread, int steps, size_t 
 	return x;
 }
 
-/* The end of a row, fewer than a run: eight at a time, then those that are left. */
+/* The end of a row, less than a run: eight at a time, then the rest. */
 LEAT_AVX2_INLINE void
 apply_end(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
 {
@@ -162,11 +161,11 @@ leat_affine_row(const void *in, enum leat_dtype dtype, float *out, size_t count,
 		return;
 	}
 #endif
-	(void)avx2; /* elsewhere than on x86 */
+	(void)avx2; /* unused on other CPUs */
 	apply(in, dtype, out, count, spread, steps);
 }
 
-/* Up to MAX_STEPS steps. `channels` are interleaved in each of `planes`, which differ in channel too. */
+/* Up to MAX_STEPS steps, on `planes` of `plane` elements with `channels` interleaved channels each. */
 static void
 apply_some(const struct leat_datum *in, float *out, size_t planes, size_t plane, size_t channels,
            const struct leat_affine *step, int steps, bool avx2)

@@ -1,6 +1,6 @@
 /* augment.c - see augment.h
  *
- * Pure functions of their arguments, but for what they take from the scratch and give back: any thread. */
+ * Any thread. Scratch is given back before these return. */
 #include "image/augment.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ leat_augment_is_signed(enum leat_augment kind)
 	return kind >= LEAT_AUGMENT_SHEAR_X && kind <= LEAT_AUGMENT_SHARPNESS;
 }
 
-/* In float, counted from the nearer end, rounded once: torch.linspace as it is compiled for AVX2 and up. */
+/* In float, from the nearer end, rounded once: like torch.linspace compiled for AVX2. */
 static double
 between(double first, double last, int64_t bin, int64_t bins)
 {
@@ -26,7 +26,7 @@ between(double first, double last, int64_t bin, int64_t bins)
 	return (double)(bin < bins / 2 ? fmaf(step, (float)bin, from) : fmaf(-step, (float)(bins - bin - 1), to));
 }
 
-/* Half to even. */
+/* Ties to even. */
 static double
 bits_left(int most, int64_t bin, int64_t bins)
 {
@@ -62,7 +62,7 @@ leat_augment_magnitude(enum leat_augment kind, const struct leat_augment_most *m
 	}
 }
 
-/* ---- changes ---- */
+/* ---- transforms ---- */
 
 static bool
 moves_pixels(enum leat_augment kind)
@@ -70,7 +70,7 @@ moves_pixels(enum leat_augment kind)
 	return kind >= LEAT_AUGMENT_SHEAR_X && kind <= LEAT_AUGMENT_ROTATE;
 }
 
-/* Shears keep the corner at the top left where it is. */
+/* Shears keep the top left corner in place. */
 static struct leat_map
 map_of(enum leat_augment kind, double magnitude, const struct leat_datum *image)
 {
@@ -160,7 +160,7 @@ leat_augment_scratch(const int64_t *shape, bool in_place)
 	if (shape[0] < 0 || shape[1] < 0 || shape[2] < 0)
 		return 0;
 	if (!in_place)
-		out.data = &out; /* elsewhere */
+		out.data = &out; /* any other address */
 	leat_scratch_count(&count);
 	for (int kind = 0; kind < LEAT_AUGMENTS; kind++)
 		leat_augment(&in, &out, (enum leat_augment)kind, 0, 0, &count, NULL);

@@ -267,7 +267,7 @@ mix(const float *top, const float *bottom, float t, enum leat_dtype dtype, void 
 	if (avx2)
 		done = mix_f32_avx2(top, bottom, t, floats, count);
 #endif
-	(void)avx2; /* elsewhere than on x86 */
+	(void)avx2; /* unused on other CPUs */
 	mix_f32(top + done, bottom + done, t, floats + done, count - done);
 }
 

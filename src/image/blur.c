@@ -1,8 +1,8 @@
-/* blur.c - a Gaussian blur, as torchvision's gaussian_blur
+/* blur.c - Gaussian blur, as torchvision's gaussian_blur
  *
- * The image goes on beyond its borders as a mirror shows it. Rows are blurred along themselves and kept, in a ring, as
- * long as a row of the result needs them; then rows are added up. Sums are floats; bytes are rounded at the end, halves
- * to the even number. torchvision sums over both directions at once, which differs in the last bits of a float. */
+ * The image is reflected at its borders. Rows are blurred horizontally and kept in a ring while output rows need them,
+ * then summed. Sums are float; bytes are rounded at the end, ties to even. torchvision sums over both directions at
+ * once, which differs in the last bits of a float. */
 #include "image/pixel.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 struct blur {
 	size_t radius, taps; /* taps = 2 * radius + 1 */
 	float *weight;
-	float *padded;      /* one row with `radius` pixels more on either side */
-	float *ring;        /* row y, blurred along itself, lies in line y % lines */
-	size_t line, lines; /* floats of a line, lines */
+	float *padded;      /* one row with `radius` extra pixels on either side */
+	float *ring;        /* row y, blurred horizontally, is in line y % lines */
+	size_t line, lines; /* floats per line, number of lines */
 };
 
 static void
@@ -33,7 +33,7 @@ find_weights(float *weight, size_t radius, double sigma)
 	}
 }
 
-/* Row y as floats, with its mirror images. */
+/* Row y as floats, reflected at both ends. */
 static void
 pad_row(const struct blur *blur, const struct leat_datum *in, int64_t y)
 {
@@ -97,7 +97,7 @@ round_bytes(const float *restrict in, uint8_t *restrict out, size_t count)
 		out[i] = leat_round_byte(in[i]);
 }
 
-/* Lines that are needed at once: a mirror shows rows that are there for their own sake. */
+/* Lines needed at once; reflected rows need none of their own. */
 static size_t
 lines_for(size_t kernel, int64_t height)
 {

@@ -1,9 +1,8 @@
-/* cast.c - numbers of one type as numbers of another
+/* cast.c - convert between number types
  *
- * All 49 pairs come from one macro: read an element as the type that computes with it (the 16-bit
- * floats compute as f32), convert, store. Conversions to integers saturate; see image.h. The 16-bit
- * floats are bits in a uint16_t here, because not every compiler has a type for them. cast_avx2.c has the usual pairs
- * once more. */
+ * One macro makes all 49 pairs: read an element, widen it if needed (16-bit floats compute as f32), convert, store.
+ * Conversions to integers saturate; see image.h. 16-bit floats are handled as bits in a uint16_t, because not every
+ * compiler has types for them. cast_avx2.c has faster versions of common pairs. */
 #include "image/plain.h"
 
 #include <string.h>
@@ -35,14 +34,14 @@ f16_from(float x)
 {
 	uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
 
-	if (rest > 0x7f800000u) /* NaN: kept quiet */
+	if (rest > 0x7f800000u) /* NaN: quiet */
 		return (uint16_t)(sign | 0x7e00u);
 	if (rest >= 0x477ff000u) /* 65520 and more round to infinity */
 		return (uint16_t)(sign | 0x7c00u);
-	/* Below 2^-14 the steps are 2^-24: adding 0.5, whose last place is that, rounds there. */
+	/* Below 2^-14 the spacing is 2^-24, which is also the last bit of 0.5: adding 0.5 rounds to it. */
 	if (rest < 0x38800000u)
 		return (uint16_t)(sign | (float_bits(float_of(rest) + 0.5f) - float_bits(0.5f)));
-	/* Half of the last place kept, less one when that place is even: ties go to even. */
+	/* Add half of the last kept bit, minus one if that bit is 0: ties to even. */
 	rest += 0xfffu + (rest >> 13 & 1);
 	return (uint16_t)(sign | (rest - 0x38000000u) >> 13);
 }
@@ -54,7 +53,7 @@ f16_to(uint16_t half)
 
 	if (rest >= 0x7c00u) /* infinity, NaN */
 		return float_of(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-	if (rest < 0x0400u) /* zero and what is below 2^-14: steps of 2^-24 */
+	if (rest < 0x0400u) /* zero and subnormals: multiples of 2^-24 */
 		return float_of(sign | float_bits((float)rest * 0x1p-24f));
 	return float_of(sign | ((rest << 13) + 0x38000000u));
 }
@@ -76,7 +75,7 @@ bf16_to(uint16_t half)
 	return float_of((uint32_t)half << 16);
 }
 
-/* To integers. Comparisons are false for NaN, which so becomes 0. The bounds are exact in double. */
+/* To integers. Comparisons with NaN are false, so it becomes 0. The bounds are exact in double. */
 static uint8_t
 u8_from_f64(double x)
 {
@@ -132,7 +131,7 @@ i64_from_f64(double x)
 			y[i] = CONVERT(READ(x[i]));                                                                    \
 	} while (0)
 
-/* One function for each type read; the last three arguments convert what READ gives to an integer. */
+/* One function per input type; the last three arguments convert the result of READ to an integer. */
 #define CAST_FROM(name, FROM, READ, TO_U8, TO_I32, TO_I64)                                                             \
 	static void name(const void *restrict in, void *restrict out, enum leat_dtype to, size_t count)                \
 	{                                                                                                              \
@@ -172,7 +171,7 @@ CAST_FROM(cast_f64, double, SAME, u8_from_f64, i32_from_f64, i64_from_f64)
 void
 leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
 {
-	if (from == to) { /* bits and all: NaNs keep their payload */
+	if (from == to) { /* bit for bit: NaNs keep their payload */
 		memcpy(out, in, count * leat_dtype_size(from));
 		return;
 	}

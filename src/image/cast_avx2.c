@@ -1,7 +1,7 @@
-/* cast_avx2.c - casts that are on the way of many images: u8 and f32 to f16 and bf16, f32 to u8
+/* cast_avx2.c - the casts that image pipelines use most: u8 and f32 to f16 and bf16, f32 to u8
  *
- * u8 to f32 is not here: the compiler's loop waits for memory already. The steps are those of cast.c, on eight
- * elements; F16C is not used, as its NaNs are others. Any thread. */
+ * u8 to f32 is not here: the compiler's loop is limited by memory already. The steps are those of cast.c, on eight
+ * elements; F16C is not used because it converts NaNs differently. Any thread. */
 #include "image/cast.h"
 #include "image/cpu.h"
 
@@ -12,7 +12,7 @@ load_u8(const uint8_t *in)
 	return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)in)));
 }
 
-/* Numbers below 2^16. */
+/* Values are below 2^16. */
 LEAT_AVX2_INLINE void
 store_u16(uint16_t *out, __m256i x)
 {
@@ -54,7 +54,7 @@ bf16_of(__m256 x)
 	return _mm256_blendv_epi8(_mm256_srli_epi32(out, 16), _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), is_nan);
 }
 
-/* A NaN becomes the second of two. */
+/* max_ps returns its second operand for NaN: 0. */
 LEAT_AVX2_INLINE __m128i
 u8_of(__m256 x)
 {

@@ -13,7 +13,7 @@ pixels_of(const struct leat_datum *image)
 
 /* ---- gray ---- */
 
-/* Reads a pixel before it writes it. */
+/* Works in place: reads a pixel before it writes it. */
 #define GRAY(type, gray)                                                                                               \
 	do {                                                                                                           \
 		const type *x = in->data;                                                                              \

@@ -1,13 +1,12 @@
-/* crop.c - a rectangle of the plane an image lies in: crops, and what is added around an image
+/* crop.c - cut out a rectangle, which may reach beyond the image: crop and pad
  *
- * Each row of the result is up to three pieces: what lies left of the image, a copy of the image's row, what lies
- * right of it. */
+ * Each output row is up to three pieces: pixels left of the image, a copy of the image's row, pixels right of it. */
 #include "image/pixel.h"
 #include "image/view.h"
 
 #include <string.h>
 
-/* Doubles what is there until `count` pixels are. */
+/* Copies what is already there, doubling it until there are `count` pixels. */
 static void
 repeat_pixel(unsigned char *to, const void *pixel, size_t bytes, size_t count)
 {
@@ -24,7 +23,7 @@ repeat_pixel(unsigned char *to, const void *pixel, size_t bytes, size_t count)
 	}
 }
 
-/* Places [from, to) of a row of the result, none of them inside the image; result place x is row place x + left. */
+/* Pixels [from, to) of an output row, all outside the image; output pixel x is pixel x + left of the row. */
 static void
 copy_outside(const unsigned char *row, unsigned char *out, int64_t from, int64_t to, int64_t left, int64_t width,
              size_t bytes, enum leat_border border)

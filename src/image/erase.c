@@ -1,4 +1,4 @@
-/* erase.c - write over a rectangle of an image, in place */
+/* erase.c - overwrite a rectangle of an image */
 #include "image/pixel.h"
 
 #include <string.h>

@@ -123,7 +123,7 @@ mirror_row(const void *from, void *to, size_t width, size_t pixel, bool avx2)
 	else if (avx2 && pixel == 12)
 		done = mirror_words_avx2(from, to, width);
 #endif
-	(void)avx2; /* elsewhere than on x86 */
+	(void)avx2; /* unused on other CPUs */
 	mirror_rest(from, to, width, pixel, done);
 }
 

@@ -1,20 +1,20 @@
-/* hue.c - turn the hues of an image
+/* hue.c - shift the hues of an image
  *
- * By way of hue, saturation and value, each a share of 1; value is the largest of red, green and blue,
- * and there are six sextants of hue. For uint8 the three are kept in 8 bits in between, and the mix of
- * float and double is Pillow's: every bit depends on it. Pure functions: any thread. */
+ * By way of hue, saturation and value, each from 0 to 1. Value is the largest of red, green and blue; hue is divided
+ * into six sextants. For uint8 the three are stored in 8 bits in between, and the mix of float and double is Pillow's:
+ * every bit depends on it. Any thread. */
 #include "image/color.h"
 
-/* A color has its value, v, in one channel, and in the others what is left of it: p in one, and
- * q or t, which falls or rises along the sextant. Which of them red, green and blue have: */
+/* One channel of a color is its value, v; another is p, the smallest; the third is q or t, which falls or rises along
+ * the sextant. Which of them red, green and blue are: */
 enum { V, P, Q, T };
 static const uint8_t sextants[7][3] = {{V, T, P}, {Q, V, P}, {P, V, T}, {P, Q, V}, {T, P, V}, {V, P, Q}, {V, T, P}};
 
 /* ---- uint8 ---- */
 
-/* What each hue of 8 bits stands for. 255 is the beginning of a seventh sextant, the first again. */
+/* The sextant of an 8-bit hue. 255 is the start of a seventh sextant, which is the first again. */
 struct hue_place {
-	double along; /* the sextant, 0 to 1 */
+	double along; /* position in the sextant, 0 to 1 */
 	const uint8_t *channels;
 };
 
@@ -30,7 +30,7 @@ find_places(struct hue_place *place)
 	}
 }
 
-/* Of a color that is not gray. */
+/* The color is not gray. */
 static inline uint8_t
 hue_of(const uint8_t *rgb, int max, float range)
 {
@@ -48,7 +48,7 @@ hue_of(const uint8_t *rgb, int max, float range)
 	return (uint8_t)((double)(float)(turned >= 1.0 ? turned - 1.0 : turned) * 255.0);
 }
 
-/* Half goes up; x is not negative. */
+/* Ties up; x >= 0. */
 static inline uint8_t
 to_nearest(double x)
 {
@@ -70,7 +70,7 @@ put_color(const struct hue_place *place, uint8_t saturation, uint8_t value, uint
 		rgb[c] = mix[place->channels[c]];
 }
 
-/* Of gray nothing changes. Saturation that is rounded to 0 gives gray. */
+/* Gray does not change. A saturation that is rounded to 0 gives gray. */
 static void
 turn_u8(uint8_t *rgb, size_t pixels, uint8_t turn)
 {
@@ -101,7 +101,7 @@ within(float x)
 	return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-/* Gray has none: 0. */
+/* The hue of gray is 0. */
 static inline float
 hue_f32(const float *rgb, float max, float range)
 {
@@ -132,7 +132,7 @@ turn_f32(float *rgb, size_t pixels, float turn)
 		s = range == 0 ? 0 : range / max;
 		h = hue_f32(rgb, max, range) + turn;
 		h = (h < 0 ? h + 1 : h >= 1 ? h - 1 : h) * 6;
-		/* By comparing: NaN becomes sextant 0, where a conversion would be undefined. */
+		/* Comparisons, because converting a NaN to int is undefined: it gets sextant 0. */
 		sextant = (h >= 1) + (h >= 2) + (h >= 3) + (h >= 4) + (h >= 5) + (h >= 6);
 		f = h - (float)sextant;
 		mix[V] = max;
@@ -152,7 +152,7 @@ leat_adjust_hue(const struct leat_datum *image, float turn)
 	if (image->shape[2] != 3)
 		return;
 	if (image->dtype == LEAT_U8)
-		turn_u8(image->data, pixels, (uint8_t)(int)((double)turn * 255.0)); /* cut off, then modulo 256 */
+		turn_u8(image->data, pixels, (uint8_t)(int)((double)turn * 255.0)); /* truncated, modulo 256 */
 	else
 		turn_f32(image->data, pixels, turn);
 }

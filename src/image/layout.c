@@ -121,8 +121,8 @@ bytes_to_interleaved_avx2(const uint8_t *in, uint8_t *out, size_t pixels)
 	return mix_bytes(&interleaved_orders, in, pixels, 16, out, 16, 48, pixels);
 }
 
-/* ---- 4 bytes: in each half of a vector four pixels' worth, a third of it; they are only moved, whatever they mean
- * ---- */
+/* ---- 4 bytes: each lane of a vector has a third of four pixels; elements are moved as floats, whatever they are ----
+ */
 
 LEAT_AVX2_INLINE __m256
 load_halves(const float *low, const float *high)
@@ -137,7 +137,7 @@ store_halves(float *low, float *high, __m256 x)
 	_mm_storeu_ps(high, _mm256_extractf128_ps(x, 1));
 }
 
-/* Two of x, then two of y. */
+/* Elements i and j of x, then k and l of y, in each lane. */
 #define TAKE(x, i, j, y, k, l) _mm256_shuffle_ps(x, y, _MM_SHUFFLE(l, k, j, i))
 
 LEAT_AVX2_INLINE size_t

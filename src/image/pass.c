@@ -75,7 +75,7 @@ leat_pass_may_reduce(const struct leat_pass *pass)
 	       pass->move.how.method != LEAT_RESIZE_NEAREST;
 }
 
-/* How often the source's sides can be halved with the part that counts still as large as what is made of it. */
+/* How often the source can be halved with its region still at least as large as the result of the resize. */
 static int
 count_halvings(const struct leat_pass *pass)
 {
@@ -88,7 +88,7 @@ count_halvings(const struct leat_pass *pass)
 	return count;
 }
 
-/* The part becomes that of a reduced source, whole pixels; where in them it begins and ends is kept. */
+/* Scales the region to the reduced source, rounded out to whole pixels. The exact region is kept as the box. */
 static void
 halve_part(struct leat_pass *pass, int count)
 {
@@ -109,7 +109,7 @@ halve_part(struct leat_pass *pass, int count)
 	};
 }
 
-/* The part that counts, to `to` without gaps; it is all there is of the source from then on. */
+/* Decodes the region to `to`, which then is the source. */
 static enum leat_status
 decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat_err *err)
 {
@@ -183,7 +183,7 @@ make_rows(struct leat_pass *pass, const struct leat_view *view, struct leat_err 
 	}
 }
 
-/* Decodes rows when they are wanted. False: they cannot be had so; what was made of them will be made again. */
+/* Decodes rows on demand. False: this did not work; whatever was written to the result has to be made again. */
 static bool
 make_rows_decoding(struct leat_pass *pass, int halvings, enum leat_status *status, struct leat_err *err)
 {
@@ -262,7 +262,7 @@ leat_pass_drop(struct leat_pass *pass)
 	pass->decoding = false;
 }
 
-/* The image as it is now, in memory of its own. */
+/* Runs the pass into a new image in scratch. */
 static enum leat_status
 make_image(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
 {
@@ -276,7 +276,7 @@ make_image(struct leat_pass *pass, struct leat_datum *image, struct leat_err *er
 	return leat_pass_end(pass, image->data, err);
 }
 
-/* Makes it, interleaved, the source of another pass. */
+/* Runs the pass, and makes its result, interleaved, the source of another one. */
 static enum leat_status
 settle(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
 {
@@ -295,9 +295,9 @@ settle(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* ---- what ops tell ---- */
+/* ---- adding ops ---- */
 
-/* Has nothing happened to the source yet but that a part of it was chosen? */
+/* Has nothing been added but crops? */
 static bool
 is_untouched(const struct leat_pass *pass)
 {
@@ -314,7 +314,7 @@ lies_inside(const struct leat_window *part, const struct leat_window *whole)
 	       part->width <= whole->width - part->left;
 }
 
-/* Cuts what there is; its rows may be made mirrored. */
+/* Crops the result so far, which may be flipped. */
 static void
 cut(struct leat_pass *pass, const struct leat_window *part)
 {
@@ -333,7 +333,7 @@ cut(struct leat_pass *pass, const struct leat_window *part)
 	}
 }
 
-/* On an untouched source. */
+/* Starts with a source that is_untouched. */
 static void
 start_move(struct leat_pass *pass, const struct leat_move *move)
 {
@@ -346,8 +346,8 @@ start_move(struct leat_pass *pass, const struct leat_move *move)
 	pass->move = *move;
 }
 
-/* Can what is left to do to floats be done after a turn as well as before? Pixels are the same either way; what stands
- * where there was none has to come out of the steps as it went in. */
+/* Can the pending steps on floats run after a rotation instead of before? Pixels of the image are the same either way,
+ * but the fill value must not be changed by the steps. */
 static bool
 takes_steps_along(const struct leat_pass *pass, float fill)
 {
@@ -364,7 +364,7 @@ takes_steps_along(const struct leat_pass *pass, float fill)
 	return sink->steps > 0 && sink->made == LEAT_F32 && sink->dtype == LEAT_F32 && !sink->planar;
 }
 
-/* Turns the image as it is without its steps, which come behind the turn then. */
+/* Rotates the image without its pending steps, then adds them again. */
 static enum leat_status
 turn_first(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
 {
@@ -405,7 +405,7 @@ leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat
 	return status;
 }
 
-/* Was the image cast to something else than its rows or their steps give? */
+/* Is a cast pending? */
 static bool
 is_cast(const struct leat_sink *sink)
 {

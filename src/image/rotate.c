@@ -1,8 +1,8 @@
-/* rotate.c - rotation about the middle, to the nearest pixel
+/* rotate.c - rotate about the center, nearest neighbor
  *
- * Pixels are found in float, in the order in which TensorFlow computes. With AVX2 eight are found at a time; and a
- * worker that turns one image after the other by the same angle, all of one size, keeps where their pixels come from,
- * and has only to copy. The element type matters by its size alone. */
+ * Coordinates are computed in float, in the order of TensorFlow; with AVX2, eight at a time. A worker that rotates
+ * images of one size by the same angle again and again caches where pixels come from and only copies. Only the size of
+ * a pixel matters, not its type. */
 #include "image/pixel.h"
 
 #include <math.h>
@@ -12,8 +12,7 @@
 #include "image/plain.h"
 #include "image/view.h"
 
-/* Where an output place comes from: x = xx * X + xy * Y + x0, the same for y. In float, in the order
- * that TensorFlow computes it. */
+/* Output pixel (X, Y) comes from x = xx * X + xy * Y + x0, and likewise y. In float, in the order of TensorFlow. */
 struct rotation {
 	float xx, xy, x0, yx, yy, y0;
 };
@@ -33,7 +32,7 @@ rotation_about_centre(float radians, int64_t height, int64_t width)
 	};
 }
 
-/* Half away from zero. Numbers too large for an int64_t cannot come up: |x| is at most the sum of the sides. */
+/* Ties away from zero. x fits in an int64_t: it is at most the sum of the sides. */
 static int64_t
 nearest_place(float x)
 {
@@ -43,7 +42,7 @@ nearest_place(float x)
 	return towards_zero + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* Part of row `i` of the result. */
+/* The columns of `part` in output row `i`. */
 static inline void
 pick_pixels(const struct leat_view *in, unsigned char *out, const struct rotation *r, const void *fill, size_t pixel,
             int64_t i, const struct leat_window *part)
@@ -74,15 +73,15 @@ rotate_row_plain(const struct leat_view *in, unsigned char *out, const struct ro
 }
 
 #if LEAT_X86
-/* Where eight neighbors in a row of the result come from. */
+/* Where eight neighboring pixels of an output row come from. */
 enum { EIGHT = 8 };
 struct eight {
-	uint32_t offset[EIGHT]; /* in bytes, of those that are inside */
-	uint8_t inside;         /* a bit for each */
-	bool roomy;             /* all are, and what lies behind each, of the image and of the result, may be touched */
+	uint32_t offset[EIGHT]; /* in bytes, of those inside the image */
+	uint8_t inside;         /* one bit each */
+	bool roomy;             /* all are inside, and some bytes past each may be read, and written in the result */
 };
 
-/* What a rotation's eights depend on. */
+/* What the offsets depend on. */
 struct turn {
 	float radians;
 	size_t stride, pixel;
@@ -96,10 +95,10 @@ eights_of_row(const struct leat_window *part)
 	return ((size_t)part->width + EIGHT - 1) / EIGHT;
 }
 
-/* Sides up to this keep every number below exact in float where it has to be; offsets fit into 31 bits. */
+/* Up to this size, coordinates are exact in float where they have to be, and fit in 32 bits. */
 enum { MAX_SIDE = 1 << 14 };
 
-/* As nearest_place: halves go up with what is just below a half, as the sum is rounded, and nothing else does. */
+/* As nearest_place. Adding the largest float below 0.5 rounds 0.5 up, because the sum is rounded, but nothing less. */
 LEAT_AVX2_INLINE __m256i
 nearest_places(float by_column, __m256 columns, float by_row, float origin)
 {
@@ -110,14 +109,14 @@ nearest_places(float by_column, __m256 columns, float by_row, float origin)
 	return _mm256_cvttps_epi32(_mm256_add_ps(x, _mm256_or_ps(_mm256_and_ps(x, sign), below_half)));
 }
 
-/* Negative numbers are large ones without a sign. */
+/* Unsigned comparison: negative coordinates are large. */
 LEAT_AVX2_INLINE __m256i
 is_inside(__m256i place, int side)
 {
 	return _mm256_cmpeq_epi32(_mm256_min_epu32(place, _mm256_set1_epi32(side - 1)), place);
 }
 
-/* Eight columns of row i, from column j on. `last` is where the image's last pixel lies. */
+/* Eight columns of row i, starting at column j. `last` is the offset of the last pixel of the image. */
 LEAT_AVX2_INLINE void
 find_eight(struct eight *eight, const struct turn *turn, const struct rotation *r, int i, int j, int last)
 {
@@ -136,7 +135,7 @@ find_eight(struct eight *eight, const struct turn *turn, const struct rotation *
 	               !_mm256_movemask_epi8(is_last);
 }
 
-/* `count` of row y of the part, from the one numbered `first` on. */
+/* `count` groups of eight columns in row y of the part, starting at group `first`. */
 LEAT_AVX2 static void
 find_eights(struct eight *eight, const struct turn *turn, const struct rotation *r, int64_t y, size_t first,
             size_t count)
@@ -148,8 +147,8 @@ find_eights(struct eight *eight, const struct turn *turn, const struct rotation 
 		find_eight(&eight[k], turn, r, i, j + (int)k * EIGHT, last);
 }
 
-/* Pixels of a row of the result, `width` of them. Where there is room, `roomy` bytes of each are copied: what is too
- * much is written over by the next one. */
+/* Copies `width` pixels of an output row. Where there is room, `roomy` bytes per pixel are copied: the excess is
+ * overwritten by the next pixel. */
 static inline void
 copy_pixels(const unsigned char *from, unsigned char *out, const struct eight *eight, const void *fill, size_t pixel,
             size_t roomy, size_t width)
@@ -178,7 +177,7 @@ copy_eights(const unsigned char *from, unsigned char *out, const struct eight *e
 		copy_pixels(from, out, eight, fill, pixel, pixel, width);
 }
 
-/* Finds and copies a few at a time. */
+/* Finds and copies some groups at a time. */
 static void
 rotate_row(const struct leat_view *in, const struct turn *turn, const struct rotation *r, const void *fill, int64_t y,
            unsigned char *out)
@@ -197,14 +196,14 @@ rotate_row(const struct leat_view *in, const struct turn *turn, const struct rot
 	}
 }
 
-/* ---- what a worker keeps ---- */
+/* ---- the cache of a worker ---- */
 
 enum { MAX_KEPT = 256 << 10 };
 
-/* The last rotation, and where its pixels come from if it was that of the image before, too. */
+/* The last rotation, and where its pixels come from if it was used twice in a row. */
 struct kept {
 	struct turn turn;
-	struct eight *eight; /* of all rows; NULL: not found yet */
+	struct eight *eight; /* for all rows; NULL: not computed yet */
 };
 
 static void
@@ -224,7 +223,7 @@ is_same(const struct turn *a, const struct turn *b)
 	       memcmp(&a->part, &b->part, sizeof(a->part)) == 0;
 }
 
-/* All eights of a rotation that comes again; NULL: they have to be found row by row. */
+/* The cached offsets of a repeated rotation; NULL: compute them row by row. */
 static const struct eight *
 all_eights(const struct turn *turn, const struct rotation *r, struct leat_scratch *scratch)
 {
@@ -264,7 +263,7 @@ rotate_eights(const struct leat_view *in, const struct turn *turn, const struct 
 	}
 }
 
-/* Can the places of this image be found in 32 bits, eight at a time? */
+/* Do coordinates and offsets of this image fit in 32 bits? */
 static bool
 fits_eights(const struct leat_view *in)
 {
@@ -303,7 +302,7 @@ rotate(const struct leat_view *in, float radians, float fill, bool avx2, const s
 		return;
 	}
 #endif
-	(void)avx2, (void)scratch; /* elsewhere than on x86 */
+	(void)avx2, (void)scratch; /* unused on other CPUs */
 	rotate_plain(in, &r, color.bytes, sink);
 }
 

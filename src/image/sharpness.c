@@ -1,7 +1,7 @@
-/* sharpness.c - blend an image with a smoothed one
+/* sharpness.c - blend an image with a smoothed copy of itself
  *
- * Smoothed is the weighted mean of a pixel (5) and its eight neighbours (1 each). In place: of the rows
- * above, copies of what they were are kept. Pure functions of their arguments: any thread. */
+ * Smoothing is a weighted mean of a pixel (5) and its eight neighbors (1 each). It works in place, with copies of the
+ * original rows where needed. Any thread. */
 #include "image/color.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { WEIGHTS = 13 };
 
-/* Rounded to nearest; there is no tie, as 13 is odd. */
+/* Rounded to nearest; 13 is odd, so there are no ties. */
 static inline int
 mean_u8(int sum)
 {
@@ -23,7 +23,7 @@ mean_f32(float sum)
 	return sum / WEIGHTS;
 }
 
-/* The row between `above` and `below`; `was` is a copy of it. `c` is the distance of neighbours in a row. */
+/* `row` is between `above` and `below`; `was` is a copy of it. Neighbors in a row are `c` elements apart. */
 #define SHARPEN_ROW(type, sum_type, mean, blend)                                                                       \
 	do {                                                                                                           \
 		const type *a = above, *w = was, *b = below;                                                           \

@@ -14,7 +14,7 @@ enum { ALIGNED = 64 };
 static size_t
 line_bytes(int64_t width)
 {
-	size_t bytes = (size_t)width * LEAT_MAX_CHANNELS * sizeof(double); /* of the largest type */
+	size_t bytes = (size_t)width * LEAT_MAX_CHANNELS * sizeof(double); /* the largest type */
 
 	return (bytes + ALIGNED - 1) & ~(size_t)(ALIGNED - 1);
 }
@@ -89,7 +89,7 @@ leat_sink_for(const struct leat_datum *image)
 	};
 }
 
-/* Where row y of the result begins in each plane, in elements. */
+/* The offset of row y in the result, or in each plane of it, in elements. */
 static size_t
 row_start(const struct leat_sink *sink, int64_t y)
 {
@@ -104,7 +104,7 @@ row_of(const struct leat_sink *sink, int64_t y)
 	return sink->out + row_start(sink, y) * leat_dtype_size(sink->dtype);
 }
 
-/* Runs the steps and casts. `line` is room for floats on their way to another type. */
+/* Runs the steps and the cast. `line` is a buffer for floats that are cast to another type. */
 static void
 convert(const struct leat_sink *sink, const void *in, size_t count, const struct leat_affine_spread *spread, void *line,
         void *out)
@@ -175,7 +175,7 @@ leat_sink_take(const struct leat_sink *sink, int64_t y)
 		leat_sink_copy(sink, y, sink->line);
 }
 
-/* Rows of floats that lie one behind the other, here and there, are one long row to pointwise steps. */
+/* Without padding between rows, in input and result, steps can treat the image as one long row. */
 static bool
 is_one_row(const struct leat_sink *sink, size_t stride)
 {

@@ -1,9 +1,9 @@
-/* stats.c - what is true of a whole image
+/* stats.c - statistics of a whole image
  *
- * Floats are summed in double, in LANES lanes: element i is added to lane i % LANES, and a channel's lanes
- * are added up in ascending order. LANES is a multiple of every number of channels, so that lanes hold
- * one channel each, and the loop is vector code that gives the same bytes on every machine. Bytes are summed in whole
- * numbers, where order does not matter; below 2^53 they are what a sum in double would be. */
+ * Floats are summed in double, in LANES lanes: element i is added to lane i % LANES, and the lanes of a channel are
+ * added up in ascending order. LANES is a multiple of every number of channels, so each lane belongs to one channel,
+ * and the loop vectorizes with the same result on every machine. Bytes are summed in integers, where the order does not
+ * matter; below 2^53 the result is that of a sum in double. */
 #include "image/plain.h"
 
 #include "image/cpu.h"
@@ -18,7 +18,7 @@ sum_u8(const uint8_t *x, size_t count, size_t channels, uint64_t *sum)
 			sum[c] += x[i + c];
 }
 
-/* From element `first`, a multiple of LANES, on. */
+/* Starts at element `first`, a multiple of LANES. */
 static void
 sum_f32(const float *x, size_t first, size_t count, double *sum)
 {
@@ -32,10 +32,10 @@ sum_f32(const float *x, size_t first, size_t count, double *sum)
 }
 
 #if LEAT_X86
-/* Bytes taken at once; a multiple of every number of channels. */
+/* Bytes per iteration; a multiple of every number of channels. */
 enum { BLOCK = 96 };
 
-/* Sums of one channel's bytes in a block: the others are made 0. */
+/* Sums the bytes of one channel in a block; the mask clears the others. */
 LEAT_AVX2_INLINE __m256i
 add_masked(__m256i sum, const __m256i *x, const uint8_t *mask)
 {
@@ -47,7 +47,7 @@ add_masked(__m256i sum, const __m256i *x, const uint8_t *mask)
 	return sum;
 }
 
-/* Returns how many elements it has summed. */
+/* Returns the number of elements summed. */
 LEAT_AVX2_INLINE size_t
 sum_blocks(const uint8_t *x, size_t count, size_t channels, uint64_t *sum)
 {
@@ -107,7 +107,7 @@ total_of_u8(const struct leat_datum *image, size_t count, size_t channels, doubl
 	uint64_t sum[LEAT_MAX_CHANNELS] = {0};
 	size_t done = 0;
 
-	(void)avx2; /* elsewhere than on x86 */
+	(void)avx2; /* unused on other CPUs */
 #if LEAT_X86
 	if (avx2)
 		done = sum_u8_avx2(image->data, count, channels, sum);

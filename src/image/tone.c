@@ -1,7 +1,6 @@
-/* tone.c - each value of a channel becomes another, whatever its neighbours are
+/* tone.c - map each value of a channel to another, independent of its neighbors
  *
- * Of uint8 there are only 256 values: where the new one depends on all pixels, they are counted, and looked up
- * in a table made of the counts. Pure functions of their arguments: any thread. */
+ * uint8 has only 256 values: where the mapping depends on all pixels, a histogram gives a lookup table. Any thread. */
 #include "image/color.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@
 
 enum { VALUES = 256 };
 
-/* Each channel by itself: what values it has, and the table made of that. */
+/* For each channel, makes a table of its histogram and applies it. */
 static void
 look_up_by_histogram(const struct leat_datum *image, void (*make)(const uint64_t *count, uint8_t *table))
 {
@@ -28,7 +27,7 @@ look_up_by_histogram(const struct leat_datum *image, void (*make)(const uint64_t
 			x[i * channels + c] = table[c][x[i * channels + c]];
 }
 
-/* x is not below the threshold exactly when it is not below the next whole number. */
+/* For integers, x >= threshold is the same as x >= ceil(threshold). */
 static void
 solarize_u8(uint8_t *x, size_t count, float threshold)
 {
@@ -73,8 +72,8 @@ make_identity(uint8_t *table)
 		table[i] = (uint8_t)i;
 }
 
-/* Values are spread in proportion to how many pixels lie below; in whole steps, 1/255 of all but the
- * pixels of the largest value. Fewer of them than that, or one value alone, stay. */
+/* A value is mapped in proportion to the number of pixels below it, in steps of 1/255 of all pixels except those of the
+ * largest value. If that is less than one pixel, nothing changes. */
 static void
 make_equal(const uint64_t *count, uint8_t *table)
 {
@@ -114,7 +113,7 @@ make_full_range(const uint64_t *count, uint8_t *table)
 		return;
 	scale = 255.0 / (high - low);
 	offset = -low * scale;
-	for (int i = low; i <= high; i++) /* other values do not come up */
+	for (int i = low; i <= high; i++) /* there are no other values */
 		table[i] = (uint8_t)(i * scale + offset);
 }
 

@@ -114,7 +114,7 @@ gather(__m128i x, size_t step)
 	return x;
 }
 
-/* Sums of all pixels so far, each byte for itself; `last`: the pixel before the block, repeated. */
+/* Prefix sums of pixels, bytewise; `last`: the pixel before the block, repeated. */
 LEAT_AVX2_INLINE __m128i
 sub_block(__m128i x, __m128i last, size_t step)
 {

@@ -1,9 +1,9 @@
-/* warp.c - turn, shift, scale and shear an image in one go, to the nearest pixel: Pillow's affine transform with
- * torchvision's matrix
+/* warp.c - rotate, shift, scale and shear in one go, nearest neighbor: Pillow's affine transform with torchvision's
+ * matrix
  *
- * For every place of the result, taken at its middle, the matrix says where in the image it comes from. Pillow steps
- * through the image in fixed point with 16 bits behind the point, or, where no turning mixes the directions or the
- * places are too far out for that, in double; so does this, and takes the same pixels. */
+ * The matrix maps the center of each output pixel to the input. Pillow steps through the input in fixed point with 16
+ * fraction bits or, where the matrix is diagonal or coordinates are too large for that, in double. This does the same,
+ * to pick the same pixels. */
 #include "image/pixel.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ radians(double degrees)
 	return degrees * (3.14159265358979323846 / 180);
 }
 
-/* Forwards: shear along x, then along y, scale and turn about the centre, then shift. This is the way back. */
+/* The inverse of: shear along x, then y, scale and rotate about the center, then shift. */
 static struct leat_map
 inverse(const struct leat_warp *warp, double centre_x, double centre_y)
 {
@@ -67,7 +67,7 @@ warp_fixed(const struct leat_datum *in, unsigned char *out, const struct leat_ma
 	}
 }
 
-/* Sums, not products: their rounding decides in the middle between two pixels. */
+/* Running sums, not products: their rounding decides ties between two pixels. */
 static inline void
 warp_double(const struct leat_datum *in, unsigned char *out, const struct leat_map *map, const void *fill, size_t pixel)
 {
@@ -110,7 +110,7 @@ leat_warp(const struct leat_datum *in, const struct leat_datum *out, const struc
 	leat_warp_by(in, out, &map, fill);
 }
 
-/* Pillow rounds to 15 digits, so that quarter turns are exact. */
+/* Pillow rounds to 15 digits, so quarter turns are exact. */
 static double
 rounded(double x)
 {
