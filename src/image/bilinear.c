@@ -15,65 +15,65 @@
 #include "image/cpu.h"
 #include "image/pixel.h"
 
-struct place {
+struct lerp {
 	size_t lo, hi; /* offsets of the two input pixels */
 	float t;       /* position between them */
 };
 
 static void
-find_places(struct place *place, const struct leat_side *side, size_t stride)
+find_lerps(struct lerp *lerp, const struct leat_axis *axis, size_t stride)
 {
-	const float scale = (float)side->length / (float)side->out, from = (float)side->from;
-	const int64_t in = side->in;
+	const float scale = (float)axis->length / (float)axis->out, from = (float)axis->from;
+	const int64_t in = axis->in;
 
-	for (int64_t i = 0; i < side->count; i++) {
-		float x = ((float)(side->first + i) + 0.5f) * scale + from - 0.5f;
+	for (int64_t i = 0; i < axis->count; i++) {
+		float x = ((float)(axis->first + i) + 0.5f) * scale + from - 0.5f;
 		float below = floorf(x);
 		int64_t lo = (int64_t)below, hi = (int64_t)ceilf(x);
 
-		place[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * stride;
-		place[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * stride;
-		place[i].t = x - below;
+		lerp[i].lo = (size_t)(lo < 0 ? 0 : lo >= in ? in - 1 : lo) * stride;
+		lerp[i].hi = (size_t)(hi < 0 ? 0 : hi >= in ? in - 1 : hi) * stride;
+		lerp[i].t = x - below;
 	}
 }
 
 /* Interpolates along a row of input. Instances, so that the compiler knows type and channels. */
-#define STRETCH(type, name)                                                                                            \
-	static inline void name(const type *restrict row, float *restrict out, const struct place *restrict place,     \
+#define INTERPOLATE(type, name)                                                                                        \
+	static inline void name(const type *restrict row, float *restrict out, const struct lerp *restrict lerp,       \
 	                        size_t width, size_t channels)                                                         \
 	{                                                                                                              \
 		for (size_t x = 0; x < width; x++) {                                                                   \
-			const type *lo = row + place[x].lo, *hi = row + place[x].hi;                                   \
+			const type *lo = row + lerp[x].lo, *hi = row + lerp[x].hi;                                     \
                                                                                                                        \
 			for (size_t c = 0; c < channels; c++) {                                                        \
 				float a = (float)lo[c], b = (float)hi[c];                                              \
                                                                                                                        \
-				out[x * channels + c] = a + (b - a) * place[x].t;                                      \
+				out[x * channels + c] = a + (b - a) * lerp[x].t;                                       \
 			}                                                                                              \
 		}                                                                                                      \
 	}
-STRETCH(uint8_t, stretch_u8)
-STRETCH(float, stretch_f32)
+INTERPOLATE(uint8_t, interpolate_u8)
+INTERPOLATE(float, interpolate_f32)
 
 #if LEAT_X86
 /* For three channels of floats, read and written as vectors of four: the number of output pixels, from the first, that
  * are followed by another one, in the input as well as in the output. */
 static size_t
-count_inner(const struct place *place, size_t width, int64_t in_width)
+count_inner(const struct lerp *lerp, size_t width, int64_t in_width)
 {
 	size_t inner = width - 1;
 
-	while (inner && place[inner - 1].hi >= 3 * (size_t)(in_width - 1))
+	while (inner && lerp[inner - 1].hi >= 3 * (size_t)(in_width - 1))
 		inner--;
 	return inner;
 }
 
 LEAT_AVX2 static void
-stretch_inner(const float *row, float *out, const struct place *place, size_t inner)
+interpolate_inner(const float *row, float *out, const struct lerp *lerp, size_t inner)
 {
 	for (size_t x = 0; x < inner; x++) {
-		__m128 a = _mm_loadu_ps(row + place[x].lo), b = _mm_loadu_ps(row + place[x].hi);
-		__m128 part = _mm_mul_ps(_mm_sub_ps(b, a), _mm_set1_ps(place[x].t));
+		__m128 a = _mm_loadu_ps(row + lerp[x].lo), b = _mm_loadu_ps(row + lerp[x].hi);
+		__m128 part = _mm_mul_ps(_mm_sub_ps(b, a), _mm_set1_ps(lerp[x].t));
 
 		_mm_storeu_ps(out + 3 * x, _mm_add_ps(a, part));
 	}
@@ -82,7 +82,7 @@ stretch_inner(const float *row, float *out, const struct place *place, size_t in
 
 /* Eight elements of an interpolated row of bytes, and where their inputs are. */
 enum { EIGHT = 8, HALF = 16, WINDOW = 2 * HALF, NONE = 0x80 };
-struct eight {
+struct octet {
 	/* Shuffles of the two halves of the window, NONE: in the other half; first the `lo` inputs, then the `hi` ones.
 	 */
 	uint8_t from[2][HALF];
@@ -91,71 +91,71 @@ struct eight {
 };
 
 static size_t
-count_eights(size_t elements)
+count_octets(size_t elements)
 {
 	return (elements + EIGHT - 1) / EIGHT;
 }
 
 #if LEAT_X86
 static void
-choose_byte(struct eight *eight, size_t k, size_t from)
+choose_byte(struct octet *octet, size_t k, size_t from)
 {
-	eight->from[0][k] = (uint8_t)(from < HALF ? from : NONE);
-	eight->from[1][k] = (uint8_t)(from < HALF ? NONE : from - HALF);
+	octet->from[0][k] = (uint8_t)(from < HALF ? from : NONE);
+	octet->from[1][k] = (uint8_t)(from < HALF ? NONE : from - HALF);
 }
 
 /* False: the inputs do not fit in the window. Past the end of the row the last element is repeated. */
 static bool
-find_eight(struct eight *eight, const struct place *place, size_t first, size_t elements, size_t channels,
+find_octet(struct octet *octet, const struct lerp *lerp, size_t first, size_t elements, size_t channels,
            size_t in_elements)
 {
 	size_t lo[EIGHT], hi[EIGHT], begin = SIZE_MAX, end = 0;
 
 	for (size_t k = 0; k < EIGHT; k++) {
 		size_t element = first + k < elements ? first + k : elements - 1;
-		const struct place *from = &place[element / channels];
+		const struct lerp *from = &lerp[element / channels];
 
 		lo[k] = from->lo + element % channels;
 		hi[k] = from->hi + element % channels;
 		begin = lo[k] < begin ? lo[k] : begin;
 		end = hi[k] > end ? hi[k] : end;
-		eight->t[k] = from->t;
+		octet->t[k] = from->t;
 	}
 	if (begin + WINDOW > in_elements)
 		begin = in_elements - WINDOW;
 	for (size_t k = 0; k < EIGHT; k++) {
-		choose_byte(eight, k, lo[k] - begin);
-		choose_byte(eight, EIGHT + k, hi[k] - begin);
+		choose_byte(octet, k, lo[k] - begin);
+		choose_byte(octet, EIGHT + k, hi[k] - begin);
 	}
-	eight->window = begin;
+	octet->window = begin;
 	return end - begin < WINDOW;
 }
 
 static bool
-find_eights(struct eight *eight, const struct place *place, size_t width, size_t channels, size_t in_elements)
+find_octets(struct octet *octet, const struct lerp *lerp, size_t width, size_t channels, size_t in_elements)
 {
 	const size_t elements = width * channels;
 
 	if (in_elements < WINDOW)
 		return false;
-	for (size_t i = 0; i < count_eights(elements); i++)
-		if (!find_eight(&eight[i], place, i * EIGHT, elements, channels, in_elements))
+	for (size_t i = 0; i < count_octets(elements); i++)
+		if (!find_octet(&octet[i], lerp, i * EIGHT, elements, channels, in_elements))
 			return false;
 	return true;
 }
 
 /* Differences of bytes are exact in integers as in floats, so the result is the same. */
 LEAT_AVX2 static void
-stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t count)
+interpolate_octets(const uint8_t *row, float *out, const struct octet *octet, size_t count)
 {
-	for (size_t i = 0; i < count; i++, eight++) {
-		const __m128i *window = (const __m128i *)(const void *)(row + eight->window);
-		const __m128i *from = (const __m128i *)(const void *)eight->from;
+	for (size_t i = 0; i < count; i++, octet++) {
+		const __m128i *window = (const __m128i *)(const void *)(row + octet->window);
+		const __m128i *from = (const __m128i *)(const void *)octet->from;
 		__m128i first = _mm_shuffle_epi8(_mm_loadu_si128(window), _mm_loadu_si128(from));
 		__m128i second = _mm_shuffle_epi8(_mm_loadu_si128(window + 1), _mm_loadu_si128(from + 1));
 		__m128i both = _mm_or_si128(first, second);
 		__m256i a = _mm256_cvtepu8_epi32(both), b = _mm256_cvtepu8_epi32(_mm_srli_si128(both, EIGHT));
-		__m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(b, a)), _mm256_loadu_ps(eight->t));
+		__m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(b, a)), _mm256_loadu_ps(octet->t));
 
 		_mm256_storeu_ps(out + i * EIGHT, _mm256_add_ps(_mm256_cvtepi32_ps(a), part));
 	}
@@ -164,26 +164,26 @@ stretch_eights(const uint8_t *row, float *out, const struct eight *eight, size_t
 
 /* How an output row is made. */
 struct target {
-	struct place *place;
+	struct lerp *lerp;
 	size_t width;
-	size_t inner;        /* pixels for stretch_inner */
-	struct eight *eight; /* for the whole row; NULL: not possible */
+	size_t inner;        /* pixels for interpolate_inner */
+	struct octet *octet; /* for the whole row; NULL: not possible */
 };
 
 static void
-stretch(const struct leat_view *in, size_t row, float *out, const struct target *target)
+interpolate(const struct leat_view *in, size_t row, float *out, const struct target *target)
 {
 	const void *at = leat_view_row(in, row);
-	const struct place *place = target->place + target->inner;
+	const struct lerp *lerp = target->lerp + target->inner;
 	size_t channels = in->channels, width = target->width - target->inner;
 
 #if LEAT_X86
-	if (target->eight) {
-		stretch_eights(at, out, target->eight, count_eights(target->width * channels));
+	if (target->octet) {
+		interpolate_octets(at, out, target->octet, count_octets(target->width * channels));
 		return;
 	}
 	if (target->inner)
-		stretch_inner(at, out, target->place, target->inner);
+		interpolate_inner(at, out, target->lerp, target->inner);
 #endif
 	out += target->inner * channels;
 
@@ -191,16 +191,16 @@ stretch(const struct leat_view *in, size_t row, float *out, const struct target 
 		const uint8_t *data = at;
 
 		if (channels == 3)
-			stretch_u8(data, out, place, width, 3);
+			interpolate_u8(data, out, lerp, width, 3);
 		else
-			stretch_u8(data, out, place, width, channels);
+			interpolate_u8(data, out, lerp, width, channels);
 	} else {
 		const float *data = at;
 
 		if (channels == 3)
-			stretch_f32(data, out, place, width, 3);
+			interpolate_f32(data, out, lerp, width, 3);
 		else
-			stretch_f32(data, out, place, width, channels);
+			interpolate_f32(data, out, lerp, width, channels);
 	}
 }
 
@@ -211,27 +211,27 @@ struct rows {
 };
 
 static const float *
-stretched(struct rows *rows, size_t row, size_t keep, const struct leat_view *in, const struct target *target)
+interpolated(struct rows *rows, size_t row, size_t keep, const struct leat_view *in, const struct target *target)
 {
 	int victim = rows->row[0] == keep ? 1 : 0;
 
 	for (int i = 0; i < 2; i++)
 		if (rows->row[i] == row)
 			return rows->line[i];
-	stretch(in, row, rows->line[victim], target);
+	interpolate(in, row, rows->line[victim], target);
 	rows->row[victim] = row;
 	return rows->line[victim];
 }
 
 static void
-mix_u8(const float *restrict top, const float *restrict bottom, float t, uint8_t *restrict out, size_t count)
+blend_rows_u8(const float *restrict top, const float *restrict bottom, float t, uint8_t *restrict out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		out[i] = leat_round_byte(top[i] + (bottom[i] - top[i]) * t);
 }
 
 static void
-mix_f32(const float *restrict top, const float *restrict bottom, float t, float *restrict out, size_t count)
+blend_rows_f32(const float *restrict top, const float *restrict bottom, float t, float *restrict out, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		out[i] = top[i] + (bottom[i] - top[i]) * t;
@@ -240,7 +240,7 @@ mix_f32(const float *restrict top, const float *restrict bottom, float t, float 
 #if LEAT_X86
 /* Returns the number of elements done. */
 LEAT_AVX2 static size_t
-mix_f32_avx2(const float *top, const float *bottom, float t, float *out, size_t count)
+blend_rows_f32_avx2(const float *top, const float *bottom, float t, float *out, size_t count)
 {
 	size_t i = 0;
 
@@ -254,84 +254,84 @@ mix_f32_avx2(const float *top, const float *bottom, float t, float *out, size_t 
 #endif
 
 static void
-mix(const float *top, const float *bottom, float t, enum leat_dtype dtype, void *out, size_t count, bool avx2)
+blend_rows(const float *top, const float *bottom, float t, enum leat_dtype dtype, void *out, size_t count, bool avx2)
 {
 	float *floats = out;
 	size_t done = 0;
 
 	if (dtype == LEAT_U8) {
-		mix_u8(top, bottom, t, out, count);
+		blend_rows_u8(top, bottom, t, out, count);
 		return;
 	}
 #if LEAT_X86
 	if (avx2)
-		done = mix_f32_avx2(top, bottom, t, floats, count);
+		done = blend_rows_f32_avx2(top, bottom, t, floats, count);
 #endif
 	(void)avx2; /* unused on other CPUs */
-	mix_f32(top + done, bottom + done, t, floats + done, count - done);
+	blend_rows_f32(top + done, bottom + done, t, floats + done, count - done);
 }
 
 static void
-reverse(struct place *place, size_t count)
+reverse(struct lerp *lerp, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
-		struct place kept = place[i];
+		struct lerp swapped = lerp[i];
 
-		place[i] = place[count - 1 - i];
-		place[count - 1 - i] = kept;
+		lerp[i] = lerp[count - 1 - i];
+		lerp[count - 1 - i] = swapped;
 	}
 }
 
-/* Chooses the AVX2 kernel. stretch_eights mirrors rows itself if the sink wants that. */
+/* Chooses the AVX2 kernel. interpolate_octets mirrors rows itself if the sink wants that. */
 static void
-choose_kernel(struct target *target, const struct leat_view *in, struct leat_sink *sink, struct eight *eight)
+choose_kernel(struct target *target, const struct leat_view *in, struct leat_sink *sink, struct octet *octet)
 {
 #if LEAT_X86
 	const size_t in_elements = (size_t)in->width * in->channels;
 
 	if (sink->mirror)
-		reverse(target->place, target->width);
-	if (in->dtype == LEAT_U8 && find_eights(eight, target->place, target->width, in->channels, in_elements)) {
-		target->eight = eight;
-		leat_sink_gets_mirrored(sink);
+		reverse(target->lerp, target->width);
+	if (in->dtype == LEAT_U8 && find_octets(octet, target->lerp, target->width, in->channels, in_elements)) {
+		target->octet = octet;
+		leat_sink_rows_are_mirrored(sink);
 		return;
 	}
 	if (sink->mirror)
-		reverse(target->place, target->width);
+		reverse(target->lerp, target->width);
 	if (in->dtype == LEAT_F32 && in->channels == 3)
-		target->inner = count_inner(target->place, target->width, in->width);
+		target->inner = count_inner(target->lerp, target->width, in->width);
 #else
-	(void)target, (void)in, (void)sink, (void)eight, (void)reverse;
+	(void)target, (void)in, (void)sink, (void)octet, (void)reverse;
 #endif
 }
 
 enum leat_status
-leat_resize_bilinear(const struct leat_view *in, const struct leat_side *down, const struct leat_side *along, bool avx2,
-                     const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
+leat_resize_bilinear(const struct leat_view *in, const struct leat_axis *y_axis, const struct leat_axis *x_axis,
+                     bool avx2, const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const size_t line = (size_t)along->count * in->channels, eights = count_eights(line);
-	struct place *ys = leat_scratch_alloc(scratch, (size_t)down->count * sizeof(*ys));
-	float *lines = leat_scratch_alloc(scratch, 2 * eights * EIGHT * sizeof(*lines));
-	struct eight *eight = leat_scratch_alloc(scratch, eights * sizeof(*eight));
-	struct rows rows = {.line = {lines, lines + eights * EIGHT}, .row = {SIZE_MAX, SIZE_MAX}};
-	struct target target = {.width = (size_t)along->count};
+	const size_t line = (size_t)x_axis->count * in->channels, octets = count_octets(line);
+	struct lerp *ys = leat_scratch_alloc(scratch, (size_t)y_axis->count * sizeof(*ys));
+	float *lines = leat_scratch_alloc(scratch, 2 * octets * EIGHT * sizeof(*lines));
+	struct octet *octet = leat_scratch_alloc(scratch, octets * sizeof(*octet));
+	struct rows rows = {.line = {lines, lines + octets * EIGHT}, .row = {SIZE_MAX, SIZE_MAX}};
+	struct target target = {.width = (size_t)x_axis->count};
 	struct leat_sink to = *sink;
 
-	target.place = leat_scratch_alloc(scratch, target.width * sizeof(*target.place));
-	if (!target.place || !ys || !lines || !eight)
+	target.lerp = leat_scratch_alloc(scratch, target.width * sizeof(*target.lerp));
+	if (!target.lerp || !ys || !lines || !octet)
 		return leat_resize_full(scratch, err);
 	if (scratch->counting)
 		return LEAT_OK;
-	find_places(target.place, along, in->channels);
-	find_places(ys, down, 1);
+	find_lerps(target.lerp, x_axis, in->channels);
+	find_lerps(ys, y_axis, 1);
 	if (avx2)
-		choose_kernel(&target, in, &to, eight);
-	for (int64_t y = 0; y < down->count; y++) {
-		const float *top = stretched(&rows, ys[y].lo, ys[y].hi, in, &target);
-		const float *bottom = stretched(&rows, ys[y].hi, ys[y].lo, in, &target);
+		choose_kernel(&target, in, &to, octet);
+	for (int64_t y = 0; y < y_axis->count; y++) {
+		const float *top = interpolated(&rows, ys[y].lo, ys[y].hi, in, &target);
+		const float *bottom = interpolated(&rows, ys[y].hi, ys[y].lo, in, &target);
 
-		mix(top, bottom, ys[y].t, to.made, leat_sink_line(&to, y), line, avx2);
-		leat_sink_take(&to, y);
+		blend_rows(top, bottom, ys[y].t, to.row_dtype, leat_sink_row(&to, y), line, avx2);
+		leat_sink_commit(&to, y);
 	}
 	return LEAT_OK;
 }

@@ -46,8 +46,8 @@ pad_row(const struct blur *blur, const struct leat_datum *in, int64_t y)
 	else
 		memcpy(row, (const float *)in->data + first, blur->line * sizeof(*row));
 	for (int64_t x = 1; x <= radius; x++) {
-		int64_t left = leat_border_place(-x, width, LEAT_BORDER_REFLECT);
-		int64_t right = leat_border_place(width - 1 + x, width, LEAT_BORDER_REFLECT);
+		int64_t left = leat_border_index(-x, width, LEAT_BORDER_REFLECT);
+		int64_t right = leat_border_index(width - 1 + x, width, LEAT_BORDER_REFLECT);
 
 		memcpy(row - (size_t)x * channels, row + (size_t)left * channels, channels * sizeof(*row));
 		memcpy(row + (size_t)(width - 1 + x) * channels, row + (size_t)right * channels,
@@ -84,7 +84,7 @@ add_rows(const struct blur *blur, float *sum, int64_t y, int64_t height)
 {
 	memset(sum, 0, blur->line * sizeof(*sum));
 	for (size_t t = 0; t < blur->taps; t++) {
-		int64_t from = leat_border_place(y + (int64_t)t - (int64_t)blur->radius, height, LEAT_BORDER_REFLECT);
+		int64_t from = leat_border_index(y + (int64_t)t - (int64_t)blur->radius, height, LEAT_BORDER_REFLECT);
 
 		add(sum, line_of(blur, from), blur->weight[t], blur->line);
 	}

@@ -29,12 +29,12 @@ copy_outside(const unsigned char *row, unsigned char *out, int64_t from, int64_t
              size_t bytes, enum leat_border border)
 {
 	for (int64_t x = from; x < to; x++)
-		memcpy(out + (size_t)x * bytes, row + (size_t)leat_border_place(x + left, width, border) * bytes,
+		memcpy(out + (size_t)x * bytes, row + (size_t)leat_border_index(x + left, width, border) * bytes,
 		       bytes);
 }
 
 static int64_t
-within(int64_t x, int64_t limit)
+clamp(int64_t x, int64_t limit)
 {
 	return x < 0 ? 0 : x > limit ? limit : x;
 }
@@ -44,17 +44,17 @@ leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_bo
              const struct leat_sink *sink)
 {
 	const struct leat_pixel pixel = leat_pixel_of(fill, in->dtype);
-	const int64_t places = sink->part.width;
-	const int64_t begin = within(-left, places), end = begin + within(in->width - left - begin, places - begin);
+	const int64_t width = sink->part.width;
+	const int64_t begin = clamp(-left, width), end = begin + clamp(in->width - left - begin, width - begin);
 	const size_t bytes = in->channels * leat_dtype_size(in->dtype);
 
-	for (int64_t y = 0; y < sink->part.height; y++, leat_sink_take(sink, y - 1)) {
-		int64_t from = leat_border_place(y + top, in->height, border);
+	for (int64_t y = 0; y < sink->part.height; y++, leat_sink_commit(sink, y - 1)) {
+		int64_t from = leat_border_index(y + top, in->height, border);
 		const unsigned char *row = in->data + (size_t)(from < 0 ? 0 : from) * in->stride;
-		unsigned char *to = leat_sink_line(sink, y);
+		unsigned char *to = leat_sink_row(sink, y);
 
 		if (from < 0) {
-			repeat_pixel(to, pixel.bytes, bytes, (size_t)places);
+			repeat_pixel(to, pixel.bytes, bytes, (size_t)width);
 			continue;
 		}
 		if (begin < end)
@@ -62,10 +62,10 @@ leat_crop_to(const struct leat_view *in, int64_t top, int64_t left, enum leat_bo
 			       (size_t)(end - begin) * bytes);
 		if (border == LEAT_BORDER_CONSTANT) {
 			repeat_pixel(to, pixel.bytes, bytes, (size_t)begin);
-			repeat_pixel(to + (size_t)end * bytes, pixel.bytes, bytes, (size_t)(places - end));
+			repeat_pixel(to + (size_t)end * bytes, pixel.bytes, bytes, (size_t)(width - end));
 		} else {
 			copy_outside(row, to, 0, begin, left, in->width, bytes, border);
-			copy_outside(row, to, end, places, left, in->width, bytes, border);
+			copy_outside(row, to, end, width, left, in->width, bytes, border);
 		}
 	}
 }

@@ -79,11 +79,11 @@ leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_
 }
 
 bool
-leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep, size_t behind,
+leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep, size_t padding,
                  struct leat_scan *rows)
 {
 	const struct leat_codec *codec = decode->codec;
-	const size_t stride = (size_t)(part->width * decode->channels) + behind;
+	const size_t stride = (size_t)(part->width * decode->channels) + padding;
 	const int64_t most = keep + codec->rows_at_once;
 
 	if (!codec->start_rows)
@@ -97,15 +97,15 @@ leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_win
 const uint8_t *
 leat_scan_row(struct leat_scan *rows, int64_t y)
 {
-	if (rows->made <= y && rows->made >= 0)
-		rows->made = rows->decode->codec->more_rows(rows->decode, y + 1);
+	if (rows->done <= y && rows->done >= 0)
+		rows->done = rows->decode->codec->more_rows(rows->decode, y + 1);
 	return rows->line + (size_t)(y % rows->lines) * rows->stride;
 }
 
 bool
 leat_scan_end(struct leat_scan *rows)
 {
-	return rows->made >= 0 && rows->decode->codec->more_rows(rows->decode, rows->height) >= 0;
+	return rows->done >= 0 && rows->decode->codec->more_rows(rows->decode, rows->height) >= 0;
 }
 
 void

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static unsigned char *
-place_of(const struct leat_datum *image, int64_t y, int64_t x)
+pixel_at(const struct leat_datum *image, int64_t y, int64_t x)
 {
 	return (unsigned char *)image->data + (size_t)(y * image->shape[1] + x) * leat_pixel_bytes(image);
 }
@@ -17,7 +17,7 @@ leat_erase(const struct leat_datum *image, const struct leat_window *part, const
 
 	leat_cast(value, LEAT_F32, pixel.bytes, image->dtype, (size_t)image->shape[2]);
 	for (int64_t y = 0; y < part->height; y++) {
-		unsigned char *to = place_of(image, part->top + y, part->left);
+		unsigned char *to = pixel_at(image, part->top + y, part->left);
 
 		for (int64_t x = 0; x < part->width; x++, to += bytes)
 			memcpy(to, pixel.bytes, bytes);
@@ -28,6 +28,6 @@ void
 leat_erase_noise(const struct leat_datum *image, const struct leat_window *part, struct leat_rng *rng)
 {
 	for (int64_t y = 0; y < part->height; y++)
-		leat_rng_normals(rng, (void *)place_of(image, part->top + y, part->left),
+		leat_rng_normals(rng, (void *)pixel_at(image, part->top + y, part->left),
 		                 (size_t)(part->width * image->shape[2]));
 }

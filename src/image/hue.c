@@ -13,20 +13,20 @@ static const uint8_t sextants[7][3] = {{V, T, P}, {Q, V, P}, {P, V, T}, {P, Q, V
 /* ---- uint8 ---- */
 
 /* The sextant of an 8-bit hue. 255 is the start of a seventh sextant, which is the first again. */
-struct hue_place {
-	double along; /* position in the sextant, 0 to 1 */
+struct hue_position {
+	double fraction; /* position in the sextant, 0 to 1 */
 	const uint8_t *channels;
 };
 
 static void
-find_places(struct hue_place *place)
+find_positions(struct hue_position *position)
 {
 	for (int hue = 0; hue < 256; hue++) {
 		double at = hue * 6.0 / 255.0;
 		int sextant = (int)at;
 
-		place[hue].along = (double)(float)(at - sextant);
-		place[hue].channels = sextants[sextant];
+		position[hue].fraction = (double)(float)(at - sextant);
+		position[hue].channels = sextants[sextant];
 	}
 }
 
@@ -56,9 +56,9 @@ to_nearest(double x)
 }
 
 static inline void
-put_color(const struct hue_place *place, uint8_t saturation, uint8_t value, uint8_t *rgb)
+put_color(const struct hue_position *position, uint8_t saturation, uint8_t value, uint8_t *rgb)
 {
-	double v = value, f = place->along, s = (double)(float)(saturation / 255.0);
+	double v = value, f = position->fraction, s = (double)(float)(saturation / 255.0);
 	const uint8_t mix[] = {
 		[V] = value,
 		[P] = to_nearest(v * (1.0 - s)),
@@ -67,16 +67,16 @@ put_color(const struct hue_place *place, uint8_t saturation, uint8_t value, uint
 	};
 
 	for (int c = 0; c < 3; c++)
-		rgb[c] = mix[place->channels[c]];
+		rgb[c] = mix[position->channels[c]];
 }
 
 /* Gray does not change. A saturation that is rounded to 0 gives gray. */
 static void
 turn_u8(uint8_t *rgb, size_t pixels, uint8_t turn)
 {
-	struct hue_place place[256];
+	struct hue_position position[256];
 
-	find_places(place);
+	find_positions(position);
 	for (size_t i = 0; i < pixels; i++, rgb += 3) {
 		int max = rgb[0] > rgb[1] ? rgb[0] : rgb[1], min = rgb[0] < rgb[1] ? rgb[0] : rgb[1];
 		float range;
@@ -89,7 +89,7 @@ turn_u8(uint8_t *rgb, size_t pixels, uint8_t turn)
 		range = (float)(max - min);
 		hue = (uint8_t)(hue_of(rgb, max, range) + turn);
 		saturation = (uint8_t)((double)(range / (float)max) * 255.0);
-		put_color(&place[hue], saturation, (uint8_t)max, rgb);
+		put_color(&position[hue], saturation, (uint8_t)max, rgb);
 	}
 }
 

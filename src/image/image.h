@@ -67,17 +67,18 @@ enum leat_status leat_decode_reduced(struct leat_decode *decode, int halvings, c
                                      uint8_t *out, size_t stride, struct leat_err *err);
 
 /* Decode a region on demand, row by row: rows are used while they are in cache, and only a few need memory. May be
- * followed by one of the functions above. The last `keep` rows can be read, and `behind` bytes past the end of each. */
+ * followed by one of the functions above. The last `keep` rows can be read, and `padding` bytes past the end of each.
+ */
 struct leat_scan {
 	struct leat_decode *decode;
 	uint8_t *line; /* row y is in line y % lines */
 	size_t stride;
 	int64_t lines, height;
-	int64_t made; /* rows decoded so far; -1: failed */
+	int64_t done; /* rows decoded so far; -1: failed */
 };
 /* False: not possible for this file, or not enough scratch; use one of the functions above. */
 bool leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_window *part, int64_t keep,
-                      size_t behind, struct leat_scan *rows);
+                      size_t padding, struct leat_scan *rows);
 /* y may be up to `keep` - 1 below the largest y so far. */
 const uint8_t *leat_scan_row(struct leat_scan *rows, int64_t y);
 /* Decodes the rest. False: the rows were wrong, discard what was made of them; the functions above report the error. */

@@ -327,7 +327,7 @@ thrice(__m256i v)
 
 /* Interleaves the left and right samples, each 0..255 in 16 bits. */
 PART void
-store_turns(__m256i left, __m256i right, uint8_t *out)
+store_alternating(__m256i left, __m256i right, uint8_t *out)
 {
 	_mm256_storeu_si256((__m256i *)(void *)out, _mm256_or_si256(left, _mm256_slli_epi16(right, 8)));
 }
@@ -341,7 +341,7 @@ h2v1(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool b
 		__m256i left = _mm256_add_epi16(here, _mm256_add_epi16(widen(near + i - 1), _mm256_set1_epi16(1)));
 		__m256i right = _mm256_add_epi16(here, _mm256_add_epi16(widen(near + i + 1), _mm256_set1_epi16(2)));
 
-		store_turns(_mm256_srli_epi16(left, 2), _mm256_srli_epi16(right, 2), out + 2 * i);
+		store_alternating(_mm256_srli_epi16(left, 2), _mm256_srli_epi16(right, 2), out + 2 * i);
 	}
 }
 
@@ -352,11 +352,11 @@ h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool b
 	for (size_t i = 0; i < count; i += 16) {
 		__m256i before = _mm256_add_epi16(thrice(widen(near + i - 1)), widen(far + i - 1));
 		__m256i here = thrice(_mm256_add_epi16(thrice(widen(near + i)), widen(far + i)));
-		__m256i behind = _mm256_add_epi16(thrice(widen(near + i + 1)), widen(far + i + 1));
+		__m256i after = _mm256_add_epi16(thrice(widen(near + i + 1)), widen(far + i + 1));
 		__m256i left = _mm256_add_epi16(here, _mm256_add_epi16(before, _mm256_set1_epi16(8)));
-		__m256i right = _mm256_add_epi16(here, _mm256_add_epi16(behind, _mm256_set1_epi16(7)));
+		__m256i right = _mm256_add_epi16(here, _mm256_add_epi16(after, _mm256_set1_epi16(7)));
 
-		store_turns(_mm256_srli_epi16(left, 4), _mm256_srli_epi16(right, 4), out + 2 * i);
+		store_alternating(_mm256_srli_epi16(left, 4), _mm256_srli_epi16(right, 4), out + 2 * i);
 	}
 }
 

@@ -44,13 +44,13 @@ struct leat_jpeg_scan {
 	enum leat_jpeg_dct dct;
 
 	uint32_t height;                           /* of the whole image, reduced */
-	uint32_t across, down;                     /* MCUs per row and column of the image */
+	uint32_t mcus_x, mcus_y;                   /* MCUs per row and column of the image */
 	uint32_t first_x, last_x, first_y, last_y; /* MCUs needed */
 	uint32_t chroma_width, chroma_height;      /* without padding to whole blocks */
 	uint32_t step_x, step_y;                   /* 1 if chroma is subsampled by 2 in that direction */
 
-	uint32_t next_y; /* row of MCUs to read next */
-	int64_t made;    /* rows of the region so far */
+	uint32_t next_y;   /* row of MCUs to read next */
+	int64_t rows_done; /* rows of the region so far */
 
 	struct leat_jpeg_bits bits;
 	int dc[LEAT_JPEG_COMPONENTS];
@@ -62,8 +62,8 @@ struct leat_jpeg_scan {
 	int16_t *coefficients;
 	int16_t *quant; /* for each pair */
 	struct plane plane[LEAT_JPEG_COMPONENTS];
-	struct plane nowhere;
-	uint8_t *wide[2]; /* a row of cb and of cr, upsampled */
+	struct plane discarded;
+	uint8_t *upsampled[2]; /* a row of cb and of cr, upsampled */
 };
 
 static bool
@@ -80,13 +80,13 @@ ceil_shift(uint32_t value, uint32_t shift)
 	return (value + (1u << shift) - 1) >> shift;
 }
 
-/* The first and last MCU, `size` pixels each, that hold pixels [from, to) and `more` pixels on each side, whose chroma
- * is needed too. */
+/* The first and last MCU, `size` pixels each, that hold pixels [from, to) and `margin` pixels on each side, whose
+ * chroma is needed too. */
 static void
-choose_mcus(int64_t from, int64_t to, uint32_t size, uint32_t more, uint32_t count, uint32_t *first, uint32_t *last)
+choose_mcus(int64_t from, int64_t to, uint32_t size, uint32_t margin, uint32_t count, uint32_t *first, uint32_t *last)
 {
-	*first = (uint32_t)(from > more ? from - more : 0) / size;
-	*last = (uint32_t)(to - 1 + more) / size;
+	*first = (uint32_t)(from > margin ? from - margin : 0) / size;
+	*last = (uint32_t)(to - 1 + margin) / size;
 	if (*last >= count)
 		*last = count - 1;
 }
@@ -103,16 +103,17 @@ measure(struct leat_jpeg_scan *b)
 	b->chroma_width = ceil_shift(header->width, b->step_x);
 	b->chroma_height = ceil_shift(header->height, b->step_y);
 	b->height = ceil_shift(header->height, (uint32_t)b->halvings);
-	b->across = ceil_shift(header->width, 3 + h - 1);
-	b->down = ceil_shift(header->height, 3 + v - 1);
-	choose_mcus(part->left, part->left + part->width, size * h, is_color(b) ? 2 * b->step_x : 0, b->across,
+	b->mcus_x = ceil_shift(header->width, 3 + h - 1);
+	b->mcus_y = ceil_shift(header->height, 3 + v - 1);
+	choose_mcus(part->left, part->left + part->width, size * h, is_color(b) ? 2 * b->step_x : 0, b->mcus_x,
 	            &b->first_x, &b->last_x);
-	choose_mcus(part->top, part->top + part->height, size * v, is_color(b) ? 2 * b->step_y : 0, b->down,
+	choose_mcus(part->top, part->top + part->height, size * v, is_color(b) ? 2 * b->step_y : 0, b->mcus_y,
 	            &b->first_y, &b->last_y);
 }
 
 static bool
-take_plane(struct leat_jpeg_scan *b, struct plane *plane, uint32_t width, uint32_t height, struct leat_scratch *scratch)
+alloc_plane(struct leat_jpeg_scan *b, struct plane *plane, uint32_t width, uint32_t height,
+            struct leat_scratch *scratch)
 {
 	uint8_t *memory;
 
@@ -125,7 +126,7 @@ take_plane(struct leat_jpeg_scan *b, struct plane *plane, uint32_t width, uint32
 }
 
 static bool
-take_planes(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
+alloc_planes(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 {
 	const struct leat_jpeg_component *luma = &b->header->component[0];
 
@@ -134,15 +135,15 @@ take_planes(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 		const struct leat_jpeg_component *c = b->halvings ? luma : &b->header->component[i];
 		const uint32_t size = 8u >> b->halvings;
 
-		if (!take_plane(b, &b->plane[i], size * c->h, size * c->v, scratch))
+		if (!alloc_plane(b, &b->plane[i], size * c->h, size * c->v, scratch))
 			return false;
 	}
 	for (int i = 0; i < 2; i++) {
-		b->wide[i] = leat_scratch_alloc(scratch, (size_t)b->part.width + 4 + LEAT_JPEG_SLACK);
-		if (!b->wide[i])
+		b->upsampled[i] = leat_scratch_alloc(scratch, (size_t)b->part.width + 4 + LEAT_JPEG_SLACK);
+		if (!b->upsampled[i])
 			return false;
 	}
-	return take_plane(b, &b->nowhere, 8, 8, scratch);
+	return alloc_plane(b, &b->discarded, 8, 8, scratch);
 }
 
 static leat_jpeg_idct *
@@ -202,7 +203,7 @@ build_mcu(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 			return LEAT_JPEG_IRREGULAR;
 		add_blocks(b, i, dc, ac);
 	}
-	b->target[b->mcu.blocks] = (struct target){.plane = &b->nowhere, .offset = b->nowhere.stride};
+	b->target[b->mcu.blocks] = (struct target){.plane = &b->discarded, .offset = b->discarded.stride};
 	return LEAT_JPEG_DONE;
 }
 
@@ -263,7 +264,7 @@ count_unwanted(const struct leat_jpeg_scan *b, uint32_t x, uint32_t y)
 		next_y = y + 1;
 	else if (x >= b->first_x)
 		return 0;
-	return (uint64_t)(next_y - y) * b->across + b->first_x - x;
+	return (uint64_t)(next_y - y) * b->mcus_x + b->first_x - x;
 }
 
 /* NULL: no marker left. */
@@ -327,7 +328,7 @@ fill_block(uint8_t sample, uint8_t *out, size_t stride, uint32_t rows, uint32_t 
 
 /* Coefficients to samples, two blocks at a time. */
 static void
-write_mcu(struct leat_jpeg_scan *b, uint32_t x, int more)
+write_mcu(struct leat_jpeg_scan *b, uint32_t x, int has_ac)
 {
 	for (int i = 0; i < b->mcu.blocks; i += 2) {
 		const int16_t *pair = b->coefficients + i / 2 * LEAT_JPEG_PAIR,
@@ -340,7 +341,7 @@ write_mcu(struct leat_jpeg_scan *b, uint32_t x, int more)
 			continue;
 		for (int k = 0; k < 2; k++)
 			to[k] = target[k].plane->rows + target[k].offset + column * target[k].per_mcu;
-		if (more >> i & 3 && target->idct) {
+		if (has_ac >> i & 3 && target->idct) {
 			target->idct(pair, quant, to[0], target[0].plane->stride, to[1], target[1].plane->stride);
 			continue;
 		}
@@ -354,11 +355,11 @@ static bool
 read_strip(struct leat_jpeg_scan *b, uint32_t y)
 {
 	/* The last row of the image is read to its end, to check that it is complete. */
-	const uint32_t end = y == b->last_y && y < b->down - 1 ? b->last_x + 1 : b->across;
+	const uint32_t end = y == b->last_y && y < b->mcus_y - 1 ? b->last_x + 1 : b->mcus_x;
 
 	for (uint32_t x = 0; x < end; x++) {
 		const bool wanted = y >= b->first_y && x >= b->first_x && x <= b->last_x;
-		int more;
+		int has_ac;
 
 		if (!b->skip && b->header->interval && b->until_restart-- == 0) {
 			if (!restart(b, x, y))
@@ -370,11 +371,11 @@ read_strip(struct leat_jpeg_scan *b, uint32_t y)
 				b->until_restart = 0;
 			continue;
 		}
-		more = b->kernels->read_mcu(&b->bits, &b->mcu, b->dc, b->coefficients, wanted);
-		if (more < 0)
+		has_ac = b->kernels->read_mcu(&b->bits, &b->mcu, b->dc, b->coefficients, wanted);
+		if (has_ac < 0)
 			return false;
 		if (wanted)
-			write_mcu(b, x, more);
+			write_mcu(b, x, has_ac);
 	}
 	return b->bits.count >= b->bits.padding;
 }
@@ -394,7 +395,7 @@ extend_chroma(struct leat_jpeg_scan *b)
 
 			if (!b->first_x)
 				samples[-1] = samples[0];
-			if (b->last_x == b->across - 1)
+			if (b->last_x == b->mcus_x - 1)
 				samples[end] = samples[end - 1];
 		}
 	}
@@ -425,8 +426,8 @@ chroma_row(struct leat_jpeg_scan *b, int i, uint32_t y, uint32_t strip)
 	far = plane_row(plane, far_y, strip) + first;
 	if (!b->step_x && !b->step_y)
 		return near;
-	(b->step_x ? b->step_y ? k->h2v2 : k->h2v1 : k->h1v2)(near, far, b->wide[i], count, y & 1);
-	return b->wide[i] + (b->part.left & b->step_x);
+	(b->step_x ? b->step_y ? k->h2v2 : k->h2v1 : k->h1v2)(near, far, b->upsampled[i], count, y & 1);
+	return b->upsampled[i] + (b->part.left & b->step_x);
 }
 
 static void
@@ -452,12 +453,12 @@ write_row(struct leat_jpeg_scan *b, uint32_t y, uint32_t strip)
 static void
 write_strip(struct leat_jpeg_scan *b, uint32_t strip)
 {
-	const uint32_t height = b->plane->height, behind = is_color(b) ? b->step_y : 0;
-	uint32_t from = strip * height, to = from + height - behind;
+	const uint32_t height = b->plane->height, lag = is_color(b) ? b->step_y : 0;
+	uint32_t from = strip * height, to = from + height - lag;
 
 	if (strip > b->first_y)
-		from -= behind;
-	if (strip == b->down - 1)
+		from -= lag;
+	if (strip == b->mcus_y - 1)
 		to = b->height;
 	if (from < b->part.top)
 		from = (uint32_t)b->part.top;
@@ -467,8 +468,8 @@ write_strip(struct leat_jpeg_scan *b, uint32_t strip)
 		extend_chroma(b);
 	for (uint32_t y = from; y < to; y++)
 		write_row(b, y, strip);
-	b->made = to - b->part.top;
-	for (int i = 0; behind && i < 3; i++) {
+	b->rows_done = to - b->part.top;
+	for (int i = 0; lag && i < 3; i++) {
 		struct plane *plane = &b->plane[i];
 
 		memcpy(plane->rows - MARGIN, plane->rows - MARGIN + plane->height * plane->stride, plane->stride);
@@ -481,7 +482,7 @@ set_up(struct leat_jpeg_scan *b, struct leat_scratch *scratch)
 	enum leat_jpeg_result result;
 
 	measure(b);
-	if (!take_planes(b, scratch))
+	if (!alloc_planes(b, scratch))
 		return LEAT_JPEG_FULL;
 	result = build_mcu(b, scratch);
 	if (result == LEAT_JPEG_DONE)
@@ -524,16 +525,16 @@ leat_jpeg_scan_rows(struct leat_jpeg_scan *b, int64_t rows)
 {
 	const bool all = rows >= b->part.height;
 
-	while (b->next_y <= b->last_y && (all || b->made < rows)) {
+	while (b->next_y <= b->last_y && (all || b->rows_done < rows)) {
 		if (!read_strip(b, b->next_y))
 			return -1;
 		if (b->next_y >= b->first_y)
 			write_strip(b, b->next_y);
 		b->next_y++;
 	}
-	if (all && b->last_y == b->down - 1 && !marker_follows(b, EOI))
+	if (all && b->last_y == b->mcus_y - 1 && !marker_follows(b, EOI))
 		return -1;
-	return b->made;
+	return b->rows_done;
 }
 
 enum leat_jpeg_result

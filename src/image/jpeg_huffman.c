@@ -196,7 +196,7 @@ fill_same(struct leat_jpeg_two *entry, size_t count, struct leat_jpeg_two with)
 bool
 leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 {
-	const struct leat_jpeg_two look_closer = {.advance = END};
+	const struct leat_jpeg_two not_in_table = {.advance = END};
 	struct leat_jpeg_codes *codes = &ac->codes;
 	struct leat_jpeg_two *entry = ac->entry;
 	struct seconds seconds;
@@ -212,7 +212,7 @@ leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 			if (size > MAX_AC_SIZE)
 				return false;
 			if (bits + size > AC_BITS)
-				fill_same(entry, count, look_closer);
+				fill_same(entry, count, not_in_table);
 			else if (ends_block(symbol))
 				fill_same(entry, count,
 				          (struct leat_jpeg_two){
@@ -221,7 +221,7 @@ leat_jpeg_ac_build(struct leat_jpeg_ac *ac, const uint8_t *counts)
 				fill_first(entry, bits, symbol, &seconds);
 			entry += count;
 		}
-	fill_same(entry, (size_t)(ac->entry + (1 << AC_BITS) - entry), look_closer);
+	fill_same(entry, (size_t)(ac->entry + (1 << AC_BITS) - entry), not_in_table);
 	return true;
 }
 
@@ -290,7 +290,7 @@ magnitude(uint64_t buffer, unsigned from, unsigned shift)
 /* ---- blocks ---- */
 
 /* Zigzag position to offset in a block of a pair. */
-static const uint8_t places[64] = {
+static const uint8_t zigzag[64] = {
 #define P(row, column) (16 * (row) + (column))
 	P(0, 0), P(0, 1), P(1, 0), P(2, 0), P(1, 1), P(0, 2), P(0, 3), P(1, 2), P(2, 1), P(3, 0), P(4, 0),
 	P(3, 1), P(2, 2), P(1, 3), P(0, 4), P(0, 5), P(1, 4), P(2, 3), P(3, 2), P(4, 1), P(5, 0), P(6, 0),
@@ -322,7 +322,7 @@ read_dc(struct leat_jpeg_bits *bits, const struct leat_jpeg_dc *dc, int *value)
 
 /* A coefficient with too many bits for the table. Returns the new position. */
 INLINE size_t
-read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
+read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t position, int16_t *out, bool wanted,
           const uint8_t *end)
 {
 	unsigned code, size;
@@ -340,25 +340,25 @@ read_long(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t pla
 		*bits = consume(*bits, code);
 		return END;
 	}
-	place += (symbol >> 4) + 1u;
-	if (place > LAST)
+	position += (symbol >> 4) + 1u;
+	if (position > LAST)
 		return BAD;
 	if (wanted && size)
-		out[places[place]] = magnitude(bits->buffer, code, 64 - size);
+		out[zigzag[position]] = magnitude(bits->buffer, code, 64 - size);
 	*bits = consume(*bits, code + size);
-	return place;
+	return position;
 }
 
 /* When the second of two is invalid here, or is the end of the block. */
 INLINE size_t
-read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t place, int16_t *out, bool wanted)
+read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t position, int16_t *out, bool wanted)
 {
-	size_t next = place + two->advance1;
+	size_t next = position + two->advance1;
 
 	if (next > LAST)
 		return BAD;
 	if (wanted && two->advance1)
-		out[places[next]] = two->value1;
+		out[zigzag[next]] = two->value1;
 	if (two->advance < END || (next == LAST && two->advance1)) {
 		*bits = consume(*bits, two->first);
 		return next;
@@ -369,26 +369,26 @@ read_first(struct leat_jpeg_bits *bits, const struct leat_jpeg_two *two, size_t 
 
 /* Up to two coefficients. Returns the new position. */
 INLINE size_t
-read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t place, int16_t *out, bool wanted,
+read_two(struct leat_jpeg_bits *bits, const struct leat_jpeg_ac *ac, size_t position, int16_t *out, bool wanted,
          const uint8_t *end)
 {
 	const struct leat_jpeg_two *two = &ac->entry[bits->buffer >> (64 - AC_BITS)];
 	const uint64_t buffer = bits->buffer;
-	const size_t second = place + two->advance;
+	const size_t second = position + two->advance;
 
 	if (unlikely(second > LAST)) {
 		if (two->total)
-			return read_first(bits, two, place, out, wanted);
-		return read_long(bits, ac, place, out, wanted, end);
+			return read_first(bits, two, position, out, wanted);
+		return read_long(bits, ac, position, out, wanted, end);
 	}
 	*bits = consume(*bits, two->total);
 	if (wanted) {
-		const size_t first = place + two->advance1;
+		const size_t first = position + two->advance1;
 		const int16_t value1 = two->value1;
 
 		/* In this order: without a second one, its garbage is written where the first then goes. */
-		out[places[second]] = magnitude(buffer, two->code2, two->shift2);
-		out[places[first]] = value1;
+		out[zigzag[second]] = magnitude(buffer, two->code2, two->shift2);
+		out[zigzag[first]] = value1;
 	}
 	return second;
 }
@@ -398,7 +398,7 @@ INLINE size_t
 read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int *dc, int16_t *out, bool wanted,
            const uint8_t *end)
 {
-	size_t place = 0;
+	size_t position = 0;
 
 	*bits = refill(*bits, end);
 	if (unlikely(!read_dc(bits, block->dc, dc)))
@@ -406,22 +406,22 @@ read_block(struct leat_jpeg_bits *bits, const struct leat_jpeg_block *block, int
 	out[0] = (int16_t)*dc;
 	do {
 		*bits = refill(*bits, end);
-		place = read_two(bits, block->ac, place, out, wanted, end);
-		if (place >= LAST)
+		position = read_two(bits, block->ac, position, out, wanted, end);
+		if (position >= LAST)
 			break;
-		place = read_two(bits, block->ac, place, out, wanted, end);
-		if (place >= LAST)
+		position = read_two(bits, block->ac, position, out, wanted, end);
+		if (position >= LAST)
 			break;
-		place = read_two(bits, block->ac, place, out, wanted, end);
-	} while (place < LAST);
-	return place;
+		position = read_two(bits, block->ac, position, out, wanted, end);
+	} while (position < LAST);
+	return position;
 }
 
 INLINE int
 read_mcu(struct leat_jpeg_bits *shared, const struct leat_jpeg_mcu *mcu, int *dc, int16_t *coefficients, bool wanted)
 {
 	struct leat_jpeg_bits bits = *shared; /* stays in registers */
-	int more = 0;
+	int has_ac = 0;
 
 	if (wanted)
 		memset(coefficients, 0, (size_t)(mcu->blocks + 1) / 2 * LEAT_JPEG_PAIR * sizeof(*coefficients));
@@ -436,10 +436,10 @@ read_mcu(struct leat_jpeg_bits *shared, const struct leat_jpeg_mcu *mcu, int *dc
 			last = read_block(&bits, block, &dc[block->component], out, false, mcu->end);
 		if (unlikely(last == BAD))
 			return -1;
-		more |= (last != END_DC) << i;
+		has_ac |= (last != END_DC) << i;
 	}
 	*shared = bits;
-	return more;
+	return has_ac;
 }
 
 int

@@ -27,12 +27,12 @@ h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool b
 
 	(void)below;
 	for (size_t i = 0; i < count; i++) {
-		int behind = 3 * near[i + 1] + far[i + 1];
+		int after = 3 * near[i + 1] + far[i + 1];
 
 		out[2 * i] = (uint8_t)((3 * here + before + 8) >> 4);
-		out[2 * i + 1] = (uint8_t)((3 * here + behind + 7) >> 4);
+		out[2 * i + 1] = (uint8_t)((3 * here + after + 7) >> 4);
 		before = here;
-		here = behind;
+		here = after;
 	}
 }
 

@@ -136,7 +136,7 @@ create(struct jpeg *jpeg, const uint8_t *bytes, size_t size)
 }
 
 static bool
-has_inks(const struct jpeg_decompress_struct *cinfo)
+is_cmyk(const struct jpeg_decompress_struct *cinfo)
 {
 	return cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK;
 }
@@ -150,8 +150,8 @@ choose_colors(struct jpeg *jpeg, const struct leat_decoding *how)
 	if (!channels)
 		channels = cinfo->num_components == 1 ? 1 : 3;
 	if (channels >= 3)
-		cinfo->out_color_space = has_inks(cinfo) ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
-	else if (has_inks(cinfo))
+		cinfo->out_color_space = is_cmyk(cinfo) ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
+	else if (is_cmyk(cinfo))
 		return leat_fail(jpeg->err, LEAT_DATA,
 		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
 	else
@@ -165,7 +165,7 @@ choose_colors(struct jpeg *jpeg, const struct leat_decoding *how)
 
 /* Ink and black, both inverted, to one RGB channel: TensorFlow truncates the product, Pillow rounds its complement. */
 static uint8_t
-light(int ink, int black, int mode)
+rgb_of_ink(int ink, int black, int mode)
 {
 	if (mode == LEAT_DECODE_TF)
 		return (uint8_t)(ink * black / 255);
@@ -174,14 +174,14 @@ light(int ink, int black, int mode)
 
 /* CMYK to 3 or 4 channels. Inks are stored inverted if there is an Adobe marker; Pillow assumes that always. */
 static void
-inks_to_rgb(const struct jpeg *jpeg, const uint8_t *inks, uint8_t *rgb, size_t pixels)
+cmyk_to_rgb(const struct jpeg *jpeg, const uint8_t *cmyk, uint8_t *rgb, size_t pixels)
 {
 	const size_t channels = (size_t)jpeg->decode->channels;
-	const int flip = jpeg->cinfo.saw_Adobe_marker || jpeg->mode == LEAT_DECODE_TORCH ? 0 : 255;
+	const int invert = jpeg->cinfo.saw_Adobe_marker || jpeg->mode == LEAT_DECODE_TORCH ? 0 : 255;
 
-	for (size_t i = 0; i < pixels; i++, inks += 4, rgb += channels) {
+	for (size_t i = 0; i < pixels; i++, cmyk += 4, rgb += channels) {
 		for (size_t c = 0; c < 3; c++)
-			rgb[c] = light(inks[c] ^ flip, inks[3] ^ flip, jpeg->mode);
+			rgb[c] = rgb_of_ink(cmyk[c] ^ invert, cmyk[3] ^ invert, jpeg->mode);
 		if (channels == 4)
 			rgb[3] = 255;
 	}
@@ -196,20 +196,20 @@ read_rows(struct jpeg *jpeg, const struct leat_window *part, uint8_t *out, size_
 	const size_t width = cinfo->output_width, channels = (size_t)jpeg->decode->channels;
 	const size_t bytes = (size_t)part->width * channels, left = (size_t)part->left;
 	const JDIMENSION top = (JDIMENSION)part->top, bottom = top + (JDIMENSION)part->height;
-	const bool inks = cinfo->out_color_space == JCS_CMYK, whole = !inks && bytes == width * channels;
-	JSAMPROW aside = NULL;
+	const bool cmyk = cinfo->out_color_space == JCS_CMYK, whole = !cmyk && bytes == width * channels;
+	JSAMPROW temporary = NULL;
 
 	if (!whole || top > 0)
-		aside = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * (inks ? 4 : channels));
+		temporary = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE, width * (cmyk ? 4 : channels));
 	while (cinfo->output_scanline < bottom) {
 		JDIMENSION y = cinfo->output_scanline;
 		uint8_t *row = y < top ? NULL : out + (y - top) * stride;
 
-		jpeg_read_scanlines(cinfo, row && whole ? &row : &aside, 1);
-		if (row && inks)
-			inks_to_rgb(jpeg, aside + 4 * left, row, (size_t)part->width);
+		jpeg_read_scanlines(cinfo, row && whole ? &row : &temporary, 1);
+		if (row && cmyk)
+			cmyk_to_rgb(jpeg, temporary + 4 * left, row, (size_t)part->width);
 		else if (row && !whole)
-			memcpy(row, aside + left * channels, bytes);
+			memcpy(row, temporary + left * channels, bytes);
 	}
 }
 

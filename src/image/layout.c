@@ -79,7 +79,7 @@ static const struct orders planar_orders = {ORDER(PLANAR_FROM)}, mirrored_orders
 			   interleaved_orders = {ORDER(INTERLEAVED_FROM)};
 
 LEAT_AVX2_INLINE __m128i
-mixed(const uint8_t orders[3][16], const __m128i *in)
+shuffled(const uint8_t orders[3][16], const __m128i *in)
 {
 	__m128i x = _mm_shuffle_epi8(in[0], _mm_loadu_si128((const __m128i *)orders[0]));
 	__m128i y = _mm_shuffle_epi8(in[1], _mm_loadu_si128((const __m128i *)orders[1]));
@@ -91,8 +91,8 @@ mixed(const uint8_t orders[3][16], const __m128i *in)
 /* The three vectors of 16 pixels are `in_step` and `out_step` bytes apart; the next 16 pixels begin `in_move` and
  * `out_move` bytes further on. Returns how many pixels are done, as all of these do. */
 LEAT_AVX2_INLINE size_t
-mix_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, ptrdiff_t in_move, uint8_t *out,
-          size_t out_step, ptrdiff_t out_move, size_t pixels)
+shuffle_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, ptrdiff_t in_move, uint8_t *out,
+              size_t out_step, ptrdiff_t out_move, size_t pixels)
 {
 	size_t done = 0;
 
@@ -102,7 +102,7 @@ mix_bytes(const struct orders *orders, const uint8_t *in, size_t in_step, ptrdif
 		for (size_t v = 0; v < 3; v++)
 			x[v] = _mm_loadu_si128((const __m128i *)(in + v * in_step));
 		for (size_t v = 0; v < 3; v++)
-			_mm_storeu_si128((__m128i *)(out + v * out_step), mixed(orders->order[v], x));
+			_mm_storeu_si128((__m128i *)(out + v * out_step), shuffled(orders->order[v], x));
 	}
 	return done;
 }
@@ -111,14 +111,14 @@ LEAT_AVX2 static size_t
 bytes_to_planar_avx2(const uint8_t *in, uint8_t *out, size_t plane, size_t pixels, bool mirror)
 {
 	if (mirror && pixels >= 16)
-		return mix_bytes(&mirrored_orders, in, 16, 48, out + pixels - 16, plane, -16, pixels);
-	return mirror ? 0 : mix_bytes(&planar_orders, in, 16, 48, out, plane, 16, pixels);
+		return shuffle_bytes(&mirrored_orders, in, 16, 48, out + pixels - 16, plane, -16, pixels);
+	return mirror ? 0 : shuffle_bytes(&planar_orders, in, 16, 48, out, plane, 16, pixels);
 }
 
 LEAT_AVX2 static size_t
 bytes_to_interleaved_avx2(const uint8_t *in, uint8_t *out, size_t pixels)
 {
-	return mix_bytes(&interleaved_orders, in, pixels, 16, out, 16, 48, pixels);
+	return shuffle_bytes(&interleaved_orders, in, pixels, 16, out, 16, 48, pixels);
 }
 
 /* ---- 4 bytes: each lane of a vector has a third of four pixels; elements are moved as floats, whatever they are ----

@@ -4,13 +4,13 @@
 #include <string.h>
 
 static void
-start_rows(struct leat_pass *pass, enum leat_dtype made, int64_t height, int64_t width)
+start_rows(struct leat_pass *pass, enum leat_dtype row_dtype, int64_t height, int64_t width)
 {
 	pass->sink = (struct leat_sink){
 		.part = {0, 0, height, width},
 		.channels = pass->in.channels,
-		.made = made,
-		.dtype = made,
+		.row_dtype = row_dtype,
+		.dtype = row_dtype,
 	};
 }
 
@@ -129,7 +129,7 @@ decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat
 }
 
 static enum leat_status
-decode_aside(struct leat_pass *pass, int halvings, struct leat_err *err)
+decode_to_scratch(struct leat_pass *pass, int halvings, struct leat_err *err)
 {
 	const size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
 	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
@@ -154,11 +154,11 @@ static void
 copy_rows(const struct leat_view *view, const struct leat_sink *sink)
 {
 	if (!view->rows) {
-		leat_sink_copy_all(sink, view->data, view->stride);
+		leat_sink_write_all(sink, view->data, view->stride);
 		return;
 	}
 	for (int64_t y = 0; y < view->height; y++)
-		leat_sink_copy(sink, y, leat_view_row(view, (size_t)y));
+		leat_sink_write(sink, y, leat_view_row(view, (size_t)y));
 }
 
 static enum leat_status
@@ -185,26 +185,26 @@ make_rows(struct leat_pass *pass, const struct leat_view *view, struct leat_err 
 
 /* Decodes rows on demand. False: this did not work; whatever was written to the result has to be made again. */
 static bool
-make_rows_decoding(struct leat_pass *pass, int halvings, enum leat_status *status, struct leat_err *err)
+make_rows_on_demand(struct leat_pass *pass, int halvings, enum leat_status *status, struct leat_err *err)
 {
 	const struct leat_move *move = &pass->move;
 	const size_t mark = pass->scratch->used;
 	struct leat_view view = source_part(pass);
 	struct leat_row_needs needs = {1, 0};
 	struct leat_scan rows;
-	bool right = false;
+	bool good = false;
 
 	if (move->kind == LEAT_MOVE_RESIZE)
-		needs = leat_resize_needs(&view, move->height, move->width, &move->how, pass->sink.made);
+		needs = leat_resize_needs(&view, move->height, move->width, &move->how, pass->sink.row_dtype);
 	else if (move->kind != LEAT_MOVE_NONE)
 		return false;
-	if (leat_decode_scan(&pass->decode, halvings, &pass->part, needs.keep, needs.behind, &rows)) {
+	if (leat_decode_scan(&pass->decode, halvings, &pass->part, needs.keep, needs.padding, &rows)) {
 		view.rows = &rows;
 		*status = make_rows(pass, &view, err);
-		right = *status != LEAT_OK || leat_scan_end(&rows);
+		good = *status != LEAT_OK || leat_scan_end(&rows);
 	}
 	pass->scratch->used = mark;
-	return right;
+	return good;
 }
 
 static enum leat_status
@@ -216,9 +216,9 @@ run_decoding(struct leat_pass *pass, struct leat_err *err)
 
 	if (halvings)
 		halve_part(pass, halvings);
-	if (make_rows_decoding(pass, halvings, &status, err))
+	if (make_rows_on_demand(pass, halvings, &status, err))
 		return status;
-	status = decode_aside(pass, halvings, err);
+	status = decode_to_scratch(pass, halvings, err);
 	view = source_part(pass);
 	return status == LEAT_OK ? make_rows(pass, &view, err) : status;
 }
@@ -233,7 +233,7 @@ run_pass(struct leat_pass *pass, struct leat_err *err)
 	pass->passes++;
 	if (status != LEAT_OK)
 		return status;
-	if (pass->decoding && pass->move.kind == LEAT_MOVE_NONE && sink->straight && !sink->upside_down)
+	if (pass->decoding && pass->move.kind == LEAT_MOVE_NONE && sink->direct && !sink->upside_down)
 		return decode_part(pass, 0, sink->out, err);
 	if (pass->decoding)
 		return run_decoding(pass, err);
@@ -278,7 +278,7 @@ make_image(struct leat_pass *pass, struct leat_datum *image, struct leat_err *er
 
 /* Runs the pass, and makes its result, interleaved, the source of another one. */
 static enum leat_status
-settle(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
+materialize(struct leat_pass *pass, struct leat_datum *image, struct leat_err *err)
 {
 	const bool planar = pass->sink.planar, dry = pass->dry;
 	const unsigned passes = pass->passes;
@@ -304,11 +304,11 @@ is_untouched(const struct leat_pass *pass)
 	const struct leat_sink *sink = &pass->sink;
 
 	return pass->move.kind == LEAT_MOVE_NONE && !sink->mirror && !sink->upside_down && !sink->floats &&
-	       sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+	       sink->steps == 0 && sink->dtype == sink->row_dtype && !sink->planar;
 }
 
 static bool
-lies_inside(const struct leat_window *part, const struct leat_window *whole)
+is_inside(const struct leat_window *part, const struct leat_window *whole)
 {
 	return part->top >= 0 && part->left >= 0 && part->height <= whole->height - part->top &&
 	       part->width <= whole->width - part->left;
@@ -316,20 +316,20 @@ lies_inside(const struct leat_window *part, const struct leat_window *whole)
 
 /* Crops the result so far, which may be flipped. */
 static void
-cut(struct leat_pass *pass, const struct leat_window *part)
+crop(struct leat_pass *pass, const struct leat_window *part)
 {
-	struct leat_window *kept = &pass->sink.part;
-	int64_t top = pass->sink.upside_down ? kept->height - part->top - part->height : part->top;
-	int64_t left = pass->sink.mirror ? kept->width - part->left - part->width : part->left;
+	struct leat_window *result = &pass->sink.part;
+	int64_t top = pass->sink.upside_down ? result->height - part->top - part->height : part->top;
+	int64_t left = pass->sink.mirror ? result->width - part->left - part->width : part->left;
 
-	kept->height = part->height;
-	kept->width = part->width;
+	result->height = part->height;
+	result->width = part->width;
 	if (pass->move.kind == LEAT_MOVE_NONE) {
 		pass->part =
 			(struct leat_window){pass->part.top + top, pass->part.left + left, part->height, part->width};
 	} else {
-		kept->top += top;
-		kept->left += left;
+		result->top += top;
+		result->left += left;
 	}
 }
 
@@ -338,7 +338,7 @@ static void
 start_move(struct leat_pass *pass, const struct leat_move *move)
 {
 	if (move->kind == LEAT_MOVE_RESIZE) {
-		cut(pass, &move->part);
+		crop(pass, &move->part);
 		start_rows(pass, leat_resize_dtype(&move->how, pass->in.dtype), move->height, move->width);
 	} else if (move->kind == LEAT_MOVE_CROP) {
 		start_rows(pass, pass->in.dtype, move->part.height, move->part.width);
@@ -349,7 +349,7 @@ start_move(struct leat_pass *pass, const struct leat_move *move)
 /* Can the pending steps on floats run after a rotation instead of before? Pixels of the image are the same either way,
  * but the fill value must not be changed by the steps. */
 static bool
-takes_steps_along(const struct leat_pass *pass, float fill)
+steps_keep_fill(const struct leat_pass *pass, float fill)
 {
 	const struct leat_sink *sink = &pass->sink;
 
@@ -361,12 +361,12 @@ takes_steps_along(const struct leat_pass *pass, float fill)
 		if (memcmp(&value, &fill, sizeof(value)) != 0)
 			return false;
 	}
-	return sink->steps > 0 && sink->made == LEAT_F32 && sink->dtype == LEAT_F32 && !sink->planar;
+	return sink->steps > 0 && sink->row_dtype == LEAT_F32 && sink->dtype == LEAT_F32 && !sink->planar;
 }
 
 /* Rotates the image without its pending steps, then adds them again. */
 static enum leat_status
-turn_first(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
+rotate_before_steps(struct leat_pass *pass, const struct leat_move *move, struct leat_err *err)
 {
 	struct leat_affine step[LEAT_SINK_STEPS];
 	const int steps = pass->sink.steps;
@@ -392,14 +392,14 @@ leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat
 		pass->sink.upside_down ^= move->flip == LEAT_FLIP_VERTICAL;
 		return LEAT_OK;
 	}
-	if (move->kind == LEAT_MOVE_CROP && lies_inside(&move->part, &pass->sink.part)) {
-		cut(pass, &move->part);
+	if (move->kind == LEAT_MOVE_CROP && is_inside(&move->part, &pass->sink.part)) {
+		crop(pass, &move->part);
 		return LEAT_OK;
 	}
-	if (move->kind == LEAT_MOVE_ROTATE && takes_steps_along(pass, move->fill))
-		return turn_first(pass, move, err);
+	if (move->kind == LEAT_MOVE_ROTATE && steps_keep_fill(pass, move->fill))
+		return rotate_before_steps(pass, move, err);
 	if (!is_untouched(pass))
-		status = settle(pass, &image, err);
+		status = materialize(pass, &image, err);
 	if (status == LEAT_OK)
 		start_move(pass, move);
 	return status;
@@ -409,7 +409,7 @@ leat_pass_move(struct leat_pass *pass, const struct leat_move *move, struct leat
 static bool
 is_cast(const struct leat_sink *sink)
 {
-	return sink->dtype != (sink->floats ? LEAT_F32 : sink->made);
+	return sink->dtype != (sink->floats ? LEAT_F32 : sink->row_dtype);
 }
 
 enum leat_status
@@ -419,8 +419,9 @@ leat_pass_step(struct leat_pass *pass, const struct leat_affine *step, int steps
 	enum leat_status status = LEAT_OK;
 	struct leat_datum image;
 
-	if (is_cast(sink) || (sink->made != LEAT_U8 && sink->made != LEAT_F32) || sink->steps + steps > LEAT_SINK_STEPS)
-		status = settle(pass, &image, err);
+	if (is_cast(sink) || (sink->row_dtype != LEAT_U8 && sink->row_dtype != LEAT_F32) ||
+	    sink->steps + steps > LEAT_SINK_STEPS)
+		status = materialize(pass, &image, err);
 	if (status != LEAT_OK)
 		return status;
 	memcpy(sink->step + sink->steps, step, (size_t)steps * sizeof(*step));
@@ -437,7 +438,7 @@ leat_pass_cast(struct leat_pass *pass, enum leat_dtype dtype, struct leat_err *e
 	struct leat_datum image;
 
 	if (is_cast(&pass->sink))
-		status = settle(pass, &image, err);
+		status = materialize(pass, &image, err);
 	if (status != LEAT_OK)
 		return status;
 	pass->sink.dtype = dtype;
@@ -455,7 +456,7 @@ enum leat_status
 leat_pass_means(struct leat_pass *pass, float *mean, struct leat_err *err)
 {
 	struct leat_datum image;
-	enum leat_status status = settle(pass, &image, err);
+	enum leat_status status = materialize(pass, &image, err);
 
 	memset(mean, 0, pass->sink.channels * sizeof(*mean));
 	if (status == LEAT_OK && !pass->dry)

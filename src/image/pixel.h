@@ -37,7 +37,7 @@ leat_round_byte(float x)
 
 /* The index in 0..n-1 that index `at` of a line of n elements, extended by `border`, repeats; -1: the fill value. */
 static inline int64_t
-leat_border_place(int64_t at, int64_t n, enum leat_border border)
+leat_border_index(int64_t at, int64_t n, enum leat_border border)
 {
 	int64_t period;
 

@@ -41,20 +41,20 @@ struct png {
 
 /* ---- memory ---- */
 
-static _Thread_local struct png *served;
+static _Thread_local struct png *current;
 
 /* The size of a block is stored in front of it, for realloc. */
 enum { BLOCK_HEAD = 64 };
 
 static void *
-room_malloc(size_t size)
+scratch_malloc(size_t size)
 {
 	unsigned char *block = NULL;
 
 	if (size <= SIZE_MAX - BLOCK_HEAD)
-		block = leat_scratch_alloc(served->scratch, size + BLOCK_HEAD);
+		block = leat_scratch_alloc(current->scratch, size + BLOCK_HEAD);
 	if (!block) {
-		served->full = true;
+		current->full = true;
 		return NULL;
 	}
 	memcpy(block, &size, sizeof(size));
@@ -62,9 +62,9 @@ room_malloc(size_t size)
 }
 
 static void *
-room_calloc(size_t count, size_t size)
+scratch_calloc(size_t count, size_t size)
 {
-	void *block = !size || count <= SIZE_MAX / size ? room_malloc(count * size) : NULL;
+	void *block = !size || count <= SIZE_MAX / size ? scratch_malloc(count * size) : NULL;
 
 	if (block)
 		memset(block, 0, count * size);
@@ -72,9 +72,9 @@ room_calloc(size_t count, size_t size)
 }
 
 static void *
-room_realloc(void *old, size_t size)
+scratch_realloc(void *old, size_t size)
 {
-	void *block = room_malloc(size);
+	void *block = scratch_malloc(size);
 	size_t old_size;
 
 	if (block && old) {
@@ -86,7 +86,7 @@ room_realloc(void *old, size_t size)
 
 /* The scratch is reset when the image is done. */
 static void
-room_free(void *block)
+scratch_free(void *block)
 {
 	(void)block;
 }
@@ -259,9 +259,9 @@ png_end(struct leat_decode *decode)
 
 /* Opens the file with libspng and reads the header. */
 static int
-ask_spng(struct png *png)
+open_spng(struct png *png)
 {
-	struct spng_alloc functions = {room_malloc, room_realloc, room_calloc, room_free};
+	struct spng_alloc functions = {scratch_malloc, scratch_realloc, scratch_calloc, scratch_free};
 	int error;
 
 	png->ctx = spng_ctx_new2(&functions, 0);
@@ -283,7 +283,7 @@ read_header(struct leat_decode *decode, int channels, bool fast, struct leat_err
 	int error;
 
 	png->fast = fast && leat_png_fast_header(png->bytes, png->size, &png->header);
-	error = png->fast ? 0 : ask_spng(png);
+	error = png->fast ? 0 : open_spng(png);
 	if (error)
 		return fail(decode, error, err);
 	decode->channels = channels ? channels : has_color(&png->header) ? 3 : 1;
@@ -306,11 +306,11 @@ begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channel
 		.segment_end = SIGNATURE,
 	};
 	decode->state = png;
-	served = png;
+	current = png;
 	status = read_header(decode, channels, fast, err);
 	if (status != LEAT_OK)
 		png_end(decode);
-	served = NULL;
+	current = NULL;
 	return status;
 }
 
@@ -333,7 +333,7 @@ static int
 pixels_by_spng(struct leat_decode *decode, uint8_t *out)
 {
 	struct png *png = decode->state;
-	int error = png->ctx ? 0 : ask_spng(png);
+	int error = png->ctx ? 0 : open_spng(png);
 
 	if (!error)
 		error = decode_image(decode, out);
@@ -355,12 +355,12 @@ png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 	if (!done) {
 		int error;
 
-		served = png;
+		current = png;
 		error = pixels_by_spng(decode, out);
 		if (error)
 			status = fail(decode, error, err);
 		png_end(decode); /* before its memory is reset */
-		served = NULL;
+		current = NULL;
 		decode->scratch->used = mark;
 	}
 	return status;

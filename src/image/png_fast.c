@@ -30,7 +30,7 @@ enum {
 };
 
 static uint32_t
-number_at(const uint8_t *at)
+be32(const uint8_t *at)
 {
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
@@ -48,7 +48,7 @@ chunk_at(const uint8_t *bytes, size_t size, size_t at, struct chunk *chunk)
 {
 	if (size - at < CHUNK_EXTRA)
 		return false;
-	chunk->length = number_at(bytes + at);
+	chunk->length = be32(bytes + at);
 	chunk->kind = bytes + at + LENGTH;
 	chunk->data = chunk->kind + 4;
 	return chunk->length <= size - at - CHUNK_EXTRA && chunk->length < (size_t)1 << 31;
@@ -63,7 +63,7 @@ is_kind(const struct chunk *chunk, const char *kind)
 static bool
 is_whole(const struct chunk *chunk)
 {
-	return libdeflate_crc32(0, chunk->kind, chunk->length + 4) == number_at(chunk->data + chunk->length);
+	return libdeflate_crc32(0, chunk->kind, chunk->length + 4) == be32(chunk->data + chunk->length);
 }
 
 static bool
@@ -94,8 +94,8 @@ leat_png_fast_header(const uint8_t *bytes, size_t size, struct spng_ihdr *header
 	    !is_whole(&chunk))
 		return false;
 	*header = (struct spng_ihdr){
-		.width = number_at(chunk.data),
-		.height = number_at(chunk.data + 4),
+		.width = be32(chunk.data),
+		.height = be32(chunk.data + 4),
 		.bit_depth = chunk.data[8],
 		.color_type = chunk.data[9],
 		.compression_method = chunk.data[10],
@@ -116,13 +116,13 @@ struct file {
 	size_t palette_count, alpha_count;
 	size_t first; /* offset of the first IDAT chunk */
 	const uint8_t *data;
-	size_t data_size, pieces; /* of all IDAT chunks */
+	size_t data_size, chunks; /* bytes and number of the IDAT chunks */
 };
 
 static bool
-take_palette(struct file *file, const struct chunk *chunk)
+read_palette(struct file *file, const struct chunk *chunk)
 {
-	if (file->pieces || file->palette || !chunk->length || chunk->length % 3 || chunk->length > 768 ||
+	if (file->chunks || file->palette || !chunk->length || chunk->length % 3 || chunk->length > 768 ||
 	    file->header->color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
 	    file->header->color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA)
 		return false;
@@ -133,9 +133,9 @@ take_palette(struct file *file, const struct chunk *chunk)
 }
 
 static bool
-take_alpha(struct file *file, const struct chunk *chunk)
+read_alpha(struct file *file, const struct chunk *chunk)
 {
-	if (file->pieces || file->alpha || file->header->color_type != SPNG_COLOR_TYPE_INDEXED || !chunk->length ||
+	if (file->chunks || file->alpha || file->header->color_type != SPNG_COLOR_TYPE_INDEXED || !chunk->length ||
 	    chunk->length > file->palette_count)
 		return false;
 	file->alpha = chunk->data;
@@ -144,9 +144,9 @@ take_alpha(struct file *file, const struct chunk *chunk)
 }
 
 static void
-take_data(struct file *file, const struct chunk *chunk, size_t at)
+read_data(struct file *file, const struct chunk *chunk, size_t at)
 {
-	if (!file->pieces++) {
+	if (!file->chunks++) {
 		file->first = at;
 		file->data = chunk->data;
 	}
@@ -155,7 +155,7 @@ take_data(struct file *file, const struct chunk *chunk, size_t at)
 
 /* All chunks after the header. Skips the chunks that image/png.c hides from libspng. */
 static bool
-take_chunks(struct file *file)
+read_chunks(struct file *file)
 {
 	struct chunk chunk;
 
@@ -169,13 +169,13 @@ take_chunks(struct file *file)
 		if (!is_whole(&chunk))
 			return false;
 		if (is_kind(&chunk, "IEND"))
-			return !chunk.length && file->pieces;
+			return !chunk.length && file->chunks;
 		if (is_kind(&chunk, "IDAT"))
-			take_data(file, &chunk, at);
+			read_data(file, &chunk, at);
 		else if (is_kind(&chunk, "PLTE"))
-			fits = take_palette(file, &chunk);
+			fits = read_palette(file, &chunk);
 		else
-			fits = is_alpha && take_alpha(file, &chunk);
+			fits = is_alpha && read_alpha(file, &chunk);
 		if (!fits)
 			return false;
 	}
@@ -190,7 +190,7 @@ join_data(struct file *file, struct leat_scratch *scratch)
 	size_t used = 0;
 	struct chunk chunk;
 
-	if (file->pieces == 1)
+	if (file->chunks == 1)
 		return true;
 	joined = leat_scratch_alloc(scratch, file->data_size);
 	if (!joined)
@@ -244,32 +244,32 @@ static bool
 inflate_all(const struct file *file, struct leat_scratch *scratch, uint8_t *out, size_t size)
 {
 	struct libdeflate_decompressor *decompressor = decompressor_of(scratch);
-	size_t taken;
+	size_t used;
 
 	if (!decompressor || !file->data_size || !is_window_enough(file->data[0], size))
 		return false;
-	return libdeflate_zlib_decompress_ex(decompressor, file->data, file->data_size, out, size, &taken, NULL) ==
+	return libdeflate_zlib_decompress_ex(decompressor, file->data, file->data_size, out, size, &used, NULL) ==
 	               LIBDEFLATE_SUCCESS &&
-	       taken == file->data_size;
+	       used == file->data_size;
 }
 
 /* ---- pixels ---- */
 
 /* The format of the rows. */
-struct form {
+struct row_format {
 	size_t samples, bits; /* samples per pixel, bits per sample */
 	size_t step, row;     /* bytes per pixel, at least 1, and per row, without the filter byte */
-	bool looks_up;
-	struct leat_png_look look;
+	bool is_mapped;
+	struct leat_png_colors colors;
 };
 
 static void
-look_of_palette(const struct file *file, struct leat_png_look *look)
+palette_colors(const struct file *file, struct leat_png_colors *colors)
 {
-	look->count = (unsigned)file->palette_count;
-	memset(look->color, 255, sizeof(look->color));
-	for (size_t i = 0; i < look->count; i++) {
-		uint8_t *color = look->color[i];
+	colors->count = (unsigned)file->palette_count;
+	memset(colors->color, 255, sizeof(colors->color));
+	for (size_t i = 0; i < colors->count; i++) {
+		uint8_t *color = colors->color[i];
 
 		leat_png_row_plain(file->palette + 3 * i, 3, 1, color, file->channels, 1);
 		if (file->channels == 4 && i < file->alpha_count)
@@ -279,18 +279,18 @@ look_of_palette(const struct file *file, struct leat_png_look *look)
 
 /* Gray of less than 8 bits is scaled to 0..255. */
 static void
-look_of_gray(const struct file *file, struct leat_png_look *look)
+gray_colors(const struct file *file, struct leat_png_colors *colors)
 {
-	look->count = 1u << file->header->bit_depth;
-	for (unsigned i = 0; i < look->count; i++) {
-		uint8_t gray = (uint8_t)(i * 255 / (look->count - 1));
+	colors->count = 1u << file->header->bit_depth;
+	for (unsigned i = 0; i < colors->count; i++) {
+		uint8_t gray = (uint8_t)(i * 255 / (colors->count - 1));
 
-		leat_png_row_plain(&gray, 1, 1, look->color[i], file->channels, 1);
+		leat_png_row_plain(&gray, 1, 1, colors->color[i], file->channels, 1);
 	}
 }
 
 static void
-set_form(const struct file *file, struct form *form)
+set_format(const struct file *file, struct row_format *format)
 {
 	static const uint8_t samples[] = {
 		[SPNG_COLOR_TYPE_GRAYSCALE] = 1,       [SPNG_COLOR_TYPE_TRUECOLOR] = 3,
@@ -299,67 +299,69 @@ set_form(const struct file *file, struct form *form)
 	};
 	const struct spng_ihdr *header = file->header;
 
-	form->samples = samples[header->color_type];
-	form->bits = header->bit_depth;
-	form->step = form->bits < 8 ? 1 : form->samples * form->bits / 8;
-	form->row = (header->width * form->samples * form->bits + 7) / 8;
-	form->looks_up = header->color_type == SPNG_COLOR_TYPE_INDEXED || form->bits < 8;
+	format->samples = samples[header->color_type];
+	format->bits = header->bit_depth;
+	format->step = format->bits < 8 ? 1 : format->samples * format->bits / 8;
+	format->row = (header->width * format->samples * format->bits + 7) / 8;
+	format->is_mapped = header->color_type == SPNG_COLOR_TYPE_INDEXED || format->bits < 8;
 	if (header->color_type == SPNG_COLOR_TYPE_INDEXED)
-		look_of_palette(file, &form->look);
-	else if (form->looks_up)
-		look_of_gray(file, &form->look);
+		palette_colors(file, &format->colors);
+	else if (format->is_mapped)
+		gray_colors(file, &format->colors);
 }
 
-/* Converts an unfiltered row to pixels. `numbers` has room for a row of samples. */
+/* Converts an unfiltered row to pixels. `samples_buffer` has room for a row of samples. */
 static bool
-finish_row(const struct file *file, const struct form *form, const uint8_t *row, uint8_t *numbers, uint8_t *out)
+finish_row(const struct file *file, const struct row_format *format, const uint8_t *row, uint8_t *samples_buffer,
+           uint8_t *out)
 {
 	const size_t width = file->header->width;
 
-	if (!form->looks_up) {
-		leat_png_row(row, form->samples, form->bits / 8, out, file->channels, width);
+	if (!format->is_mapped) {
+		leat_png_row(row, format->samples, format->bits / 8, out, file->channels, width);
 		return true;
 	}
-	if (form->bits == 8)
-		return leat_png_look_up(&form->look, row, out, file->channels, width);
-	leat_png_unpack(row, (unsigned)form->bits, numbers, width);
-	return leat_png_look_up(&form->look, numbers, out, file->channels, width);
+	if (format->bits == 8)
+		return leat_png_map_colors(&format->colors, row, out, file->channels, width);
+	leat_png_unpack(row, (unsigned)format->bits, samples_buffer, width);
+	return leat_png_map_colors(&format->colors, samples_buffer, out, file->channels, width);
 }
 
 /* Unfilters the row at `row`, and the next one too where that is faster; true: both. */
 static bool
-unfilter_rows(const struct form *form, const uint8_t *row, bool is_last, const uint8_t *above, uint8_t *to, size_t step)
+unfilter_rows(const struct row_format *format, const uint8_t *row, bool is_last, const uint8_t *above, uint8_t *to,
+              size_t step)
 {
-	const uint8_t *next = row + form->row + 1;
+	const uint8_t *next = row + format->row + 1;
 
 	if (*row == LEAT_FILTER_PAETH && !is_last && *next == LEAT_FILTER_PAETH) {
-		leat_unfilter_two(form->step, (const uint8_t *const[]){row + 1, next + 1}, above,
-		                  (uint8_t *const[]){to, to + step}, form->row);
+		leat_unfilter_two(format->step, (const uint8_t *const[]){row + 1, next + 1}, above,
+		                  (uint8_t *const[]){to, to + step}, format->row);
 		return true;
 	}
 	if (to != row + 1 || *row != LEAT_FILTER_NONE)
-		leat_unfilter(*row, form->step, row + 1, above, to, form->row);
+		leat_unfilter(*row, format->step, row + 1, above, to, format->row);
 	return false;
 }
 
 /* Rows that need no conversion are unfiltered straight to `out`, others in place. */
 static bool
-finish_rows(const struct file *file, const struct form *form, uint8_t *rows, const uint8_t *zeros, uint8_t *numbers,
-            uint8_t *out)
+finish_rows(const struct file *file, const struct row_format *format, uint8_t *rows, const uint8_t *zeros,
+            uint8_t *samples_buffer, uint8_t *out)
 {
-	const bool direct = !form->looks_up && form->bits == 8 && form->samples == file->channels;
+	const bool direct = !format->is_mapped && format->bits == 8 && format->samples == file->channels;
 	const size_t height = file->header->height, out_row = file->header->width * file->channels;
-	const size_t step = direct ? out_row : form->row + 1;
+	const size_t step = direct ? out_row : format->row + 1;
 	uint8_t *to = direct ? out : rows + 1;
 	const uint8_t *above = zeros;
 	bool done = false; /* this row was unfiltered together with the previous one */
 
-	for (size_t y = 0; y < height; y++, rows += form->row + 1, to += step, out += out_row) {
+	for (size_t y = 0; y < height; y++, rows += format->row + 1, to += step, out += out_row) {
 		if (*rows >= LEAT_FILTERS)
 			return false;
-		done = !done && unfilter_rows(form, rows, y + 1 == height, above, to, step);
+		done = !done && unfilter_rows(format, rows, y + 1 == height, above, to, step);
 		above = to;
-		if (!direct && !finish_row(file, form, to, numbers, out))
+		if (!direct && !finish_row(file, format, to, samples_buffer, out))
 			return false;
 	}
 	return true;
@@ -368,23 +370,23 @@ finish_rows(const struct file *file, const struct form *form, uint8_t *rows, con
 static bool
 decode(struct file *file, struct leat_scratch *scratch, uint8_t *out)
 {
-	struct form *form = leat_scratch_alloc(scratch, sizeof(*form));
-	uint8_t *rows, *zeros, *numbers;
+	struct row_format *format = leat_scratch_alloc(scratch, sizeof(*format));
+	uint8_t *rows, *zeros, *samples_buffer;
 	size_t size;
 
-	if (!form)
+	if (!format)
 		return false;
-	set_form(file, form);
-	if (form->row + 1 > SIZE_MAX / file->header->height)
+	set_format(file, format);
+	if (format->row + 1 > SIZE_MAX / file->header->height)
 		return false;
-	size = (form->row + 1) * file->header->height;
-	zeros = leat_scratch_alloc(scratch, form->row);
-	numbers = leat_scratch_alloc(scratch, form->bits < 8 ? file->header->width : 0);
+	size = (format->row + 1) * file->header->height;
+	zeros = leat_scratch_alloc(scratch, format->row);
+	samples_buffer = leat_scratch_alloc(scratch, format->bits < 8 ? file->header->width : 0);
 	rows = leat_scratch_alloc(scratch, size);
-	if (!zeros || !numbers || !rows || !join_data(file, scratch) || !inflate_all(file, scratch, rows, size))
+	if (!zeros || !samples_buffer || !rows || !join_data(file, scratch) || !inflate_all(file, scratch, rows, size))
 		return false;
-	memset(zeros, 0, form->row);
-	return finish_rows(file, form, rows, zeros, numbers, out);
+	memset(zeros, 0, format->row);
+	return finish_rows(file, format, rows, zeros, samples_buffer, out);
 }
 
 bool
@@ -393,7 +395,7 @@ leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *
 {
 	struct file file = {.bytes = bytes, .size = size, .header = header, .channels = channels};
 
-	if (header->interlace_method || !take_chunks(&file) ||
+	if (header->interlace_method || !read_chunks(&file) ||
 	    (header->color_type == SPNG_COLOR_TYPE_INDEXED && !file.palette))
 		return false;
 	return decode(&file, scratch, out);

@@ -14,7 +14,7 @@ gray_8(const uint8_t *in)
 }
 
 static inline uint32_t
-number_16(const uint8_t *in)
+be16(const uint8_t *in)
 {
 	return (uint32_t)in[0] << 8 | in[1];
 }
@@ -22,8 +22,8 @@ number_16(const uint8_t *in)
 static inline uint8_t
 gray_16(const uint8_t *in)
 {
-	uint32_t sum = (uint32_t)LEAT_PNG_RED * number_16(in) + (uint32_t)LEAT_PNG_GREEN * number_16(in + 2) +
-	               (uint32_t)LEAT_PNG_BLUE * number_16(in + 4);
+	uint32_t sum = (uint32_t)LEAT_PNG_RED * be16(in) + (uint32_t)LEAT_PNG_GREEN * be16(in + 2) +
+	               (uint32_t)LEAT_PNG_BLUE * be16(in + 4);
 
 	return (uint8_t)((sum + 16384u) >> 15 >> 8);
 }
@@ -143,25 +143,25 @@ leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count)
 }
 
 static inline bool
-look_up(const struct leat_png_look *look, const uint8_t *in, uint8_t *out, size_t to, size_t pixels)
+map_colors(const struct leat_png_colors *colors, const uint8_t *in, uint8_t *out, size_t to, size_t pixels)
 {
 	unsigned highest = 0;
 
 	for (size_t i = 0; i < pixels; i++, out += to) {
-		const uint8_t *color = look->color[in[i]];
+		const uint8_t *color = colors->color[in[i]];
 
 		highest = in[i] > highest ? in[i] : highest;
 		memcpy(out, color, to);
 	}
-	return highest < look->count;
+	return highest < colors->count;
 }
 
 bool
-leat_png_look_up(const struct leat_png_look *look, const uint8_t *in, uint8_t *out, size_t to, size_t pixels)
+leat_png_map_colors(const struct leat_png_colors *colors, const uint8_t *in, uint8_t *out, size_t to, size_t pixels)
 {
 	if (to == 1)
-		return look_up(look, in, out, 1, pixels);
+		return map_colors(colors, in, out, 1, pixels);
 	if (to == 3)
-		return look_up(look, in, out, 3, pixels);
-	return look_up(look, in, out, 4, pixels);
+		return map_colors(colors, in, out, 3, pixels);
+	return map_colors(colors, in, out, 4, pixels);
 }

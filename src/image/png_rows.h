@@ -20,11 +20,12 @@ void leat_png_row_plain(const uint8_t *in, size_t from, size_t bytes, uint8_t *o
 void leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count);
 
 /* The color of each sample value: a gray level or a palette index. */
-struct leat_png_look {
+struct leat_png_colors {
 	uint8_t color[256][4];
 	unsigned count; /* valid values are below this */
 };
 /* False: a value is not valid. */
-bool leat_png_look_up(const struct leat_png_look *look, const uint8_t *in, uint8_t *out, size_t to, size_t pixels);
+bool leat_png_map_colors(const struct leat_png_colors *colors, const uint8_t *in, uint8_t *out, size_t to,
+                         size_t pixels);
 
 #endif

@@ -57,7 +57,7 @@ static const struct filter {
 
 /* By how much the filter is stretched. */
 static double
-widening(const struct leat_resampling *how, double in, int64_t out)
+stretch_factor(const struct leat_resampling *how, double in, int64_t out)
 {
 	if (!how->antialias || in <= (double)out)
 		return 1;
@@ -67,21 +67,21 @@ widening(const struct leat_resampling *how, double in, int64_t out)
 }
 
 static size_t
-most_taps(const struct leat_resampling *how, int64_t in, int64_t out)
+max_taps(const struct leat_resampling *how, int64_t in, int64_t out)
 {
-	int64_t most;
+	int64_t max;
 
 	if (how->method == LEAT_RESIZE_AREA)
-		most = in / out + 3;
+		max = in / out + 3;
 	else
-		most = 2 * (int64_t)ceil(filters[how->method].reach * widening(how, (double)in, out)) + 1;
-	most = most < in ? most : in;
-	return (size_t)(most + most % 2);
+		max = 2 * (int64_t)ceil(filters[how->method].reach * stretch_factor(how, (double)in, out)) + 1;
+	max = max < in ? max : in;
+	return (size_t)(max + max % 2);
 }
 
 /* The coordinate of output pixel i between the edges of the input, 0 and `in`. */
 static double
-centre_of(const struct leat_resampling *how, int64_t i, double in, int64_t out)
+center_of(const struct leat_resampling *how, int64_t i, double in, int64_t out)
 {
 	float at = (float)i + 0.5f;
 
@@ -108,18 +108,18 @@ span_between(double from, double to, int64_t in)
 
 /* The weights of output pixel i, and their sum, to divide them by. */
 static struct leat_span
-weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_side *side, double *weight, double *whole)
+weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_axis *axis, double *weight, double *total)
 {
 	const struct filter *filter = &filters[how->method];
-	double centre = side->from + centre_of(how, i, side->length, side->out);
-	double wide = widening(how, side->length, side->out), inverse = 1 / wide;
+	double center = axis->from + center_of(how, i, axis->length, axis->out);
+	double wide = stretch_factor(how, axis->length, axis->out), inverse = 1 / wide;
 	struct leat_span span =
-		span_between(centre - filter->reach * wide + 0.5, centre + filter->reach * wide + 0.5, side->in);
+		span_between(center - filter->reach * wide + 0.5, center + filter->reach * wide + 0.5, axis->in);
 
-	*whole = 0;
+	*total = 0;
 	for (uint32_t t = 0; t < span.count; t++) {
-		weight[t] = filter->at(fabs(((double)(t + span.first) - centre + 0.5) * inverse));
-		*whole += weight[t];
+		weight[t] = filter->at(fabs(((double)(t + span.first) - center + 0.5) * inverse));
+		*total += weight[t];
 	}
 	return span;
 }
@@ -127,14 +127,14 @@ weigh_filter(const struct leat_resampling *how, int64_t i, const struct leat_sid
 /* Weights are the overlap of the output pixel with each input pixel. Coordinates are rounded to float, so the sum may
  * be slightly off, and the last output pixel may end beyond the image; that excess goes to the last input pixel. */
 static struct leat_span
-weigh_area(int64_t i, const struct leat_side *side, double *weight, double *whole)
+weigh_area(int64_t i, const struct leat_axis *axis, double *weight, double *total)
 {
-	const int64_t in = side->in;
-	float scale = (float)side->length / (float)side->out;
-	double from = side->from + (double)((float)i * scale), to = side->from + (double)((float)(i + 1) * scale);
+	const int64_t in = axis->in;
+	float scale = (float)axis->length / (float)axis->out;
+	double from = axis->from + (double)((float)i * scale), to = axis->from + (double)((float)(i + 1) * scale);
 	struct leat_span span = span_between(from, ceil(to), in);
 
-	*whole = (double)scale;
+	*total = (double)scale;
 	for (uint32_t t = 0; t < span.count; t++) {
 		double left = (double)(span.first + t), right = left + 1 < (double)in ? left + 1 : fmax(left + 1, to);
 
@@ -155,21 +155,21 @@ put_pair(struct leat_weight_pair *pair, uint32_t t, double weight)
 }
 
 static void
-find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struct leat_side *side, bool fixed,
+find_taps(struct leat_taps *taps, const struct leat_resampling *how, const struct leat_axis *axis, bool fixed,
           double *weight)
 {
-	for (int64_t i = 0; i < side->count; i++) {
-		const size_t first = (size_t)i * taps->most;
-		const int64_t at = side->first + i;
-		double whole;
+	for (int64_t i = 0; i < axis->count; i++) {
+		const size_t first = (size_t)i * taps->max;
+		const int64_t at = axis->first + i;
+		double total;
 
-		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(at, side, weight, &whole)
-		                                                : weigh_filter(how, at, side, weight, &whole);
+		taps->span[i] = how->method == LEAT_RESIZE_AREA ? weigh_area(at, axis, weight, &total)
+		                                                : weigh_filter(how, at, axis, weight, &total);
 		for (uint32_t t = 0; t < taps->span[i].count; t++) {
 			if (fixed)
-				put_pair(taps->weight.pair + first / 2, t, weight[t] / whole);
+				put_pair(taps->weight.pair + first / 2, t, weight[t] / total);
 			else
-				taps->weight.f32[first + t] = (float)(weight[t] / whole);
+				taps->weight.f32[first + t] = (float)(weight[t] / total);
 		}
 	}
 }
@@ -200,10 +200,10 @@ typedef float quad __attribute__((vector_size(16)));
 
 /* Three or four channels. */
 static inline void
-gather_quads(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
+resample_row_quads(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
 {
 	for (size_t x = 0; x < width; x++, out += channels) {
-		const float *from = line + taps->span[x].first * channels, *weight = taps->weight.f32 + x * taps->most;
+		const float *from = line + taps->span[x].first * channels, *weight = taps->weight.f32 + x * taps->max;
 		quad sum = {0, 0, 0, 0}, pixel;
 
 		for (uint32_t t = 0; t < taps->span[x].count; t++, from += channels) {
@@ -216,12 +216,12 @@ gather_quads(const float *line, float *restrict out, const struct leat_taps *tap
 }
 
 static void
-gather(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
+resample_row(const float *line, float *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
 {
 	for (size_t x = 0; x < width; x++)
 		for (size_t c = 0; c < channels; c++) {
 			const float *from = line + taps->span[x].first * channels + c;
-			const float *weight = taps->weight.f32 + x * taps->most;
+			const float *weight = taps->weight.f32 + x * taps->max;
 			float sum = 0;
 
 			for (uint32_t t = 0; t < taps->span[x].count; t++)
@@ -239,61 +239,61 @@ resample_f32(const struct leat_view *in, const struct leat_sink *sink, const str
 	memset(line + count, 0, LINE_EXTRA * sizeof(*line));
 	for (int64_t y = 0; y < sink->part.height; y++) {
 		const struct leat_span *span = &ys->span[y];
-		float *to = leat_sink_line(sink, y);
+		float *to = leat_sink_row(sink, y);
 
 		memset(line, 0, count * sizeof(*line));
 		for (uint32_t t = 0; t < span->count; t++)
 			add_row(line, leat_view_row(in, span->first + t), in->dtype,
-			        ys->weight.f32[(size_t)y * ys->most + t], count);
+			        ys->weight.f32[(size_t)y * ys->max + t], count);
 		if (in->channels == 3)
-			gather_quads(line, to, xs, width, 3);
+			resample_row_quads(line, to, xs, width, 3);
 		else if (in->channels == 4)
-			gather_quads(line, to, xs, width, 4);
+			resample_row_quads(line, to, xs, width, 4);
 		else
-			gather(line, to, xs, width, in->channels);
-		leat_sink_take(sink, y);
+			resample_row(line, to, xs, width, in->channels);
+		leat_sink_commit(sink, y);
 	}
 }
 
 /* ---- both ---- */
 
 static bool
-alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, size_t most)
+alloc_taps(struct leat_taps *taps, struct leat_scratch *scratch, int64_t out, size_t max)
 {
-	taps->most = most;
+	taps->max = max;
 	taps->span = leat_scratch_alloc(scratch, (size_t)out * sizeof(*taps->span));
-	taps->weight.f32 = leat_scratch_alloc(scratch, (size_t)out * most * sizeof(*taps->weight.f32));
+	taps->weight.f32 = leat_scratch_alloc(scratch, (size_t)out * max * sizeof(*taps->weight.f32));
 	return taps->span && taps->weight.f32;
 }
 
 enum leat_status
-leat_resample(const struct leat_view *in, const struct leat_side *down, const struct leat_side *along,
+leat_resample(const struct leat_view *in, const struct leat_axis *y_axis, const struct leat_axis *x_axis,
               const struct leat_resampling *how, bool avx2, const struct leat_sink *sink, struct leat_scratch *scratch,
               struct leat_err *err)
 {
-	const bool fixed = sink->made == LEAT_U8;
-	const size_t most_y = most_taps(how, down->in, down->out), most_x = most_taps(how, along->in, along->out);
+	const bool fixed = sink->row_dtype == LEAT_U8;
+	const size_t max_y = max_taps(how, y_axis->in, y_axis->out), max_x = max_taps(how, x_axis->in, x_axis->out);
 	const size_t floats = (size_t)in->width * in->channels + LINE_EXTRA;
 	const size_t row_bytes =
-		fixed ? leat_resample_u8_row((size_t)in->width, in->channels, most_x) : floats * sizeof(float);
-	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)along->count, in->channels, most_y) : 0;
-	double *weight = leat_scratch_alloc(scratch, (most_x > most_y ? most_x : most_y) * sizeof(*weight));
+		fixed ? leat_resample_u8_row((size_t)in->width, in->channels, max_x) : floats * sizeof(float);
+	const size_t ring_bytes = fixed ? leat_resample_u8_ring((size_t)x_axis->count, in->channels, max_y) : 0;
+	double *weight = leat_scratch_alloc(scratch, (max_x > max_y ? max_x : max_y) * sizeof(*weight));
 	void *row = leat_scratch_alloc(scratch, row_bytes), *ring = leat_scratch_alloc(scratch, ring_bytes);
 	void *quads = NULL;
 	struct leat_taps xs, ys;
 
-	if (!alloc_taps(&xs, scratch, along->count, most_x) || !alloc_taps(&ys, scratch, down->count, most_y) ||
+	if (!alloc_taps(&xs, scratch, x_axis->count, max_x) || !alloc_taps(&ys, scratch, y_axis->count, max_y) ||
 	    !weight || !row || !ring)
 		return leat_resize_full(scratch, err);
 	if (fixed && avx2) {
-		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)along->count, most_x));
+		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)x_axis->count, max_x));
 		if (!quads)
 			return leat_resize_full(scratch, err);
 	}
 	if (scratch->counting)
 		return LEAT_OK;
-	find_taps(&xs, how, along, fixed, weight);
-	find_taps(&ys, how, down, fixed, weight);
+	find_taps(&xs, how, x_axis, fixed, weight);
+	find_taps(&ys, how, y_axis, fixed, weight);
 	if (fixed)
 		leat_resample_u8(in, sink, &xs, &ys, row, ring, quads);
 	else
@@ -305,10 +305,10 @@ leat_resample(const struct leat_view *in, const struct leat_side *down, const st
  * the next one. */
 struct leat_row_needs
 leat_resample_needs(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
-                    enum leat_dtype made)
+                    enum leat_dtype row_dtype)
 {
-	if (made == LEAT_U8)
+	if (row_dtype == LEAT_U8)
 		return (struct leat_row_needs){1,
-		                               leat_resample_u8_behind(in->channels, most_taps(how, in->width, width))};
-	return (struct leat_row_needs){(int64_t)most_taps(how, in->height, height), 0};
+		                               leat_resample_u8_padding(in->channels, max_taps(how, in->width, width))};
+	return (struct leat_row_needs){(int64_t)max_taps(how, in->height, height), 0};
 }

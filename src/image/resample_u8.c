@@ -17,9 +17,9 @@ enum { EXTRA = 64, VECTOR = 32 };
 
 /* Their weight is 0. */
 size_t
-leat_resample_u8_behind(size_t channels, size_t most)
+leat_resample_u8_padding(size_t channels, size_t max)
 {
-	return (most + 4) * channels + 16;
+	return (max + 4) * channels + 16;
 }
 
 static size_t
@@ -29,9 +29,9 @@ line_bytes(size_t width, size_t channels)
 }
 
 size_t
-leat_resample_u8_row(size_t width, size_t channels, size_t most)
+leat_resample_u8_row(size_t width, size_t channels, size_t max)
 {
-	return width * channels + leat_resample_u8_behind(channels, most);
+	return width * channels + leat_resample_u8_padding(channels, max);
 }
 
 size_t
@@ -56,11 +56,11 @@ to_byte(int32_t x)
 /* ---- horizontal ---- */
 
 static void
-gather(const uint8_t *row, uint8_t *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
+resample_row(const uint8_t *row, uint8_t *restrict out, const struct leat_taps *taps, size_t width, size_t channels)
 {
 	for (size_t x = 0; x < width; x++)
 		for (size_t c = 0; c < channels; c++) {
-			const struct leat_weight_pair *pair = taps->weight.pair + x * taps->most / 2;
+			const struct leat_weight_pair *pair = taps->weight.pair + x * taps->max / 2;
 			const uint8_t *from = row + taps->span[x].first * channels + c;
 			int32_t sum = 1 << (LEAT_FIXED_BITS - 1);
 
@@ -88,15 +88,16 @@ struct quads {
 };
 
 static size_t
-whole_fours(size_t count)
+round_up_to_four(size_t count)
 {
 	return (count + FOUR - 1) / FOUR * FOUR;
 }
 
 size_t
-leat_resample_u8_quads(size_t width, size_t most)
+leat_resample_u8_quads(size_t width, size_t max)
 {
-	return whole_fours(width) * (whole_fours(most) / FOUR * sizeof(struct two_pixels) / 2 + sizeof(uint32_t));
+	return round_up_to_four(width) *
+	       (round_up_to_four(max) / FOUR * sizeof(struct two_pixels) / 2 + sizeof(uint32_t));
 }
 
 static void
@@ -116,19 +117,19 @@ make_quads(void *memory, const struct leat_taps *taps, size_t width, size_t chan
 {
 	static const struct leat_weight_pair none;
 	struct quads quads = {.two = memory};
-	size_t most = 0;
+	size_t max = 0;
 
 	for (size_t x = 0; x < width; x++)
-		most = taps->span[x].count > most ? taps->span[x].count : most;
-	quads.count = whole_fours(most) / FOUR;
-	quads.from = (void *)(quads.two + whole_fours(width) / 2 * quads.count);
-	for (size_t x = 0; x < whole_fours(width); x++) {
+		max = taps->span[x].count > max ? taps->span[x].count : max;
+	quads.count = round_up_to_four(max) / FOUR;
+	quads.from = (void *)(quads.two + round_up_to_four(width) / 2 * quads.count);
+	for (size_t x = 0; x < round_up_to_four(width); x++) {
 		const struct leat_span span = x < width ? taps->span[x] : (struct leat_span){0};
 
 		quads.from[x] = span.first * (uint32_t)channels;
 		for (size_t p = 0; p < 2 * quads.count; p++)
 			set_weights(&quads, x, p,
-			            2 * p < span.count ? &taps->weight.pair[x * taps->most / 2 + p] : &none);
+			            2 * p < span.count ? &taps->weight.pair[x * taps->max / 2 + p] : &none);
 	}
 	return quads;
 }
@@ -187,7 +188,7 @@ sum_two(const uint8_t *a, const uint8_t *b, const struct two_pixels *two, size_t
 
 /* Stores four pixels of 3 or 4 channels: pixels 0 and 1 from `first`, 2 and 3 from `second`. Writes 16 bytes. */
 LEAT_AVX2_INLINE void
-put_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
+store_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
 {
 	const __m128i close_up = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
 	__m256i words = _mm256_packs_epi32(first, second), bytes = _mm256_packus_epi16(words, words);
@@ -198,7 +199,8 @@ put_four(uint8_t *out, __m256i first, __m256i second, size_t channels)
 
 /* Reads 16 bytes for each group of four taps, and writes up to 16 bytes past the end. */
 LEAT_AVX2_INLINE void
-gather_fours(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t count, size_t width, size_t channels)
+resample_row_fours(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t count, size_t width,
+                   size_t channels)
 {
 	const struct order order = order_of(channels);
 	const struct two_pixels *two = quads->two;
@@ -208,27 +210,27 @@ gather_fours(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t
 		__m256i first = sum_two(row + from[0], row + from[1], two, count, order, channels);
 		__m256i second = sum_two(row + from[2], row + from[3], two + 1, count, order, channels);
 
-		put_four(out, first, second, channels);
+		store_four(out, first, second, channels);
 	}
 }
 
 LEAT_AVX2 static void
-gather_avx2(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t width, size_t channels)
+resample_row_avx2(const uint8_t *row, uint8_t *out, const struct quads *quads, size_t width, size_t channels)
 {
 	if (channels == 3 && quads->count == 1)
-		gather_fours(row, out, quads, 1, width, 3);
+		resample_row_fours(row, out, quads, 1, width, 3);
 	else if (channels == 3 && quads->count == 2)
-		gather_fours(row, out, quads, 2, width, 3);
+		resample_row_fours(row, out, quads, 2, width, 3);
 	else if (channels == 3)
-		gather_fours(row, out, quads, quads->count, width, 3);
+		resample_row_fours(row, out, quads, quads->count, width, 3);
 	else
-		gather_fours(row, out, quads, quads->count, width, 4);
+		resample_row_fours(row, out, quads, quads->count, width, 4);
 }
 #else
 size_t
-leat_resample_u8_quads(size_t width, size_t most)
+leat_resample_u8_quads(size_t width, size_t max)
 {
-	(void)width, (void)most;
+	(void)width, (void)max;
 	return 0;
 }
 #endif
@@ -314,19 +316,18 @@ add_rows(const struct ring *ring, const struct leat_span *span, const struct lea
 	}
 }
 
-/* Row `at` of the input, with `behind` readable bytes after it. Copies it to `row` if the image ends too soon after it.
- */
+/* Row `at` of the input, with `padding` readable bytes after it; a copy in `row` if the image ends before. */
 static const uint8_t *
-readable_row(const struct leat_view *in, size_t at, uint8_t *row, size_t behind)
+readable_row(const struct leat_view *in, size_t at, uint8_t *row, size_t padding)
 {
 	const size_t bytes = (size_t)in->width * in->channels;
 
 	const uint8_t *from = leat_view_row(in, at);
 
-	if (in->rows || ((size_t)in->height - 1 - at) * in->stride >= behind)
+	if (in->rows || ((size_t)in->height - 1 - at) * in->stride >= padding)
 		return from;
 	memcpy(row, from, bytes);
-	memset(row + bytes, 0, behind);
+	memset(row + bytes, 0, padding);
 	return row;
 }
 
@@ -335,37 +336,37 @@ leat_resample_u8(const struct leat_view *in, const struct leat_sink *sink, const
                  const struct leat_taps *ys, uint8_t *row, uint8_t *ring_bytes, void *memory)
 {
 	const size_t width = (size_t)sink->part.width, bytes = width * in->channels;
-	const size_t behind = leat_resample_u8_behind(in->channels, xs->most);
-	const bool by_fours = memory && in->channels >= 3;
-	struct ring ring = {ring_bytes, line_bytes(width, in->channels), ys->most, 0};
+	const size_t padding = leat_resample_u8_padding(in->channels, xs->max);
+	const bool use_quads = memory && in->channels >= 3;
+	struct ring ring = {ring_bytes, line_bytes(width, in->channels), ys->max, 0};
 #if LEAT_X86
 	struct quads quads = {0};
 
-	if (by_fours)
+	if (use_quads)
 		quads = make_quads(memory, xs, width, in->channels);
 #endif
 	for (int64_t y = 0; y < sink->part.height; y++) {
 		const struct leat_span *span = &ys->span[y];
-		const struct leat_weight_pair *pair = ys->weight.pair + (size_t)y * ys->most / 2;
-		uint8_t *out = leat_sink_line(sink, y);
+		const struct leat_weight_pair *pair = ys->weight.pair + (size_t)y * ys->max / 2;
+		uint8_t *out = leat_sink_row(sink, y);
 		size_t done = 0;
 
 		ring.next = ring.next < span->first ? span->first : ring.next;
 		for (; ring.next < span->first + span->count; ring.next++) {
-			const uint8_t *from = readable_row(in, ring.next, row, behind);
+			const uint8_t *from = readable_row(in, ring.next, row, padding);
 
 #if LEAT_X86
-			if (by_fours)
-				gather_avx2(from, line_of(&ring, ring.next), &quads, width, in->channels);
+			if (use_quads)
+				resample_row_avx2(from, line_of(&ring, ring.next), &quads, width, in->channels);
 #endif
-			if (!by_fours)
-				gather(from, line_of(&ring, ring.next), xs, width, in->channels);
+			if (!use_quads)
+				resample_row(from, line_of(&ring, ring.next), xs, width, in->channels);
 		}
 #if LEAT_X86
 		if (memory)
 			done = add_rows_avx2(&ring, span, pair, out, bytes);
 #endif
 		add_rows(&ring, span, pair, out, done, bytes);
-		leat_sink_take(sink, y);
+		leat_sink_commit(sink, y);
 	}
 }

@@ -13,28 +13,28 @@
 #include "image/plain.h"
 
 static void
-find_nearest(size_t *place, const struct leat_side *side, size_t stride)
+find_nearest(size_t *offset, const struct leat_axis *axis, size_t stride)
 {
-	float scale = (float)side->in / (float)side->out;
+	float scale = (float)axis->in / (float)axis->out;
 
-	for (int64_t i = 0; i < side->count; i++) {
-		int64_t at = (int64_t)floorf(((float)(side->first + i) + 0.5f) * scale);
+	for (int64_t i = 0; i < axis->count; i++) {
+		int64_t at = (int64_t)floorf(((float)(axis->first + i) + 0.5f) * scale);
 
-		place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * stride;
+		offset[i] = (size_t)(at >= axis->in ? axis->in - 1 : at) * stride;
 	}
 }
 
 static void
-find_nearest_torch(size_t *place, const struct leat_side *side, size_t stride)
+find_nearest_torch(size_t *offset, const struct leat_axis *axis, size_t stride)
 {
-	double step = (double)side->in / (double)side->out, x = step / 2;
+	double step = (double)axis->in / (double)axis->out, x = step / 2;
 
 	/* Starts at 0 even if `first` is not: the rounding of the running sum matters. */
-	for (int64_t i = -side->first; i < side->count; i++, x += step) {
+	for (int64_t i = -axis->first; i < axis->count; i++, x += step) {
 		int64_t at = (int64_t)x;
 
 		if (i >= 0)
-			place[i] = (size_t)(at >= side->in ? side->in - 1 : at) * stride;
+			offset[i] = (size_t)(at >= axis->in ? axis->in - 1 : at) * stride;
 	}
 }
 
@@ -46,58 +46,58 @@ leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
 	                 scratch->size);
 }
 
-static struct leat_side
+static struct leat_axis
 rows_of(const struct leat_view *in, int64_t height, const struct leat_sink *sink)
 {
 	const double length = in->box.height > 0 ? in->box.height : (double)in->height;
 
-	return (struct leat_side){in->height, height, sink->part.top, sink->part.height, in->box.top, length};
+	return (struct leat_axis){in->height, height, sink->part.top, sink->part.height, in->box.top, length};
 }
 
-static struct leat_side
+static struct leat_axis
 columns_of(const struct leat_view *in, int64_t width, const struct leat_sink *sink)
 {
 	const double length = in->box.height > 0 ? in->box.width : (double)in->width;
 
-	return (struct leat_side){in->width, width, sink->part.left, sink->part.width, in->box.left, length};
+	return (struct leat_axis){in->width, width, sink->part.left, sink->part.width, in->box.left, length};
 }
 
 static inline void
-pick(const unsigned char *restrict row, unsigned char *restrict out, const size_t *restrict place, size_t width,
-     size_t pixel)
+pick_pixels(const unsigned char *restrict row, unsigned char *restrict out, const size_t *restrict offset, size_t width,
+            size_t pixel)
 {
 	for (size_t x = 0; x < width; x++)
-		memcpy(out + x * pixel, row + place[x], pixel);
+		memcpy(out + x * pixel, row + offset[x], pixel);
 }
 
 static enum leat_status
-nearest(const struct leat_view *in, const struct leat_side *down, const struct leat_side *along,
+nearest(const struct leat_view *in, const struct leat_axis *y_axis, const struct leat_axis *x_axis,
         enum leat_resize_mode mode, const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	void (*find)(size_t *, const struct leat_side *, size_t) =
+	void (*find)(size_t *, const struct leat_axis *, size_t) =
 		mode == LEAT_RESIZE_TF ? find_nearest : find_nearest_torch;
 	const size_t pixel = in->channels * leat_dtype_size(in->dtype);
-	const size_t count = (size_t)along->count;
+	const size_t count = (size_t)x_axis->count;
 	size_t *xs = leat_scratch_alloc(scratch, count * sizeof(*xs));
-	size_t *ys = leat_scratch_alloc(scratch, (size_t)down->count * sizeof(*ys));
+	size_t *ys = leat_scratch_alloc(scratch, (size_t)y_axis->count * sizeof(*ys));
 
 	if (!xs || !ys)
 		return leat_resize_full(scratch, err);
 	if (scratch->counting)
 		return LEAT_OK;
-	find(xs, along, pixel);
-	find(ys, down, 1);
-	for (int64_t y = 0; y < down->count; y++) {
+	find(xs, x_axis, pixel);
+	find(ys, y_axis, 1);
+	for (int64_t y = 0; y < y_axis->count; y++) {
 		const unsigned char *row = leat_view_row(in, ys[y]);
-		unsigned char *to = leat_sink_line(sink, y);
+		unsigned char *to = leat_sink_row(sink, y);
 
 		if (pixel == 3)
-			pick(row, to, xs, count, 3);
+			pick_pixels(row, to, xs, count, 3);
 		else if (pixel == 12)
-			pick(row, to, xs, count, 12);
+			pick_pixels(row, to, xs, count, 12);
 		else
-			pick(row, to, xs, count, pixel);
-		leat_sink_take(sink, y);
+			pick_pixels(row, to, xs, count, pixel);
+		leat_sink_commit(sink, y);
 	}
 	return LEAT_OK;
 }
@@ -105,7 +105,7 @@ nearest(const struct leat_view *in, const struct leat_side *down, const struct l
 /* ---- dispatch ---- */
 
 static bool
-is_plain_bilinear(const struct leat_resampling *how)
+is_bilinear(const struct leat_resampling *how)
 {
 	return how->method == LEAT_RESIZE_BILINEAR && !how->antialias;
 }
@@ -150,27 +150,27 @@ static enum leat_status
 resize(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how, bool avx2,
        const struct leat_sink *sink, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_side down = rows_of(in, height, sink), along = columns_of(in, width, sink);
+	const struct leat_axis y_axis = rows_of(in, height, sink), x_axis = columns_of(in, width, sink);
 	const size_t mark = scratch->used;
 	enum leat_status status;
 
 	if (how->method == LEAT_RESIZE_NEAREST)
-		status = nearest(in, &down, &along, (enum leat_resize_mode)how->mode, sink, scratch, err);
-	else if (is_plain_bilinear(how))
-		status = leat_resize_bilinear(in, &down, &along, avx2, sink, scratch, err);
+		status = nearest(in, &y_axis, &x_axis, (enum leat_resize_mode)how->mode, sink, scratch, err);
+	else if (is_bilinear(how))
+		status = leat_resize_bilinear(in, &y_axis, &x_axis, avx2, sink, scratch, err);
 	else
-		status = leat_resample(in, &down, &along, how, avx2, sink, scratch, err);
+		status = leat_resample(in, &y_axis, &x_axis, how, avx2, sink, scratch, err);
 	scratch->used = mark;
 	return status;
 }
 
 struct leat_row_needs
 leat_resize_needs(const struct leat_view *in, int64_t height, int64_t width, const struct leat_resampling *how,
-                  enum leat_dtype made)
+                  enum leat_dtype row_dtype)
 {
-	if (how->method == LEAT_RESIZE_NEAREST || is_plain_bilinear(how))
+	if (how->method == LEAT_RESIZE_NEAREST || is_bilinear(how))
 		return (struct leat_row_needs){1, 0};
-	return leat_resample_needs(in, height, width, how, made);
+	return leat_resample_needs(in, height, width, how, row_dtype);
 }
 
 enum leat_status
@@ -204,7 +204,7 @@ leat_resize_scratch(const struct leat_resampling *how, const int64_t *in, const 
 		const struct leat_sink sink = {
 			.part = {0, 0, out[0], out[1]},
 			.channels = LEAT_MAX_CHANNELS,
-			.made = leat_resize_dtype(how, types[i]),
+			.row_dtype = leat_resize_dtype(how, types[i]),
 		};
 
 		resize(&view, out[0], out[1], how, true, &sink, &count, NULL);

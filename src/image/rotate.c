@@ -18,7 +18,7 @@ struct rotation {
 };
 
 static struct rotation
-rotation_about_centre(float radians, int64_t height, int64_t width)
+rotation_about_center(float radians, int64_t height, int64_t width)
 {
 	float c = cosf(radians), s = sinf(radians), right = (float)(width - 1), bottom = (float)(height - 1);
 
@@ -34,7 +34,7 @@ rotation_about_centre(float radians, int64_t height, int64_t width)
 
 /* Ties away from zero. x fits in an int64_t: it is at most the sum of the sides. */
 static int64_t
-nearest_place(float x)
+nearest_index(float x)
 {
 	int64_t towards_zero = (int64_t)x;
 	float rest = x - (float)towards_zero;
@@ -48,8 +48,8 @@ pick_pixels(const struct leat_view *in, unsigned char *out, const struct rotatio
             int64_t i, const struct leat_window *part)
 {
 	for (int64_t j = part->left; j < part->left + part->width; j++, out += pixel) {
-		int64_t x = nearest_place(r->xx * (float)j + r->xy * (float)i + r->x0);
-		int64_t y = nearest_place(r->yx * (float)j + r->yy * (float)i + r->y0);
+		int64_t x = nearest_index(r->xx * (float)j + r->xy * (float)i + r->x0);
+		int64_t y = nearest_index(r->yx * (float)j + r->yy * (float)i + r->y0);
 
 		if (x >= 0 && x < in->width && y >= 0 && y < in->height)
 			memcpy(out, in->data + (size_t)y * in->stride + (size_t)x * pixel, pixel);
@@ -75,14 +75,14 @@ rotate_row_plain(const struct leat_view *in, unsigned char *out, const struct ro
 #if LEAT_X86
 /* Where eight neighboring pixels of an output row come from. */
 enum { EIGHT = 8 };
-struct eight {
+struct octet {
 	uint32_t offset[EIGHT]; /* in bytes, of those inside the image */
 	uint8_t inside;         /* one bit each */
-	bool roomy;             /* all are inside, and some bytes past each may be read, and written in the result */
+	bool can_overrun;       /* all are inside, and some bytes past each may be read, and written in the result */
 };
 
 /* What the offsets depend on. */
-struct turn {
+struct rotation_key {
 	float radians;
 	size_t stride, pixel;
 	int64_t height, width;
@@ -90,7 +90,7 @@ struct turn {
 };
 
 static size_t
-eights_of_row(const struct leat_window *part)
+octets_per_row(const struct leat_window *part)
 {
 	return ((size_t)part->width + EIGHT - 1) / EIGHT;
 }
@@ -98,9 +98,9 @@ eights_of_row(const struct leat_window *part)
 /* Up to this size, coordinates are exact in float where they have to be, and fit in 32 bits. */
 enum { MAX_SIDE = 1 << 14 };
 
-/* As nearest_place. Adding the largest float below 0.5 rounds 0.5 up, because the sum is rounded, but nothing less. */
+/* As nearest_index. Adding the largest float below 0.5 rounds 0.5 up, because the sum is rounded, but nothing less. */
 LEAT_AVX2_INLINE __m256i
-nearest_places(float by_column, __m256 columns, float by_row, float origin)
+nearest_indices(float by_column, __m256 columns, float by_row, float origin)
 {
 	const __m256 sign = _mm256_set1_ps(-0.0f), below_half = _mm256_set1_ps(0x1.fffffep-2f);
 	__m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_set1_ps(by_column), columns), _mm256_set1_ps(by_row));
@@ -111,112 +111,112 @@ nearest_places(float by_column, __m256 columns, float by_row, float origin)
 
 /* Unsigned comparison: negative coordinates are large. */
 LEAT_AVX2_INLINE __m256i
-is_inside(__m256i place, int side)
+is_inside(__m256i index, int side)
 {
-	return _mm256_cmpeq_epi32(_mm256_min_epu32(place, _mm256_set1_epi32(side - 1)), place);
+	return _mm256_cmpeq_epi32(_mm256_min_epu32(index, _mm256_set1_epi32(side - 1)), index);
 }
 
 /* Eight columns of row i, starting at column j. `last` is the offset of the last pixel of the image. */
 LEAT_AVX2_INLINE void
-find_eight(struct eight *eight, const struct turn *turn, const struct rotation *r, int i, int j, int last)
+find_octet(struct octet *octet, const struct rotation_key *key, const struct rotation *r, int i, int j, int last)
 {
 	const __m256i ahead = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 	const __m256 columns = _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_set1_epi32(j), ahead));
-	__m256i x = nearest_places(r->xx, columns, r->xy * (float)i, r->x0);
-	__m256i y = nearest_places(r->yx, columns, r->yy * (float)i, r->y0);
-	__m256i inside = _mm256_and_si256(is_inside(x, (int)turn->width), is_inside(y, (int)turn->height));
-	__m256i offsets = _mm256_add_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32((int)turn->stride)),
-	                                   _mm256_mullo_epi32(x, _mm256_set1_epi32((int)turn->pixel)));
+	__m256i x = nearest_indices(r->xx, columns, r->xy * (float)i, r->x0);
+	__m256i y = nearest_indices(r->yx, columns, r->yy * (float)i, r->y0);
+	__m256i inside = _mm256_and_si256(is_inside(x, (int)key->width), is_inside(y, (int)key->height));
+	__m256i offsets = _mm256_add_epi32(_mm256_mullo_epi32(y, _mm256_set1_epi32((int)key->stride)),
+	                                   _mm256_mullo_epi32(x, _mm256_set1_epi32((int)key->pixel)));
 	__m256i is_last = _mm256_cmpeq_epi32(offsets, _mm256_set1_epi32(last));
 
-	_mm256_storeu_si256((__m256i *)(void *)eight->offset, offsets);
-	eight->inside = (uint8_t)_mm256_movemask_ps(_mm256_castsi256_ps(inside));
-	eight->roomy = eight->inside == 0xff && j + EIGHT < turn->part.left + turn->part.width &&
-	               !_mm256_movemask_epi8(is_last);
+	_mm256_storeu_si256((__m256i *)(void *)octet->offset, offsets);
+	octet->inside = (uint8_t)_mm256_movemask_ps(_mm256_castsi256_ps(inside));
+	octet->can_overrun =
+		octet->inside == 0xff && j + EIGHT < key->part.left + key->part.width && !_mm256_movemask_epi8(is_last);
 }
 
 /* `count` groups of eight columns in row y of the part, starting at group `first`. */
 LEAT_AVX2 static void
-find_eights(struct eight *eight, const struct turn *turn, const struct rotation *r, int64_t y, size_t first,
+find_octets(struct octet *octet, const struct rotation_key *key, const struct rotation *r, int64_t y, size_t first,
             size_t count)
 {
-	const int last = (int)((turn->height - 1) * (int64_t)turn->stride + (turn->width - 1) * (int64_t)turn->pixel);
-	const int i = (int)(turn->part.top + y), j = (int)turn->part.left + (int)first * EIGHT;
+	const int last = (int)((key->height - 1) * (int64_t)key->stride + (key->width - 1) * (int64_t)key->pixel);
+	const int i = (int)(key->part.top + y), j = (int)key->part.left + (int)first * EIGHT;
 
 	for (size_t k = 0; k < count; k++)
-		find_eight(&eight[k], turn, r, i, j + (int)k * EIGHT, last);
+		find_octet(&octet[k], key, r, i, j + (int)k * EIGHT, last);
 }
 
-/* Copies `width` pixels of an output row. Where there is room, `roomy` bytes per pixel are copied: the excess is
+/* Copies `width` pixels of an output row. Where there is room, `copied` bytes per pixel are copied: the excess is
  * overwritten by the next pixel. */
 static inline void
-copy_pixels(const unsigned char *from, unsigned char *out, const struct eight *eight, const void *fill, size_t pixel,
-            size_t roomy, size_t width)
+copy_pixels(const unsigned char *from, unsigned char *out, const struct octet *octet, const void *fill, size_t pixel,
+            size_t copied, size_t width)
 {
-	for (size_t j = 0; j < width; j += EIGHT, out += EIGHT * pixel, eight++) {
+	for (size_t j = 0; j < width; j += EIGHT, out += EIGHT * pixel, octet++) {
 		const size_t count = width - j < EIGHT ? width - j : EIGHT;
 
-		if (eight->roomy)
+		if (octet->can_overrun)
 			for (size_t k = 0; k < EIGHT; k++)
-				memcpy(out + k * pixel, from + eight->offset[k], roomy);
+				memcpy(out + k * pixel, from + octet->offset[k], copied);
 		else
 			for (size_t k = 0; k < count; k++)
-				memcpy(out + k * pixel, eight->inside >> k & 1 ? from + eight->offset[k] : fill, pixel);
+				memcpy(out + k * pixel, octet->inside >> k & 1 ? from + octet->offset[k] : fill, pixel);
 	}
 }
 
 static void
-copy_eights(const unsigned char *from, unsigned char *out, const struct eight *eight, const void *fill, size_t pixel,
+copy_octets(const unsigned char *from, unsigned char *out, const struct octet *octet, const void *fill, size_t pixel,
             size_t width)
 {
 	if (pixel == 3)
-		copy_pixels(from, out, eight, fill, 3, 4, width);
+		copy_pixels(from, out, octet, fill, 3, 4, width);
 	else if (pixel == 12)
-		copy_pixels(from, out, eight, fill, 12, 16, width);
+		copy_pixels(from, out, octet, fill, 12, 16, width);
 	else
-		copy_pixels(from, out, eight, fill, pixel, pixel, width);
+		copy_pixels(from, out, octet, fill, pixel, pixel, width);
 }
 
 /* Finds and copies some groups at a time. */
 static void
-rotate_row(const struct leat_view *in, const struct turn *turn, const struct rotation *r, const void *fill, int64_t y,
-           unsigned char *out)
+rotate_row(const struct leat_view *in, const struct rotation_key *key, const struct rotation *r, const void *fill,
+           int64_t y, unsigned char *out)
 {
 	enum { SOME = 32 };
-	struct eight some[SOME];
-	size_t left = (size_t)turn->part.width;
+	struct octet some[SOME];
+	size_t left = (size_t)key->part.width;
 
 	for (size_t first = 0; left; first += SOME) {
 		const size_t width = left < SOME * EIGHT ? left : SOME * EIGHT;
 
-		find_eights(some, turn, r, y, first, (width + EIGHT - 1) / EIGHT);
-		copy_eights(in->data, out, some, fill, turn->pixel, width);
-		out += width * turn->pixel;
+		find_octets(some, key, r, y, first, (width + EIGHT - 1) / EIGHT);
+		copy_octets(in->data, out, some, fill, key->pixel, width);
+		out += width * key->pixel;
 		left -= width;
 	}
 }
 
 /* ---- the cache of a worker ---- */
 
-enum { MAX_KEPT = 256 << 10 };
+enum { MAX_CACHE = 256 << 10 };
 
 /* The last rotation, and where its pixels come from if it was used twice in a row. */
-struct kept {
-	struct turn turn;
-	struct eight *eight; /* for all rows; NULL: not computed yet */
+struct cache {
+	struct rotation_key key;
+	struct octet *octet; /* for all rows; NULL: not computed yet */
 };
 
 static void
-end_kept(void *object, struct leat_mem *mem)
+end_cache(void *object, struct leat_mem *mem)
 {
-	struct kept *kept = object;
+	struct cache *cache = object;
 
-	leat_free(mem, kept->eight);
-	leat_free(mem, kept);
+	leat_free(mem, cache->octet);
+	leat_free(mem, cache);
 }
 
 static bool
-is_same(const struct turn *a, const struct turn *b)
+is_same(const struct rotation_key *a, const struct rotation_key *b)
 {
 	return memcmp(&a->radians, &b->radians, sizeof(a->radians)) == 0 && a->stride == b->stride &&
 	       a->pixel == b->pixel && a->height == b->height && a->width == b->width &&
@@ -224,48 +224,48 @@ is_same(const struct turn *a, const struct turn *b)
 }
 
 /* The cached offsets of a repeated rotation; NULL: compute them row by row. */
-static const struct eight *
-all_eights(const struct turn *turn, const struct rotation *r, struct leat_scratch *scratch)
+static const struct octet *
+cached_octets(const struct rotation_key *key, const struct rotation *r, struct leat_scratch *scratch)
 {
-	const size_t row = eights_of_row(&turn->part), bytes = (size_t)turn->part.height * row * sizeof(struct eight);
-	struct kept *kept = bytes <= MAX_KEPT ? leat_scratch_keep_block(scratch, sizeof(*kept), end_kept) : NULL;
+	const size_t row = octets_per_row(&key->part), bytes = (size_t)key->part.height * row * sizeof(struct octet);
+	struct cache *cache = bytes <= MAX_CACHE ? leat_scratch_keep_block(scratch, sizeof(*cache), end_cache) : NULL;
 
-	if (!kept)
+	if (!cache)
 		return NULL;
-	if (!is_same(&kept->turn, turn)) {
-		leat_free(scratch->mem, kept->eight);
-		*kept = (struct kept){.turn = *turn};
+	if (!is_same(&cache->key, key)) {
+		leat_free(scratch->mem, cache->octet);
+		*cache = (struct cache){.key = *key};
 		return NULL;
 	}
-	if (kept->eight)
-		return kept->eight;
-	kept->eight = leat_alloc(scratch->mem, bytes);
-	for (int64_t y = 0; kept->eight && y < turn->part.height; y++)
-		find_eights(kept->eight + (size_t)y * row, turn, r, y, 0, row);
-	return kept->eight;
+	if (cache->octet)
+		return cache->octet;
+	cache->octet = leat_alloc(scratch->mem, bytes);
+	for (int64_t y = 0; cache->octet && y < key->part.height; y++)
+		find_octets(cache->octet + (size_t)y * row, key, r, y, 0, row);
+	return cache->octet;
 }
 
 static void
-rotate_eights(const struct leat_view *in, const struct turn *turn, const struct rotation *r, const void *fill,
+rotate_octets(const struct leat_view *in, const struct rotation_key *key, const struct rotation *r, const void *fill,
               const struct leat_sink *sink, struct leat_scratch *scratch)
 {
-	const struct eight *eight = scratch ? all_eights(turn, r, scratch) : NULL;
+	const struct octet *octet = scratch ? cached_octets(key, r, scratch) : NULL;
 
 	for (int64_t y = 0; y < sink->part.height; y++) {
-		unsigned char *out = leat_sink_line(sink, y);
+		unsigned char *out = leat_sink_row(sink, y);
 
-		if (eight)
-			copy_eights(in->data, out, eight + (size_t)y * eights_of_row(&turn->part), fill, turn->pixel,
-			            (size_t)turn->part.width);
+		if (octet)
+			copy_octets(in->data, out, octet + (size_t)y * octets_per_row(&key->part), fill, key->pixel,
+			            (size_t)key->part.width);
 		else
-			rotate_row(in, turn, r, fill, y, out);
-		leat_sink_take(sink, y);
+			rotate_row(in, key, r, fill, y, out);
+		leat_sink_commit(sink, y);
 	}
 }
 
 /* Do coordinates and offsets of this image fit in 32 bits? */
 static bool
-fits_eights(const struct leat_view *in)
+fits_32_bits(const struct leat_view *in)
 {
 	return in->height <= MAX_SIDE && in->width <= MAX_SIDE && in->height * (int64_t)in->stride <= INT32_MAX;
 }
@@ -277,8 +277,8 @@ static void
 rotate_plain(const struct leat_view *in, const struct rotation *r, const void *fill, const struct leat_sink *sink)
 {
 	for (int64_t y = 0; y < sink->part.height; y++) {
-		rotate_row_plain(in, leat_sink_line(sink, y), r, fill, y + sink->part.top, &sink->part);
-		leat_sink_take(sink, y);
+		rotate_row_plain(in, leat_sink_row(sink, y), r, fill, y + sink->part.top, &sink->part);
+		leat_sink_commit(sink, y);
 	}
 }
 
@@ -286,19 +286,19 @@ static void
 rotate(const struct leat_view *in, float radians, float fill, bool avx2, const struct leat_sink *sink,
        struct leat_scratch *scratch)
 {
-	const struct rotation r = rotation_about_centre(radians, in->height, in->width);
+	const struct rotation r = rotation_about_center(radians, in->height, in->width);
 	const struct leat_pixel color = leat_pixel_of(fill, in->dtype);
 
 #if LEAT_X86
-	if (avx2 && fits_eights(in)) {
-		const struct turn turn = {.radians = radians,
-		                          .stride = in->stride,
-		                          .pixel = in->channels * leat_dtype_size(in->dtype),
-		                          .height = in->height,
-		                          .width = in->width,
-		                          .part = sink->part};
+	if (avx2 && fits_32_bits(in)) {
+		const struct rotation_key key = {.radians = radians,
+		                                 .stride = in->stride,
+		                                 .pixel = in->channels * leat_dtype_size(in->dtype),
+		                                 .height = in->height,
+		                                 .width = in->width,
+		                                 .part = sink->part};
 
-		rotate_eights(in, &turn, &r, color.bytes, sink, scratch);
+		rotate_octets(in, &key, &r, color.bytes, sink, scratch);
 		return;
 	}
 #endif

@@ -20,9 +20,9 @@ line_bytes(int64_t width)
 }
 
 static bool
-is_straight(const struct leat_sink *sink)
+is_direct(const struct leat_sink *sink)
 {
-	return !sink->mirror && sink->steps == 0 && sink->dtype == sink->made && !sink->planar;
+	return !sink->mirror && sink->steps == 0 && sink->dtype == sink->row_dtype && !sink->planar;
 }
 
 enum leat_status
@@ -32,14 +32,14 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 
 	sink->floats |= sink->steps > 0;
 	sink->planar &= sink->channels > 1;
-	sink->straight = is_straight(sink);
-	if (sink->straight)
+	sink->direct = is_direct(sink);
+	if (sink->direct)
 		return LEAT_OK;
 	planes = sink->planar ? sink->channels : 1;
-	sink->line = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
-	sink->other = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
+	sink->row_buffer = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
+	sink->spare = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
 	sink->spread = leat_scratch_alloc(scratch, sizeof(*sink->spread) * (size_t)sink->steps * planes);
-	if (!sink->line || !sink->other || !sink->spread)
+	if (!sink->row_buffer || !sink->spare || !sink->spread)
 		return leat_fail(
 			err, LEAT_LIMIT,
 			"a row of the image needs more than the %zu bytes there are for a sample; raise memory",
@@ -56,7 +56,7 @@ leat_sink_scratch(int64_t width)
 	struct leat_sink sink = {
 		.part = {0, 0, 1, width},
 		.channels = LEAT_MAX_CHANNELS,
-		.made = LEAT_F32,
+		.row_dtype = LEAT_F32,
 		.mirror = true,
 		.planar = true,
 		.steps = LEAT_SINK_STEPS,
@@ -70,10 +70,10 @@ leat_sink_scratch(int64_t width)
 }
 
 void
-leat_sink_gets_mirrored(struct leat_sink *sink)
+leat_sink_rows_are_mirrored(struct leat_sink *sink)
 {
 	sink->mirror = false;
-	sink->straight = is_straight(sink);
+	sink->direct = is_direct(sink);
 }
 
 struct leat_sink
@@ -82,10 +82,10 @@ leat_sink_for(const struct leat_datum *image)
 	return (struct leat_sink){
 		.part = {0, 0, image->shape[0], image->shape[1]},
 		.channels = (size_t)image->shape[2],
-		.made = image->dtype,
+		.row_dtype = image->dtype,
 		.dtype = image->dtype,
 		.out = image->data,
-		.straight = true,
+		.direct = true,
 	};
 }
 
@@ -104,19 +104,19 @@ row_of(const struct leat_sink *sink, int64_t y)
 	return sink->out + row_start(sink, y) * leat_dtype_size(sink->dtype);
 }
 
-/* Runs the steps and the cast. `line` is a buffer for floats that are cast to another type. */
+/* Runs the steps and the cast. `temp` is a buffer for floats that are cast to another type. */
 static void
-convert(const struct leat_sink *sink, const void *in, size_t count, const struct leat_affine_spread *spread, void *line,
+convert(const struct leat_sink *sink, const void *in, size_t count, const struct leat_affine_spread *spread, void *temp,
         void *out)
 {
-	const bool computes = sink->steps > 0 || (sink->made == LEAT_U8 && sink->dtype == LEAT_F32);
-	float *floats = sink->dtype == LEAT_F32 ? out : line;
+	const bool computes = sink->steps > 0 || (sink->row_dtype == LEAT_U8 && sink->dtype == LEAT_F32);
+	float *floats = sink->dtype == LEAT_F32 ? out : temp;
 
 	if (!computes) {
-		leat_cast(in, sink->made, out, sink->dtype, count);
+		leat_cast(in, sink->row_dtype, out, sink->dtype, count);
 		return;
 	}
-	leat_affine_row(in, sink->made, floats, count, spread, sink->steps, leat_cpu_has_avx2());
+	leat_affine_row(in, sink->row_dtype, floats, count, spread, sink->steps, leat_cpu_has_avx2());
 	if (sink->dtype != LEAT_F32)
 		leat_cast(floats, LEAT_F32, out, sink->dtype, count);
 }
@@ -125,42 +125,42 @@ static void
 copy_planar(const struct leat_sink *sink, int64_t y, const void *row)
 {
 	const size_t width = (size_t)sink->part.width, plane = (size_t)sink->part.height * width;
-	const size_t size = leat_dtype_size(sink->dtype), made = leat_dtype_size(sink->made);
+	const size_t size = leat_dtype_size(sink->dtype), row_size = leat_dtype_size(sink->row_dtype);
 
-	if (sink->steps == 0 && sink->dtype == sink->made) {
+	if (sink->steps == 0 && sink->dtype == sink->row_dtype) {
 		leat_split_channels(row, row_of(sink, y), plane, width, sink->channels, size, sink->mirror);
 		return;
 	}
-	leat_split_channels(row, sink->other, width, width, sink->channels, made, sink->mirror);
+	leat_split_channels(row, sink->spare, width, width, sink->channels, row_size, sink->mirror);
 	for (size_t c = 0; c < sink->channels; c++)
-		convert(sink, sink->other + c * width * made, width, sink->spread + c * (size_t)sink->steps, sink->line,
-		        row_of(sink, y) + c * plane * size);
+		convert(sink, sink->spare + c * width * row_size, width, sink->spread + c * (size_t)sink->steps,
+		        sink->row_buffer, row_of(sink, y) + c * plane * size);
 }
 
 void *
-leat_sink_line(const struct leat_sink *sink, int64_t y)
+leat_sink_row(const struct leat_sink *sink, int64_t y)
 {
-	return sink->straight ? row_of(sink, y) : sink->line;
+	return sink->direct ? row_of(sink, y) : sink->row_buffer;
 }
 
 static void
 copy_interleaved(const struct leat_sink *sink, int64_t y, const void *row)
 {
-	const size_t width = (size_t)sink->part.width, pixel = sink->channels * leat_dtype_size(sink->made);
+	const size_t width = (size_t)sink->part.width, pixel = sink->channels * leat_dtype_size(sink->row_dtype);
 
-	if (sink->mirror && sink->steps == 0 && sink->dtype == sink->made) {
+	if (sink->mirror && sink->steps == 0 && sink->dtype == sink->row_dtype) {
 		leat_mirror_row(row, row_of(sink, y), width, pixel);
 		return;
 	}
 	if (sink->mirror) {
-		leat_mirror_row(row, sink->line, width, pixel);
-		row = sink->line;
+		leat_mirror_row(row, sink->row_buffer, width, pixel);
+		row = sink->row_buffer;
 	}
-	convert(sink, row, width * sink->channels, sink->spread, sink->other, row_of(sink, y));
+	convert(sink, row, width * sink->channels, sink->spread, sink->spare, row_of(sink, y));
 }
 
 void
-leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row)
+leat_sink_write(const struct leat_sink *sink, int64_t y, const void *row)
 {
 	if (sink->planar)
 		copy_planar(sink, y, row);
@@ -169,10 +169,10 @@ leat_sink_copy(const struct leat_sink *sink, int64_t y, const void *row)
 }
 
 void
-leat_sink_take(const struct leat_sink *sink, int64_t y)
+leat_sink_commit(const struct leat_sink *sink, int64_t y)
 {
-	if (!sink->straight)
-		leat_sink_copy(sink, y, sink->line);
+	if (!sink->direct)
+		leat_sink_write(sink, y, sink->row_buffer);
 }
 
 /* Without padding between rows, in input and result, steps can treat the image as one long row. */
@@ -180,20 +180,20 @@ static bool
 is_one_row(const struct leat_sink *sink, size_t stride)
 {
 	return sink->steps > 0 && sink->dtype == LEAT_F32 && !sink->planar && !sink->mirror && !sink->upside_down &&
-	       stride == (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->made);
+	       stride == (size_t)sink->part.width * sink->channels * leat_dtype_size(sink->row_dtype);
 }
 
 void
-leat_sink_copy_all(const struct leat_sink *sink, const unsigned char *rows, size_t stride)
+leat_sink_write_all(const struct leat_sink *sink, const unsigned char *rows, size_t stride)
 {
 	const size_t height = (size_t)sink->part.height;
 
 	if (is_one_row(sink, stride)) {
-		leat_affine_row(rows, sink->made, (float *)(void *)sink->out,
+		leat_affine_row(rows, sink->row_dtype, (float *)(void *)sink->out,
 		                height * (size_t)sink->part.width * sink->channels, sink->spread, sink->steps,
 		                leat_cpu_has_avx2());
 		return;
 	}
 	for (size_t y = 0; y < height; y++)
-		leat_sink_copy(sink, (int64_t)y, rows + y * stride);
+		leat_sink_write(sink, (int64_t)y, rows + y * stride);
 }

@@ -40,9 +40,9 @@ LEAT_AVX2_INLINE __m256i
 add_masked(__m256i sum, const __m256i *x, const uint8_t *mask)
 {
 	for (size_t v = 0; v < BLOCK / 32; v++) {
-		__m256i own = _mm256_and_si256(x[v], _mm256_loadu_si256((const __m256i *)(mask + 32 * v)));
+		__m256i masked = _mm256_and_si256(x[v], _mm256_loadu_si256((const __m256i *)(mask + 32 * v)));
 
-		sum = _mm256_add_epi64(sum, _mm256_sad_epu8(own, _mm256_setzero_si256()));
+		sum = _mm256_add_epi64(sum, _mm256_sad_epu8(masked, _mm256_setzero_si256()));
 	}
 	return sum;
 }

@@ -21,9 +21,9 @@
 static inline uint8_t
 paeth(int a, int b, int c)
 {
-	int low = a < b ? a : b, high = a < b ? b : a, turn = 3 * c - a - b;
+	int low = a < b ? a : b, high = a < b ? b : a, pivot = 3 * c - a - b;
 
-	return (uint8_t)(turn <= low ? high : turn >= high ? low : c);
+	return (uint8_t)(pivot <= low ? high : pivot >= high ? low : c);
 }
 
 static inline void
@@ -95,7 +95,7 @@ store_block(uint8_t *at, __m128i x, size_t step)
 
 /* Pixels of 3 and 6 bytes are padded to 4 and 8 in registers. */
 LEAT_AVX2_INLINE __m128i
-spread(__m128i x, size_t step)
+pad_pixels(__m128i x, size_t step)
 {
 	if (step == 3)
 		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1));
@@ -105,7 +105,7 @@ spread(__m128i x, size_t step)
 }
 
 LEAT_AVX2_INLINE __m128i
-gather(__m128i x, size_t step)
+unpad_pixels(__m128i x, size_t step)
 {
 	if (step == 3)
 		return _mm_shuffle_epi8(x, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -185,14 +185,14 @@ paeth_pixel(__m128i x, __m128i b, struct left *left)
 {
 	const __m128i a = left->a, c = left->c;
 	__m128i low = _mm_min_epi16(a, b), high = _mm_max_epi16(a, b);
-	__m128i turn = _mm_sub_epi16(_mm_sub_epi16(_mm_add_epi16(_mm_add_epi16(c, c), c), b), a);
-	__m128i above_low = _mm_cmpgt_epi16(turn, low), below_high = _mm_cmpgt_epi16(high, turn);
+	__m128i pivot = _mm_sub_epi16(_mm_sub_epi16(_mm_add_epi16(_mm_add_epi16(c, c), c), b), a);
+	__m128i above_low = _mm_cmpgt_epi16(pivot, low), below_high = _mm_cmpgt_epi16(high, pivot);
 	/* If neither is true, low equals high. */
-	__m128i guess = _mm_or_si128(_mm_andnot_si128(above_low, high), _mm_andnot_si128(below_high, low));
+	__m128i prediction = _mm_or_si128(_mm_andnot_si128(above_low, high), _mm_andnot_si128(below_high, low));
 
-	guess = _mm_or_si128(guess, _mm_and_si128(_mm_and_si128(above_low, below_high), c));
+	prediction = _mm_or_si128(prediction, _mm_and_si128(_mm_and_si128(above_low, below_high), c));
 	left->c = b;
-	left->a = _mm_add_epi8(x, guess); /* bytewise: the upper bytes stay 0 */
+	left->a = _mm_add_epi8(x, prediction); /* bytewise: the upper bytes stay 0 */
 	return left->a;
 }
 
@@ -262,16 +262,16 @@ two_pixels(__m128i x, __m128i above, struct two *two)
 LEAT_AVX2_INLINE void
 two_blocks(size_t step, __m128i *x, __m128i above, struct two *two)
 {
-	const __m128i zero = _mm_setzero_si128(), upper = spread(x[0], step), lower = spread(x[1], step);
+	const __m128i zero = _mm_setzero_si128(), upper = pad_pixels(x[0], step), lower = pad_pixels(x[1], step);
 	const __m128i x01 = _mm_unpacklo_epi32(upper, lower), x23 = _mm_unpackhi_epi32(upper, lower);
-	const __m128i b = spread(above, step), b01 = _mm_unpacklo_epi8(b, zero), b23 = _mm_unpackhi_epi8(b, zero);
+	const __m128i b = pad_pixels(above, step), b01 = _mm_unpacklo_epi8(b, zero), b23 = _mm_unpackhi_epi8(b, zero);
 	__m128i p0 = two_pixels(_mm_unpacklo_epi8(x01, zero), b01, two);
 	__m128i p1 = two_pixels(_mm_unpackhi_epi8(x01, zero), _mm_srli_si128(b01, 8), two);
 	__m128i p2 = two_pixels(_mm_unpacklo_epi8(x23, zero), b23, two);
 	__m128i p3 = two_pixels(_mm_unpackhi_epi8(x23, zero), _mm_srli_si128(b23, 8), two);
 
-	x[0] = gather(_mm_packus_epi16(_mm_unpacklo_epi64(p0, p1), _mm_unpacklo_epi64(p2, p3)), step);
-	x[1] = gather(_mm_packus_epi16(_mm_unpackhi_epi64(p0, p1), _mm_unpackhi_epi64(p2, p3)), step);
+	x[0] = unpad_pixels(_mm_packus_epi16(_mm_unpacklo_epi64(p0, p1), _mm_unpacklo_epi64(p2, p3)), step);
+	x[1] = unpad_pixels(_mm_packus_epi16(_mm_unpackhi_epi64(p0, p1), _mm_unpackhi_epi64(p2, p3)), step);
 }
 
 /* The part of a block that is inside the row; the block may begin before the row and end after it. */
@@ -280,12 +280,12 @@ struct part {
 };
 
 LEAT_AVX2_INLINE struct part
-part_of(size_t at, size_t behind, size_t block, size_t count)
+part_of(size_t at, size_t lag, size_t block, size_t count)
 {
-	size_t begin = at < behind ? 0 : at - behind, end = at + block < behind ? 0 : at + block - behind;
+	size_t begin = at < lag ? 0 : at - lag, end = at + block < lag ? 0 : at + block - lag;
 
 	end = end < count ? end : count;
-	return (struct part){begin, begin + behind - at, end > begin ? end - begin : 0};
+	return (struct part){begin, begin + lag - at, end > begin ? end - begin : 0};
 }
 
 LEAT_AVX2_INLINE __m128i
@@ -311,20 +311,20 @@ store_part(uint8_t *row, struct part part, __m128i x)
 LEAT_AVX2_INLINE void
 paeth_rows(size_t step, const uint8_t *const in[2], const uint8_t *above, uint8_t *const out[2], size_t count)
 {
-	const size_t behind = 2 * step;
+	const size_t lag = 2 * step;
 	struct two two = {{_mm_setzero_si128(), _mm_setzero_si128()}, _mm_setzero_si128()};
 	__m128i x[2];
 
-	for (size_t i = 0; i < count + behind; i += BLOCK(step)) {
+	for (size_t i = 0; i < count + lag; i += BLOCK(step)) {
 		if (i && i + 16 <= count) {
 			x[0] = load(in[0] + i);
-			x[1] = load(in[1] + i - behind);
+			x[1] = load(in[1] + i - lag);
 			two_blocks(step, x, load(above + i), &two);
 			store_block(out[0] + i, x[0], step);
-			store_block(out[1] + i - behind, x[1], step);
+			store_block(out[1] + i - lag, x[1], step);
 		} else {
 			struct part upper = part_of(i, 0, BLOCK(step), count);
-			struct part lower = part_of(i, behind, BLOCK(step), count);
+			struct part lower = part_of(i, lag, BLOCK(step), count);
 
 			x[0] = load_part(in[0], upper);
 			x[1] = load_part(in[1], lower);
@@ -347,13 +347,13 @@ paeth_rows_avx2(size_t step, const uint8_t *const in[2], const uint8_t *above, u
 LEAT_AVX2_INLINE __m128i
 chain_block(bool is_paeth, size_t step, __m128i x, __m128i b, struct left *left)
 {
-	x = spread(x, step);
-	b = spread(b, step);
+	x = pad_pixels(x, step);
+	b = pad_pixels(b, step);
 	if (step <= 4)
 		x = is_paeth ? paeth_four(x, b, left) : average_four(x, b, left);
 	else
 		x = is_paeth ? paeth_two(x, b, left) : average_two(x, b, left);
-	return gather(x, step);
+	return unpad_pixels(x, step);
 }
 
 LEAT_AVX2_INLINE void

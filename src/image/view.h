@@ -33,13 +33,13 @@ leat_view_row(const struct leat_view *in, size_t row)
 	return in->rows ? leat_scan_row(in->rows, (int64_t)row) : in->data + row * in->stride;
 }
 
-/* The arguments of leat_decode_scan for leat_resize_to. `made`: see struct leat_sink. */
+/* The arguments of leat_decode_scan for leat_resize_to. `row_dtype`: see struct leat_sink. */
 struct leat_row_needs {
 	int64_t keep;
-	size_t behind;
+	size_t padding;
 };
 struct leat_row_needs leat_resize_needs(const struct leat_view *in, int64_t height, int64_t width,
-                                        const struct leat_resampling *how, enum leat_dtype made);
+                                        const struct leat_resampling *how, enum leat_dtype row_dtype);
 
 enum leat_status leat_resize_to(const struct leat_view *in, int64_t height, int64_t width,
                                 const struct leat_resampling *how, const struct leat_sink *sink,

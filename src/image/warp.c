@@ -17,7 +17,7 @@ radians(double degrees)
 
 /* The inverse of: shear along x, then y, scale and rotate about the center, then shift. */
 static struct leat_map
-inverse(const struct leat_warp *warp, double centre_x, double centre_y)
+inverse(const struct leat_warp *warp, double center_x, double center_y)
 {
 	double turn = radians(warp->degrees), shear_x = radians(warp->shear_x), shear_y = radians(warp->shear_y);
 	double a = cos(turn - shear_y) / cos(shear_y), b = -(a * tan(shear_x) + sin(turn));
@@ -25,8 +25,8 @@ inverse(const struct leat_warp *warp, double centre_x, double centre_y)
 	struct leat_map map = {
 		.xx = d / warp->scale, .xy = -b / warp->scale, .yx = -c / warp->scale, .yy = a / warp->scale};
 
-	map.x0 = centre_x - map.xx * (centre_x + warp->dx) - map.xy * (centre_y + warp->dy);
-	map.y0 = centre_y - map.yx * (centre_x + warp->dx) - map.yy * (centre_y + warp->dy);
+	map.x0 = center_x - map.xx * (center_x + warp->dx) - map.xy * (center_y + warp->dy);
+	map.y0 = center_y - map.yx * (center_x + warp->dx) - map.yy * (center_y + warp->dy);
 	return map;
 }
 

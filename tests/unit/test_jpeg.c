@@ -173,7 +173,7 @@ wild_coefficients_wrap_around_as_in_the_library(void **state)
 static bool
 assert_rows(const struct file *file, const struct leat_decoding *how, const uint8_t *want, struct leat_window part)
 {
-	const size_t bytes = (size_t)part.width * (size_t)how->channels, behind = (size_t)draw(40);
+	const size_t bytes = (size_t)part.width * (size_t)how->channels, padding = (size_t)draw(40);
 	const int64_t keep = 1 + draw(5), most = 1 + draw(20);
 	struct leat_decode image;
 	struct leat_scan scan;
@@ -181,7 +181,7 @@ assert_rows(const struct file *file, const struct leat_decoding *how, const uint
 
 	leat_scratch_reset(&scratch);
 	assert_int_equal(leat_decode_begin(&image, file->bytes, file->size, how, MAX_PIXELS, &scratch, &err), LEAT_OK);
-	right = leat_decode_scan(&image, 0, &part, keep, behind, &scan);
+	right = leat_decode_scan(&image, 0, &part, keep, padding, &scan);
 	for (int64_t y = 0; right && y < part.height; y += 1 + draw((int)most)) {
 		const uint8_t *last = leat_scan_row(&scan, y);
 
