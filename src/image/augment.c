@@ -8,6 +8,7 @@
 
 #include "image/color.h"
 #include "image/image.h"
+#include "image/scratch.h"
 
 /* ---- magnitudes ---- */
 
@@ -99,8 +100,7 @@ move(const struct leat_datum *in, const struct leat_datum *out, const struct lea
 	if (in->data == out->data) {
 		from.data = leat_scratch_alloc(scratch, bytes);
 		if (!from.data)
-			return leat_fail(err, LEAT_LIMIT,
-			                 "a copy of %zu bytes is more than is left for a sample; raise memory", bytes);
+			return leat_fail_image(err, "copying", scratch);
 	}
 	if (!scratch->counting) {
 		if (from.data != in->data)

@@ -14,6 +14,7 @@
 
 #include "image/cpu.h"
 #include "image/pixel.h"
+#include "image/scratch.h"
 
 struct lerp {
 	size_t lo, hi; /* offsets of the two input pixels */
@@ -319,7 +320,7 @@ leat_resize_bilinear(const struct leat_view *in, const struct leat_axis *y_axis,
 
 	target.lerp = leat_scratch_alloc(scratch, target.width * sizeof(*target.lerp));
 	if (!target.lerp || !ys || !lines || !octet)
-		return leat_resize_full(scratch, err);
+		return leat_fail_image(err, "resizing", scratch);
 	if (scratch->counting)
 		return LEAT_OK;
 	find_lerps(target.lerp, x_axis, in->channels);

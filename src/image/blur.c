@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "image/scratch.h"
+
 struct blur {
 	size_t radius, taps; /* taps = 2 * radius + 1 */
 	float *weight;
@@ -132,11 +134,7 @@ leat_blur(const struct leat_datum *in, const struct leat_datum *out, size_t kern
 	float *sum;
 
 	if (!alloc_blur(&blur, scratch, channels, &sum)) {
-		status = leat_fail(
-			err, LEAT_LIMIT,
-			"blurring the image needs more memory than the %zu bytes there are for a sample; raise "
-			"memory",
-			scratch->size);
+		status = leat_fail_image(err, "blurring", scratch);
 		goto out;
 	}
 	if (scratch->counting)

@@ -31,7 +31,5 @@ extern const struct leat_codec leat_codec_jpeg, leat_codec_png;
 
 /* Checks the size in a header against the limit and stores it in `decode`. */
 enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);
-/* The error of running out of scratch. */
-enum leat_status leat_decode_full(const struct leat_decode *decode, struct leat_err *err);
 
 #endif

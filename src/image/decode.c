@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "image/scratch.h"
+
 static const struct leat_codec *const codecs[] = {&leat_codec_jpeg, &leat_codec_png};
 
 /* Shows the first bytes: they usually tell what the file is ("GIF89a", "<html>", zeros). */
@@ -16,12 +18,12 @@ fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 	size_t shown = size < 8 ? size : 8;
 
 	if (!size)
-		return leat_fail(err, LEAT_DATA, "there is no image: the field is empty");
+		return leat_fail(err, LEAT_DATA, "no image to decode: the field is empty");
 	for (size_t i = 0; i < shown; i++) {
 		snprintf(hex + 3 * i, sizeof(hex) - 3 * i, " %02x", bytes[i]);
 		text[i] = bytes[i] >= ' ' && bytes[i] <= '~' ? (char)bytes[i] : '.';
 	}
-	return leat_fail(err, LEAT_DATA, "neither JPEG nor PNG: the %zu bytes begin with%s (\"%s\")", size, hex, text);
+	return leat_fail(err, LEAT_DATA, "neither JPEG nor PNG: the %zu bytes start with%s (\"%s\")", size, hex, text);
 }
 
 enum leat_status
@@ -50,7 +52,7 @@ cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *
 	enum leat_status status;
 
 	if (!whole)
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	status = decode->codec->pixels(decode, whole, err);
 	for (int64_t y = 0; status == LEAT_OK && y < part->height; y++)
 		memcpy(out + (size_t)y * stride, whole + (size_t)(part->top + y) * row + (size_t)part->left * channels,
@@ -127,12 +129,4 @@ leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, st
 	decode->width = (int64_t)width;
 	decode->height = (int64_t)height;
 	return LEAT_OK;
-}
-
-enum leat_status
-leat_decode_full(const struct leat_decode *decode, struct leat_err *err)
-{
-	return leat_fail(err, LEAT_LIMIT,
-	                 "decoding the image needs more memory than the %zu bytes there are for a sample; raise memory",
-	                 decode->scratch->size);
 }

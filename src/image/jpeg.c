@@ -7,6 +7,8 @@
  * Any thread; a struct jpeg belongs to one. */
 #include "image/jpeg.h"
 
+#include "image/scratch.h"
+
 struct jpeg {
 	struct leat_jpeg_header header;
 	const uint8_t *bytes;
@@ -44,7 +46,7 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const 
 	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
 
 	if (!jpeg)
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	*jpeg = (struct jpeg){.bytes = bytes, .size = size, .how = *how};
 	decode->state = jpeg;
 	if (!leat_jpeg_header_read(&jpeg->header, bytes, size))
@@ -95,7 +97,7 @@ jpeg_reduced(struct leat_decode *decode, int halvings, const struct leat_window 
 	case LEAT_JPEG_DONE:
 		return LEAT_OK;
 	case LEAT_JPEG_FULL:
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	default:
 		return library_reduced(decode, halvings, part, out, stride, err);
 	}

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "image/jpeg_mem.h"
+#include "image/scratch.h"
 
 #include <jerror.h>
 
@@ -45,14 +46,12 @@ on_error(j_common_ptr cinfo)
 	char text[JMSG_LENGTH_MAX];
 
 	if (cinfo->err->msg_code == JERR_OUT_OF_MEMORY) {
-		jpeg->status = leat_decode_full(jpeg->decode, jpeg->err);
+		jpeg->status = leat_fail_image(jpeg->err, "decoding", jpeg->decode->scratch);
 	} else if (cinfo->err->msg_code == JERR_INPUT_EOF) {
-		jpeg->status =
-			leat_fail(jpeg->err, LEAT_DATA,
-		                  "the JPEG image is cut off: its %zu bytes end before the image does", jpeg->size);
+		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image is cut off after %zu bytes", jpeg->size);
 	} else {
 		cinfo->err->format_message(cinfo, text);
-		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image (%zu bytes) cannot be decoded: %s",
+		jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "can't decode the JPEG image (%zu bytes): %s",
 		                         jpeg->size, text);
 	}
 	longjmp(jpeg->failed, 1);
@@ -152,8 +151,7 @@ choose_colors(struct jpeg *jpeg, const struct leat_decoding *how)
 	if (channels >= 3)
 		cinfo->out_color_space = is_cmyk(cinfo) ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_EXT_RGBA;
 	else if (is_cmyk(cinfo))
-		return leat_fail(jpeg->err, LEAT_DATA,
-		                 "the JPEG image is made of inks (CMYK), not gray: decode it to 3 channels");
+		return leat_fail(jpeg->err, LEAT_DATA, "a CMYK JPEG image can't be decoded to gray; use 3 channels");
 	else
 		cinfo->out_color_space = JCS_GRAYSCALE;
 	cinfo->dct_method = leat_jpeg_dct_of(how) == LEAT_JPEG_SLOW ? JDCT_ISLOW : JDCT_IFAST;
@@ -235,7 +233,7 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const 
 	struct jpeg *jpeg = leat_scratch_alloc(decode->scratch, sizeof(*jpeg));
 
 	if (!jpeg)
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	memset(jpeg, 0, sizeof(*jpeg));
 	decode->state = jpeg;
 	jpeg->decode = decode;

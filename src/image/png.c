@@ -22,6 +22,7 @@
 
 #include "image/png_fast.h"
 #include "image/png_rows.h"
+#include "image/scratch.h"
 
 enum { SIGNATURE = 8, CHUNK_EXTRA = 12, ANCILLARY = 0x20 };
 
@@ -149,12 +150,10 @@ fail(const struct leat_decode *decode, int error, struct leat_err *err)
 	const struct png *png = decode->state;
 
 	if (png->full || error == SPNG_EMEM)
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	if (error == SPNG_IO_EOF)
-		return leat_fail(err, LEAT_DATA, "the PNG image is cut off: its %zu bytes end before the image does",
-		                 png->size);
-	return leat_fail(err, LEAT_DATA, "the PNG image (%zu bytes) cannot be decoded: %s", png->size,
-	                 spng_strerror(error));
+		return leat_fail(err, LEAT_DATA, "the PNG image is cut off after %zu bytes", png->size);
+	return leat_fail(err, LEAT_DATA, "can't decode the PNG image (%zu bytes): %s", png->size, spng_strerror(error));
 }
 
 /* The format libspng decodes to when it cannot produce the result directly. */
@@ -297,7 +296,7 @@ begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channel
 	enum leat_status status;
 
 	if (!png)
-		return leat_decode_full(decode, err);
+		return leat_fail_image(err, "decoding", decode->scratch);
 	*png = (struct png){
 		.scratch = decode->scratch,
 		.alpha = channels == 4,

@@ -22,6 +22,5 @@ leat_png_write(const uint8_t *rgb, uint32_t width, uint32_t height, void **png, 
 	if (!failure)
 		*png = spng_get_png_buffer(ctx, size, &failure);
 	spng_ctx_free(ctx);
-	return *png ? LEAT_OK
-	            : leat_fail(err, LEAT_NOMEM, "the picture could not be encoded: %s", spng_strerror(failure));
+	return *png ? LEAT_OK : leat_fail(err, LEAT_NOMEM, "can't encode the picture: %s", spng_strerror(failure));
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "image/affine.h"
+#include "image/scratch.h"
 
 /* ---- weights ---- */
 
@@ -284,11 +285,11 @@ leat_resample(const struct leat_view *in, const struct leat_axis *y_axis, const 
 
 	if (!alloc_taps(&xs, scratch, x_axis->count, max_x) || !alloc_taps(&ys, scratch, y_axis->count, max_y) ||
 	    !weight || !row || !ring)
-		return leat_resize_full(scratch, err);
+		return leat_fail_image(err, "resizing", scratch);
 	if (fixed && avx2) {
 		quads = leat_scratch_alloc(scratch, leat_resample_u8_quads((size_t)x_axis->count, max_x));
 		if (!quads)
-			return leat_resize_full(scratch, err);
+			return leat_fail_image(err, "resizing", scratch);
 	}
 	if (scratch->counting)
 		return LEAT_OK;

@@ -58,7 +58,4 @@ size_t leat_resample_u8_ring(size_t width, size_t channels,
                              size_t lines);              /* width of the result; `lines` is max of ys */
 size_t leat_resample_u8_quads(size_t width, size_t max); /* width of the result; max of xs */
 
-/* The error of running out of scratch. */
-enum leat_status leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err);
-
 #endif

@@ -11,6 +11,7 @@
 #include "image/cpu.h"
 #include "image/pixel.h"
 #include "image/plain.h"
+#include "image/scratch.h"
 
 static void
 find_nearest(size_t *offset, const struct leat_axis *axis, size_t stride)
@@ -36,14 +37,6 @@ find_nearest_torch(size_t *offset, const struct leat_axis *axis, size_t stride)
 		if (i >= 0)
 			offset[i] = (size_t)(at >= axis->in ? axis->in - 1 : at) * stride;
 	}
-}
-
-enum leat_status
-leat_resize_full(const struct leat_scratch *scratch, struct leat_err *err)
-{
-	return leat_fail(err, LEAT_LIMIT,
-	                 "resizing the image needs more memory than the %zu bytes there are for a sample; raise memory",
-	                 scratch->size);
 }
 
 static struct leat_axis
@@ -82,7 +75,7 @@ nearest(const struct leat_view *in, const struct leat_axis *y_axis, const struct
 	size_t *ys = leat_scratch_alloc(scratch, (size_t)y_axis->count * sizeof(*ys));
 
 	if (!xs || !ys)
-		return leat_resize_full(scratch, err);
+		return leat_fail_image(err, "resizing", scratch);
 	if (scratch->counting)
 		return LEAT_OK;
 	find(xs, x_axis, pixel);
@@ -116,9 +109,9 @@ leat_resampling_check(const struct leat_resampling *how, struct leat_err *err)
 	if (how->mode == LEAT_RESIZE_TF)
 		return LEAT_OK;
 	if (how->method == LEAT_RESIZE_AREA)
-		return leat_fail(err, LEAT_SPEC, "mode=torch has no method=area; write mode=tf");
+		return leat_fail(err, LEAT_SPEC, "mode=torch has no method=area; use mode=tf");
 	if ((how->method == LEAT_RESIZE_BICUBIC || how->method == LEAT_RESIZE_LANCZOS) && !how->antialias)
-		return leat_fail(err, LEAT_SPEC, "mode=torch has bicubic and lanczos with antialias=true only");
+		return leat_fail(err, LEAT_SPEC, "mode=torch supports bicubic and lanczos with antialias=true only");
 	return LEAT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "image/blend.h"
+#include "image/scratch.h"
 
 enum { WEIGHTS = 13 };
 
@@ -74,8 +75,7 @@ leat_adjust_sharpness(const struct leat_datum *image, float factor, struct leat_
 	enum leat_status status = LEAT_OK;
 
 	if (!above || !was)
-		status = leat_fail(err, LEAT_LIMIT,
-		                   "two rows of %zu bytes are more than is left for a sample; raise memory", bytes);
+		status = leat_fail_image(err, "sharpening", scratch);
 	else if (!scratch->counting)
 		sharpen(image, factor, above, was, bytes);
 	scratch->used = mark;

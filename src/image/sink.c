@@ -8,6 +8,7 @@
 
 #include "image/cpu.h"
 #include "image/pixel.h"
+#include "image/scratch.h"
 
 enum { ALIGNED = 64 };
 
@@ -40,10 +41,7 @@ leat_sink_open(struct leat_sink *sink, struct leat_scratch *scratch, struct leat
 	sink->spare = leat_scratch_alloc(scratch, line_bytes(sink->part.width));
 	sink->spread = leat_scratch_alloc(scratch, sizeof(*sink->spread) * (size_t)sink->steps * planes);
 	if (!sink->row_buffer || !sink->spare || !sink->spread)
-		return leat_fail(
-			err, LEAT_LIMIT,
-			"a row of the image needs more than the %zu bytes there are for a sample; raise memory",
-			scratch->size);
+		return leat_fail_image(err, "a row of", scratch);
 	for (size_t c = 0; c < planes && !scratch->counting; c++)
 		leat_affine_spread(sink->spread + c * (size_t)sink->steps, sink->step, sink->steps, c,
 		                   sink->channels / planes);

@@ -154,7 +154,7 @@ the_first_bad_sample_of_the_plan_ends_the_feed(void **state)
 	snprintf(expected, sizeof expected, "%s: record header's checksum does not match (%" PRIu64 " bytes damaged)",
 	         place(90, false), damaged.place[90].length);
 	fails_with(" | skip(59)" DIRECT, 1, expected);
-	snprintf(expected, sizeof expected, "%s: decode: the JPEG image is cut off: its ", place(31, true));
+	snprintf(expected, sizeof expected, "%s: decode: the JPEG image is cut off after ", place(31, true));
 	fails_with(" | skip(18)" DECODED, 0, expected);
 }
 

@@ -148,9 +148,9 @@ what_is_no_image_is_shown(void **state)
 	assert_int_equal(decode("", 0, 3), LEAT_DATA);
 	assert_says("empty");
 	assert_int_equal(decode("GIF89a\x01", 7, 3), LEAT_DATA);
-	assert_says("the 7 bytes begin with 47 49 46 38 39 61 01 (\"GIF89a.\")");
+	assert_says("the 7 bytes start with 47 49 46 38 39 61 01 (\"GIF89a.\")");
 	assert_int_equal(decode("\xff", 1, 3), LEAT_DATA);
-	assert_says("begin with ff (\".\")");
+	assert_says("start with ff (\".\")");
 }
 
 /* The frame header of a baseline or progressive JPEG: ff c0..c2, length, depth, height, width. */
@@ -350,7 +350,7 @@ inks_cannot_become_gray(void **state)
 
 	(void)state;
 	assert_int_equal(decode(bytes, size, 1), LEAT_DATA);
-	assert_says("decode it to 3 channels");
+	assert_says("use 3 channels");
 	assert_int_equal(decode(bytes, size, 0), LEAT_OK);
 	assert_int_equal(last_shape[2], 3);
 	free(bytes);
