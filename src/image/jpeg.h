@@ -156,7 +156,19 @@ uint8_t leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant);
 typedef void leat_jpeg_idct(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b,
                             size_t b_stride);
 
-/* Shared with jpeg_reduced.c: clamping to a sample, and the transform of 8 values `step` apart. */
+/* Shared with jpeg_reduced.c: to 16 bits that wrap around or saturate, to a sample, and 8 values `step` apart. */
+static inline int16_t
+leat_jpeg_wrap(int value)
+{
+	return (int16_t)value;
+}
+
+static inline int16_t
+leat_jpeg_saturate(int value)
+{
+	return (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value);
+}
+
 static inline uint8_t
 leat_jpeg_to_sample(int value)
 {

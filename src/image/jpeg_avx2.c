@@ -6,24 +6,22 @@
  * Any thread. */
 #include "image/jpeg.h"
 
-#if defined(__x86_64__)
-
-#include <immintrin.h>
 #include <string.h>
 
-#define AVX2 __attribute__((target("avx2")))
-#define PART static inline __attribute__((target("avx2"), always_inline))
+#include "image/cpu.h"
+
+#if LEAT_X86
 
 /* ---- IDCT: one block in each 128-bit lane ---- */
 
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 times(__m256i value, int factor)
 {
 	return _mm256_mulhi_epi16(_mm256_slli_epi16(value, LEAT_JPEG_IN_BITS),
 	                          _mm256_set1_epi16((int16_t)(factor * (1 << (16 - 8 - LEAT_JPEG_IN_BITS)))));
 }
 
-PART void
+LEAT_AVX2_INLINE void
 transform_fast(__m256i v[8])
 {
 	__m256i even0 = _mm256_add_epi16(v[0], v[4]), even1 = _mm256_sub_epi16(v[0], v[4]);
@@ -49,7 +47,7 @@ transform_fast(__m256i v[8])
 	v[3] = _mm256_sub_epi16(a3, b4);
 }
 
-PART void
+LEAT_AVX2_INLINE void
 transpose(__m256i v[8])
 {
 	__m256i a[8], b[8];
@@ -70,7 +68,7 @@ transpose(__m256i v[8])
 	}
 }
 
-PART void
+LEAT_AVX2_INLINE void
 store(__m256i two_rows, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
 	__m128i first = _mm256_castsi256_si128(two_rows), second = _mm256_extracti128_si256(two_rows, 1);
@@ -82,7 +80,7 @@ store(__m256i two_rows, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride
 }
 
 /* v[i] is column i of the samples: converts to bytes and transposes. */
-PART void
+LEAT_AVX2_INLINE void
 store_columns(const __m256i v[8], uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
 	__m256i bytes[4], lower, upper;
@@ -108,7 +106,7 @@ store_columns(const __m256i v[8], uint8_t *a, size_t a_stride, uint8_t *b, size_
 	}
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 idct_fast(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
 	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
@@ -129,26 +127,26 @@ struct wide {
 	__m256i low, high;
 };
 
-PART struct wide
+LEAT_AVX2_INLINE struct wide
 pair_up(__m256i a, __m256i b)
 {
 	return (struct wide){_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)};
 }
 
-PART struct wide
+LEAT_AVX2_INLINE struct wide
 add(struct wide a, struct wide b)
 {
 	return (struct wide){_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
 }
 
-PART struct wide
+LEAT_AVX2_INLINE struct wide
 subtract(struct wide a, struct wide b)
 {
 	return (struct wide){_mm256_sub_epi32(a.low, b.low), _mm256_sub_epi32(a.high, b.high)};
 }
 
 /* first * x + second * y of each pair. */
-PART struct wide
+LEAT_AVX2_INLINE struct wide
 products(struct wide pairs, int x, int y)
 {
 	const __m256i factors = _mm256_set1_epi32((int)((uint32_t)y << 16 | (uint16_t)x));
@@ -157,7 +155,7 @@ products(struct wide pairs, int x, int y)
 }
 
 /* To LEAT_JPEG_FACTOR_BITS fraction bits, plus `half` for rounding. */
-PART struct wide
+LEAT_AVX2_INLINE struct wide
 widened(__m256i value, __m256i half)
 {
 	struct wide upper = pair_up(_mm256_setzero_si256(), value);
@@ -167,13 +165,13 @@ widened(__m256i value, __m256i half)
 	return add(upper, (struct wide){half, half});
 }
 
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 narrowed(struct wide value, int shift)
 {
 	return _mm256_packs_epi32(_mm256_srai_epi32(value.low, shift), _mm256_srai_epi32(value.high, shift));
 }
 
-PART void
+LEAT_AVX2_INLINE void
 transform_slow(__m256i v[8], int shift)
 {
 	const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
@@ -203,7 +201,7 @@ transform_slow(__m256i v[8], int shift)
 }
 
 /* Blocks with coefficients in the first row only wrap around instead of saturating; `rest` is the OR of other rows. */
-PART void
+LEAT_AVX2_INLINE void
 columns_slow(__m256i v[8], __m256i rest)
 {
 	const __m256i row = _mm256_slli_epi16(v[0], LEAT_JPEG_PASS_BITS);
@@ -219,7 +217,7 @@ columns_slow(__m256i v[8], __m256i rest)
 		v[i] = _mm256_blendv_epi8(v[i], row, ones);
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride)
 {
 	const __m256i *from = (const __m256i *)(const void *)pair, *by = (const __m256i *)(const void *)quant;
@@ -239,7 +237,7 @@ idct_slow(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride
 }
 
 /* As transform_slow, on the first `points` vectors. */
-PART void
+LEAT_AVX2_INLINE void
 transform_few(__m256i v[8], int points, int shift)
 {
 	const __m256i half = _mm256_set1_epi32(1 << (shift - 1));
@@ -266,7 +264,7 @@ transform_few(__m256i v[8], int points, int shift)
 	}
 }
 
-PART void
+LEAT_AVX2_INLINE void
 store_few(__m128i bytes, uint8_t *out, size_t count)
 {
 	int64_t eight = _mm_cvtsi128_si64(bytes);
@@ -275,7 +273,7 @@ store_few(__m128i bytes, uint8_t *out, size_t count)
 }
 
 /* Also computes some values that are not needed, where that is cheaper than not to. */
-PART void
+LEAT_AVX2_INLINE void
 reduce(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, uint8_t *b, size_t b_stride, int rows,
        int columns)
 {
@@ -298,8 +296,8 @@ reduce(const int16_t *pair, const int16_t *quant, uint8_t *a, size_t a_stride, u
 }
 
 #define REDUCED(rows, columns)                                                                                         \
-	static AVX2 void idct_##rows##x##columns(const int16_t *pair, const int16_t *quant, uint8_t *a,                \
-	                                         size_t a_stride, uint8_t *b, size_t b_stride)                         \
+	LEAT_AVX2 static void idct_##rows##x##columns(const int16_t *pair, const int16_t *quant, uint8_t *a,           \
+	                                              size_t a_stride, uint8_t *b, size_t b_stride)                    \
 	{                                                                                                              \
 		reduce(pair, quant, a, a_stride, b, b_stride, rows, columns);                                          \
 	}
@@ -313,26 +311,26 @@ REDUCED(8, 4)
 /* ---- upsampling ---- */
 
 /* 16 samples as 16-bit integers. */
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 widen(const uint8_t *from)
 {
 	return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)from));
 }
 
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 thrice(__m256i v)
 {
 	return _mm256_add_epi16(v, _mm256_add_epi16(v, v));
 }
 
 /* Interleaves the left and right samples, each 0..255 in 16 bits. */
-PART void
+LEAT_AVX2_INLINE void
 store_alternating(__m256i left, __m256i right, uint8_t *out)
 {
 	_mm256_storeu_si256((__m256i *)(void *)out, _mm256_or_si256(left, _mm256_slli_epi16(right, 8)));
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 h2v1(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool below)
 {
 	(void)far, (void)below;
@@ -345,7 +343,7 @@ h2v1(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool b
 	}
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool below)
 {
 	(void)below;
@@ -360,7 +358,7 @@ h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool b
 	}
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 h1v2(const uint8_t *near, const uint8_t *far, uint8_t *out, size_t count, bool below)
 {
 	__m256i round = _mm256_set1_epi16(below ? 2 : 1);
@@ -381,7 +379,7 @@ struct colors {
 };
 
 /* (v * factor + half) >> 16. */
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 times_rounded(__m256i v, int factor)
 {
 	__m256i twice = _mm256_mulhi_epi16(_mm256_add_epi16(v, v), _mm256_set1_epi16((int16_t)factor));
@@ -391,7 +389,7 @@ times_rounded(__m256i v, int factor)
 
 /* What is added to luma, for 16 pixels with chroma of -128..127. The factors of jpeg_rows.c exceed 16 bits, so their
  * integer parts are added separately. */
-PART struct colors
+LEAT_AVX2_INLINE struct colors
 color_parts(__m256i cb, __m256i cr)
 {
 	const __m256i weights = _mm256_set1_epi32((int)((uint32_t)(65536 - 46802) << 16 | (uint16_t)-22554));
@@ -408,14 +406,14 @@ color_parts(__m256i cb, __m256i cr)
 	};
 }
 
-PART __m256i
+LEAT_AVX2_INLINE __m256i
 add_luma(__m256i even_y, __m256i odd_y, __m256i even, __m256i odd)
 {
 	return _mm256_packus_epi16(_mm256_add_epi16(even_y, even), _mm256_add_epi16(odd_y, odd));
 }
 
 /* Unpack and pack both work within 128-bit lanes, so the order is kept. */
-PART struct colors
+LEAT_AVX2_INLINE struct colors
 load_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 {
 	const __m256i zero = _mm256_setzero_si256(), middle = _mm256_set1_epi16(128);
@@ -447,7 +445,7 @@ load_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
 		_mm256_or_si256(_mm256_shuffle_epi8((v).r, MASK(n, 0)), _mm256_shuffle_epi8((v).g, MASK(n, 1))),       \
 		_mm256_shuffle_epi8((v).b, MASK(n, 2)))
 
-PART void
+LEAT_AVX2_INLINE void
 store_rgb(struct colors v, uint8_t *out)
 {
 	__m256i a = THIRD(v, 0), b = THIRD(v, 16), c = THIRD(v, 32);
@@ -458,7 +456,7 @@ store_rgb(struct colors v, uint8_t *out)
 	_mm256_storeu_si256(to + 2, _mm256_permute2x128_si256(b, c, 0x31));
 }
 
-PART void
+LEAT_AVX2_INLINE void
 store_rgba(struct colors v, uint8_t *out)
 {
 	const __m256i opaque = _mm256_set1_epi8(-1);
@@ -476,7 +474,7 @@ store_rgba(struct colors v, uint8_t *out)
 	}
 }
 
-PART void
+LEAT_AVX2_INLINE void
 store_colors(struct colors v, uint8_t *out, size_t channels)
 {
 	if (channels == 3)
@@ -486,7 +484,7 @@ store_colors(struct colors v, uint8_t *out, size_t channels)
 }
 
 /* The last 32 pixels may overlap the ones before; a row of less than 32 is made in `last` and copied. */
-PART void
+LEAT_AVX2_INLINE void
 to_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count, size_t channels)
 {
 	uint8_t last[4 * 32];
@@ -502,7 +500,7 @@ to_colors(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, 
 	}
 }
 
-PART void
+LEAT_AVX2_INLINE void
 to_grays(const uint8_t *y, uint8_t *out, size_t count, size_t channels)
 {
 	uint8_t last[4 * 32];
@@ -518,26 +516,26 @@ to_grays(const uint8_t *y, uint8_t *out, size_t count, size_t channels)
 		memcpy(out, last, count * channels);
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count)
 {
 	to_colors(y, cb, cr, out, count, 3);
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 rgba(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count)
 {
 	to_colors(y, cb, cr, out, count, 4);
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 gray_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count)
 {
 	(void)cb, (void)cr;
 	to_grays(y, out, count, 3);
 }
 
-static AVX2 void
+LEAT_AVX2 static void
 gray_rgba(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out, size_t count)
 {
 	(void)cb, (void)cr;

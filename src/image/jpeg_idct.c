@@ -45,18 +45,12 @@ leat_jpeg_quant_build(enum leat_jpeg_dct dct, int16_t *quant, const uint8_t *a, 
 	}
 }
 
-static int16_t
-wrap(int value)
-{
-	return (int16_t)value;
-}
-
 static void
 dequantize(const int16_t *block, const int16_t *quant, int16_t *work)
 {
 	for (size_t row = 0; row < 8; row++)
 		for (size_t column = 0; column < 8; column++)
-			work[8 * row + column] = wrap(block[16 * row + column] * quant[16 * row + column]);
+			work[8 * row + column] = leat_jpeg_wrap(block[16 * row + column] * quant[16 * row + column]);
 }
 
 /* ---- fast ---- */
@@ -65,31 +59,34 @@ dequantize(const int16_t *block, const int16_t *quant, int16_t *work)
 static int16_t
 times(int16_t value, int factor)
 {
-	return wrap(wrap(value * (1 << LEAT_JPEG_IN_BITS)) * (factor * (1 << (16 - 8 - LEAT_JPEG_IN_BITS))) >> 16);
+	return leat_jpeg_wrap(leat_jpeg_wrap(value * (1 << LEAT_JPEG_IN_BITS)) *
+	                              (factor * (1 << (16 - 8 - LEAT_JPEG_IN_BITS))) >>
+	                      16);
 }
 
 static void
 transform_fast(const int16_t *in, int16_t *out, size_t step)
 {
-	int16_t even0 = wrap(in[0] + in[4 * step]), even1 = wrap(in[0] - in[4 * step]);
-	int16_t even3 = wrap(in[2 * step] + in[6 * step]);
-	int16_t even2 = wrap(times(wrap(in[2 * step] - in[6 * step]), LEAT_JPEG_1_414) - even3);
-	int16_t a0 = wrap(even0 + even3), a3 = wrap(even0 - even3), a1 = wrap(even1 + even2), a2 = wrap(even1 - even2);
-	int16_t z13 = wrap(in[5 * step] + in[3 * step]), z10 = wrap(in[5 * step] - in[3 * step]);
-	int16_t z11 = wrap(in[step] + in[7 * step]), z12 = wrap(in[step] - in[7 * step]);
-	int16_t b7 = wrap(z11 + z13), odd1 = times(wrap(z11 - z13), LEAT_JPEG_1_414),
-		z5 = times(wrap(z10 + z12), LEAT_JPEG_1_847);
-	int16_t b6 = wrap(times(z10, -LEAT_JPEG_1_613) - z10 + z5 - b7), b5 = wrap(odd1 - b6);
-	int16_t b4 = wrap(times(z12, LEAT_JPEG_1_082) - z5 + b5);
+	int16_t even0 = leat_jpeg_wrap(in[0] + in[4 * step]), even1 = leat_jpeg_wrap(in[0] - in[4 * step]);
+	int16_t even3 = leat_jpeg_wrap(in[2 * step] + in[6 * step]);
+	int16_t even2 = leat_jpeg_wrap(times(leat_jpeg_wrap(in[2 * step] - in[6 * step]), LEAT_JPEG_1_414) - even3);
+	int16_t a0 = leat_jpeg_wrap(even0 + even3), a3 = leat_jpeg_wrap(even0 - even3),
+		a1 = leat_jpeg_wrap(even1 + even2), a2 = leat_jpeg_wrap(even1 - even2);
+	int16_t z13 = leat_jpeg_wrap(in[5 * step] + in[3 * step]), z10 = leat_jpeg_wrap(in[5 * step] - in[3 * step]);
+	int16_t z11 = leat_jpeg_wrap(in[step] + in[7 * step]), z12 = leat_jpeg_wrap(in[step] - in[7 * step]);
+	int16_t b7 = leat_jpeg_wrap(z11 + z13), odd1 = times(leat_jpeg_wrap(z11 - z13), LEAT_JPEG_1_414),
+		z5 = times(leat_jpeg_wrap(z10 + z12), LEAT_JPEG_1_847);
+	int16_t b6 = leat_jpeg_wrap(times(z10, -LEAT_JPEG_1_613) - z10 + z5 - b7), b5 = leat_jpeg_wrap(odd1 - b6);
+	int16_t b4 = leat_jpeg_wrap(times(z12, LEAT_JPEG_1_082) - z5 + b5);
 
-	out[0] = wrap(a0 + b7);
-	out[7 * step] = wrap(a0 - b7);
-	out[step] = wrap(a1 + b6);
-	out[6 * step] = wrap(a1 - b6);
-	out[2 * step] = wrap(a2 + b5);
-	out[5 * step] = wrap(a2 - b5);
-	out[4 * step] = wrap(a3 + b4);
-	out[3 * step] = wrap(a3 - b4);
+	out[0] = leat_jpeg_wrap(a0 + b7);
+	out[7 * step] = leat_jpeg_wrap(a0 - b7);
+	out[step] = leat_jpeg_wrap(a1 + b6);
+	out[6 * step] = leat_jpeg_wrap(a1 - b6);
+	out[2 * step] = leat_jpeg_wrap(a2 + b5);
+	out[5 * step] = leat_jpeg_wrap(a2 - b5);
+	out[4 * step] = leat_jpeg_wrap(a3 + b4);
+	out[3 * step] = leat_jpeg_wrap(a3 - b4);
 }
 
 static void
@@ -122,11 +119,11 @@ leat_jpeg_transform_slow(const int16_t *in, int *out, size_t step, int shift)
 {
 	const int in1 = in[step], in2 = in[2 * step], in3 = in[3 * step];
 	const int in5 = in[5 * step], in6 = in[6 * step], in7 = in[7 * step];
-	const int even0 = wrap(in[0] + in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
-	const int even1 = wrap(in[0] - in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
+	const int even0 = leat_jpeg_wrap(in[0] + in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
+	const int even1 = leat_jpeg_wrap(in[0] - in[4 * step]) * (1 << LEAT_JPEG_FACTOR_BITS);
 	const int even2 = in2 * LEAT_JPEG_0_541 + in6 * (LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
 	const int even3 = in2 * (LEAT_JPEG_0_541 + LEAT_JPEG_0_765) + in6 * LEAT_JPEG_0_541;
-	const int sum73 = wrap(in7 + in3), sum51 = wrap(in5 + in1);
+	const int sum73 = leat_jpeg_wrap(in7 + in3), sum51 = leat_jpeg_wrap(in5 + in1);
 	const int z3 = sum73 * (LEAT_JPEG_1_175 - LEAT_JPEG_1_961) + sum51 * LEAT_JPEG_1_175;
 	const int z4 = sum73 * LEAT_JPEG_1_175 + sum51 * (LEAT_JPEG_1_175 - LEAT_JPEG_0_390);
 	const int odd0 = in7 * (LEAT_JPEG_0_298 - LEAT_JPEG_0_899) - in1 * LEAT_JPEG_0_899 + z3;
@@ -161,10 +158,7 @@ columns_slow(int16_t *work, bool one_row)
 	for (size_t column = 0; column < 8; column++) {
 		leat_jpeg_transform_slow(work + column, out, 8, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
 		for (size_t row = 0; row < 8; row++)
-			work[8 * row + column] = one_row                ? wrap(out[row])
-			                         : out[row] < INT16_MIN ? INT16_MIN
-			                         : out[row] > INT16_MAX ? INT16_MAX
-			                                                : (int16_t)out[row];
+			work[8 * row + column] = one_row ? leat_jpeg_wrap(out[row]) : leat_jpeg_saturate(out[row]);
 	}
 }
 
@@ -199,6 +193,7 @@ leat_jpeg_flat(enum leat_jpeg_dct dct, int dc, int quant)
 	const int bits = LEAT_JPEG_PASS_BITS + LEAT_JPEG_GAIN_BITS;
 
 	if (dct == LEAT_JPEG_FAST)
-		return leat_jpeg_to_sample(wrap(dc * quant) >> LEAT_JPEG_OUT_BITS);
-	return leat_jpeg_to_sample((wrap(dc * quant * (1 << LEAT_JPEG_PASS_BITS)) + (1 << (bits - 1))) >> bits);
+		return leat_jpeg_to_sample(leat_jpeg_wrap(dc * quant) >> LEAT_JPEG_OUT_BITS);
+	return leat_jpeg_to_sample((leat_jpeg_wrap(dc * quant * (1 << LEAT_JPEG_PASS_BITS)) + (1 << (bits - 1))) >>
+	                           bits);
 }

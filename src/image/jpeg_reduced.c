@@ -11,12 +11,6 @@
  * Any thread. */
 #include "image/jpeg.h"
 
-static int16_t
-wrap(int value)
-{
-	return (int16_t)value;
-}
-
 static int
 scaled_down(int value, int shift)
 {
@@ -32,7 +26,8 @@ transform(const int16_t *in, int *out, size_t step, int points, int shift)
 	if (points == 8) {
 		leat_jpeg_transform_slow(in, out, step, shift);
 	} else if (points == 4) {
-		const int even0 = wrap(in[0] + in[2 * step]) * one, even1 = wrap(in[0] - in[2 * step]) * one;
+		const int even0 = leat_jpeg_wrap(in[0] + in[2 * step]) * one,
+			  even1 = leat_jpeg_wrap(in[0] - in[2 * step]) * one;
 		const int odd0 = in[step] * (LEAT_JPEG_0_541 + LEAT_JPEG_0_765) + in[3 * step] * LEAT_JPEG_0_541;
 		const int odd1 = in[step] * LEAT_JPEG_0_541 + in[3 * step] * (LEAT_JPEG_0_541 - LEAT_JPEG_1_848);
 
@@ -41,8 +36,8 @@ transform(const int16_t *in, int *out, size_t step, int points, int shift)
 		out[2] = scaled_down(even1 - odd1, shift);
 		out[3] = scaled_down(even0 - odd0, shift);
 	} else if (points == 2) {
-		out[0] = scaled_down(wrap(in[0] + in[step]) * one, shift);
-		out[1] = scaled_down(wrap(in[0] - in[step]) * one, shift);
+		out[0] = scaled_down(leat_jpeg_wrap(in[0] + in[step]) * one, shift);
+		out[1] = scaled_down(leat_jpeg_wrap(in[0] - in[step]) * one, shift);
 	} else {
 		out[0] = scaled_down(in[0] * one, shift);
 	}
@@ -58,12 +53,10 @@ reduce(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride, 
 		int16_t in[8];
 
 		for (size_t row = 0; row < rows; row++)
-			in[row] = wrap(block[16 * row + column] * quant[16 * row + column]);
+			in[row] = leat_jpeg_wrap(block[16 * row + column] * quant[16 * row + column]);
 		transform(in, numbers, 1, (int)rows, LEAT_JPEG_FACTOR_BITS - LEAT_JPEG_PASS_BITS);
 		for (size_t row = 0; row < rows; row++)
-			work[8 * row + column] = numbers[row] < INT16_MIN   ? INT16_MIN
-			                         : numbers[row] > INT16_MAX ? INT16_MAX
-			                                                    : (int16_t)numbers[row];
+			work[8 * row + column] = leat_jpeg_saturate(numbers[row]);
 	}
 	for (size_t row = 0; row < rows; row++) {
 		transform(work + 8 * row, numbers, 1, (int)columns,
@@ -77,8 +70,8 @@ reduce(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride, 
 static inline void
 reduce_2x2(const int16_t *block, const int16_t *quant, uint8_t *out, size_t stride)
 {
-	const int a = wrap(block[0] * quant[0]), b = wrap(block[1] * quant[1]);
-	const int c = wrap(block[16] * quant[16]), d = wrap(block[17] * quant[17]);
+	const int a = leat_jpeg_wrap(block[0] * quant[0]), b = leat_jpeg_wrap(block[1] * quant[1]);
+	const int c = leat_jpeg_wrap(block[16] * quant[16]), d = leat_jpeg_wrap(block[17] * quant[17]);
 
 	out[0] = leat_jpeg_to_sample(scaled_down(a + c + (b + d), LEAT_JPEG_GAIN_BITS));
 	out[1] = leat_jpeg_to_sample(scaled_down(a + c - (b + d), LEAT_JPEG_GAIN_BITS));
