@@ -109,10 +109,10 @@ lines_for(size_t kernel, int64_t height)
 static bool
 alloc_blur(struct blur *blur, struct leat_scratch *scratch, size_t channels, float **sum)
 {
-	size_t beside = 2 * blur->radius * channels;
+	size_t margins = 2 * blur->radius * channels;
 
 	blur->weight = leat_scratch_alloc(scratch, blur->taps * sizeof(float));
-	blur->padded = leat_scratch_alloc(scratch, (blur->line + beside) * sizeof(float));
+	blur->padded = leat_scratch_alloc(scratch, (blur->line + margins) * sizeof(float));
 	blur->ring = leat_scratch_alloc(scratch, blur->lines * blur->line * sizeof(float));
 	*sum = leat_scratch_alloc(scratch, blur->line * sizeof(float));
 	return blur->weight && blur->padded && blur->ring && *sum;

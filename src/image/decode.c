@@ -86,12 +86,12 @@ leat_decode_scan(struct leat_decode *decode, int halvings, const struct leat_win
 {
 	const struct leat_codec *codec = decode->codec;
 	const size_t stride = (size_t)(part->width * decode->channels) + padding;
-	const int64_t most = keep + codec->rows_at_once;
+	const int64_t lines = keep + codec->rows_at_once;
 
 	if (!codec->start_rows)
 		return false;
 	*rows = (struct leat_scan){.decode = decode, .stride = stride, .height = part->height};
-	rows->lines = most < part->height ? most : part->height;
+	rows->lines = lines < part->height ? lines : part->height;
 	rows->line = leat_scratch_alloc(decode->scratch, (size_t)rows->lines * stride);
 	return rows->line && codec->start_rows(decode, halvings, part, rows);
 }

@@ -147,10 +147,10 @@ static void
 swap_bytes(unsigned char *restrict a, unsigned char *restrict b, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		unsigned char kept = a[i];
+		unsigned char swapped = a[i];
 
 		a[i] = b[i];
-		b[i] = kept;
+		b[i] = swapped;
 	}
 }
 

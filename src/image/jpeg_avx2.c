@@ -267,9 +267,9 @@ transform_few(__m256i v[8], int points, int shift)
 LEAT_AVX2_INLINE void
 store_few(__m128i bytes, uint8_t *out, size_t count)
 {
-	int64_t eight = _mm_cvtsi128_si64(bytes);
+	int64_t word = _mm_cvtsi128_si64(bytes);
 
-	memcpy(out, &eight, count);
+	memcpy(out, &word, count);
 }
 
 /* Also computes some values that are not needed, where that is cheaper than not to. */
