@@ -32,6 +32,14 @@ leat_mem_init(struct leat_mem *mem, size_t limit)
 	atomic_init(&mem->fail_after, -1);
 }
 
+bool
+leat_mem_spares(const struct leat_mem *mem, size_t size, size_t keep)
+{
+	size_t used = atomic_load_explicit(&mem->used, memory_order_relaxed);
+
+	return used <= mem->limit && keep <= mem->limit - used && size <= mem->limit - used - keep;
+}
+
 static bool
 must_fail(struct leat_mem *mem)
 {

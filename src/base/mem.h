@@ -17,6 +17,8 @@ struct leat_mem {
 };
 
 void leat_mem_init(struct leat_mem *mem, size_t limit);
+/* Can `size` bytes be had and `keep` be left? For what may be done without. */
+bool leat_mem_spares(const struct leat_mem *mem, size_t size, size_t keep);
 
 /* Zeroed, 16-byte aligned; NULL when the limit or the system says no. A size of 0 gives a valid pointer. */
 void *leat_alloc(struct leat_mem *mem, size_t size);

@@ -271,6 +271,9 @@ keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 {
 	size_t reason;
 
+	if (feed->bad_kept == feed->bad_cap &&
+	    !leat_mem_spares(&feed->mem, 2 * (feed->bad_cap + 8) * sizeof *feed->bad, LEAT_FEED_RESERVE))
+		return false;
 	if (LEAT_GROW(&feed->mem, feed->bad, feed->bad_cap, feed->bad_kept + 1, SIZE_MAX, "bad samples", NULL) !=
 	    LEAT_OK)
 		return false;

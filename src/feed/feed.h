@@ -27,6 +27,7 @@ enum {
 	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses, */
 	LEAT_MAX_PREFETCH_FAR = 1024, /* and when a store wants many reads in flight */
 	LEAT_REPLACE_TRIES = 8,
+	LEAT_FEED_RESERVE = 96 * 1024, /* that the list of bad samples leaves: going back to a checkpoint takes memory */
 };
 
 /* How the feed's memory is divided, once, at open (budget.c). */

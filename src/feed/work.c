@@ -427,7 +427,9 @@ note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced,
 	char buf[LEAT_URI];
 	const char *uri = leat_source_uri(&feed->pipeline.source, item->raw.extent.file, buf);
 	size_t len = strlen(err->text) + 1, uri_len = strlen(uri) + 1;
-	struct leat_bad_row *bad = leat_alloc(&feed->mem, sizeof *bad + len + uri_len);
+	size_t size = sizeof(struct leat_bad_row) + len + uri_len;
+	struct leat_bad_row *bad =
+		leat_mem_spares(&feed->mem, size, LEAT_FEED_RESERVE) ? leat_alloc(&feed->mem, size) : NULL;
 
 	if (bad) {
 		bad->row = w->row;

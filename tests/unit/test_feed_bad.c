@@ -496,6 +496,41 @@ a_data_set_of_bad_samples_ends_all_the_same(void **state)
 	data_remove(&data);
 }
 
+/* Whatever the list takes, there is enough left to go back. */
+static void
+the_list_of_bad_samples_leaves_memory_to_restore(void **state)
+{
+	static const size_t many[] = {500};
+	struct leat_options options;
+	struct leat_feed *feed;
+	struct trace trace = {0};
+	struct data data;
+	char *json;
+
+	(void)state;
+	data_make(&data, 1, many, NULL);
+	for (size_t i = 1; i < 500; i++)
+		data_flip_payload(&data, i);
+	trace_options(&options);
+	options.on_error = LEAT_ON_ERROR_SKIP;
+	options.epochs = 0;
+	options.memory = trace_least_memory(spec_on(&data, " | batch(10)"), &options);
+	feed = trace_open(spec_on(&data, " | batch(10)"), &options);
+	assert_int_equal(leat_save(feed, &json, NULL), LEAT_OK);
+	trace_take(&trace, feed, 50 * 20);
+	assert_true(leat_bad_count(feed) > 0 && leat_bad_count(feed) < 499 * 20);
+	trace_free(&trace);
+	trace = (struct trace){0};
+	if (leat_restore(feed, json, &trace.err) != LEAT_OK)
+		fail_msg("%s", trace.err.text);
+	trace_take(&trace, feed, 1);
+	assert_int_equal(trace.samples, 1);
+	free(json);
+	trace_free(&trace);
+	leat_close(feed);
+	data_remove(&data);
+}
+
 static void
 a_file_that_became_shorter_has_bad_samples(void **state)
 {
@@ -666,6 +701,7 @@ main(void)
 		cmocka_unit_test(replacements_come_from_the_plan),
 		cmocka_unit_test(a_budget_of_bad_samples_counts_by_epoch),
 		cmocka_unit_test(a_data_set_of_bad_samples_ends_all_the_same),
+		cmocka_unit_test(the_list_of_bad_samples_leaves_memory_to_restore),
 		cmocka_unit_test(a_file_that_became_shorter_has_bad_samples),
 		cmocka_unit_test(rows_tried_again_take_no_more_room),
 		cmocka_unit_test(an_image_that_claims_too_many_pixels_is_a_bad_sample),
