@@ -28,7 +28,7 @@ do_read(struct leat_read *read, unsigned thread)
 	else if (read->work)
 		finish_read(read, read->work(read), begin);
 	else
-		finish_read(read, leat_file_read(&read->object, read->offset, read->iov, read->iovs, &got, NULL),
+		finish_read(read, leat_file_read(&read->object, read->offset, read->iov, read->iovs, &got, read->err),
 		            begin);
 }
 

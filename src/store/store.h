@@ -67,8 +67,9 @@ struct leat_read {
 	void *arg;
 	/* NULL, but for stores that map: called on a thread that may wait, in place of a read. */
 	enum leat_status (*work)(struct leat_read *read);
+	struct leat_err *err; /* where the store says why it failed; NULL: only the status counts */
 
-	/* Filled by the store: */
+	/* Zero before `submit`, filled by the store: */
 	enum leat_status status; /* LEAT_OK, LEAT_AGAIN (cancelled), LEAT_DATA, LEAT_IO */
 	uint64_t took_ns;        /* how long a device was busy with it, or a server */
 	unsigned thread;         /* which of the store's threads calls `done` */

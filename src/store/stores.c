@@ -139,7 +139,8 @@ static enum leat_status
 submit_and_wait(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                 struct leat_err *err)
 {
-	struct waiter waiter = {.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter}};
+	struct waiter waiter = {
+		.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter, .err = err}};
 	enum leat_status status;
 	char buf[LEAT_URI];
 
@@ -157,8 +158,8 @@ submit_and_wait(const struct leat_object *object, uint64_t offset, const struct 
 	}
 	pthread_cond_destroy(&waiter.over);
 	pthread_mutex_destroy(&waiter.lock);
-	if (status == LEAT_OK)
-		return LEAT_OK;
+	if (status == LEAT_OK || (err && err->status == status))
+		return status;
 	return leat_fail(err, status == LEAT_AGAIN ? LEAT_IO : status, "cannot read '%s' at offset %llu",
 	                 leat_object_uri(object, buf), (unsigned long long)offset);
 }
