@@ -125,7 +125,7 @@ save_to(struct leat_store *store, const char *path,
         struct leat_err *err)
 {
 	struct leat_writer *out;
-	enum leat_status status = store->kind->begin(store, path, &out, err);
+	enum leat_status status = leat_store_begin(store, path, &out, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -173,7 +173,7 @@ leat_beside_remove(struct leat_store *store, const char *data, struct leat_mem *
 		char *path = path_of(place, &of, data, false, mem);
 
 		if (path)
-			of->kind->remove(of, path, NULL);
+			leat_store_remove(of, path, NULL);
 		leat_free(mem, path);
 	}
 }

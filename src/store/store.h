@@ -156,7 +156,7 @@ struct leat_store_kind {
 	 * before each batch. */
 	enum leat_status (*check)(const struct leat_object *object, struct leat_err *err);
 
-	/* ---- writing ---- */
+	/* ---- writing: all of it, or none in a store that is only read ---- */
 
 	/* A new object, which nobody sees before `commit`. */
 	enum leat_status (*begin)(struct leat_store *store, const char *uri, struct leat_writer **writer,
@@ -234,6 +234,10 @@ enum leat_status leat_object_load(struct leat_store *store, const char *uri, siz
 
 /* ---- writing, by a user's text ---- */
 
+/* By what `resolve` made of it; LEAT_UNSUPPORTED: the store is only read. */
+enum leat_status leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer,
+                                  struct leat_err *err);
+enum leat_status leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err);
 enum leat_status leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const char *text,
                                   struct leat_err *err);
 enum leat_status leat_write(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err);

@@ -248,6 +248,25 @@ leat_object_load(struct leat_store *store, const char *uri, size_t most, struct 
 /* ---- writing ---- */
 
 enum leat_status
+leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer, struct leat_err *err)
+{
+	*writer = NULL;
+	if (!store->kind->begin)
+		return leat_fail(err, LEAT_UNSUPPORTED, "cannot write '%s': %s: can only be read", uri,
+		                 store->kind->scheme);
+	return store->kind->begin(store, uri, writer, err);
+}
+
+enum leat_status
+leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err)
+{
+	if (!store->kind->remove)
+		return leat_fail(err, LEAT_UNSUPPORTED, "cannot remove '%s': %s: can only be read", uri,
+		                 store->kind->scheme);
+	return store->kind->remove(store, uri, err);
+}
+
+enum leat_status
 leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const char *text, struct leat_err *err)
 {
 	struct leat_store *store;
@@ -257,7 +276,7 @@ leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const 
 	*writer = NULL;
 	if (status != LEAT_OK)
 		return status;
-	status = store->kind->begin(store, uri, writer, err);
+	status = leat_store_begin(store, uri, writer, err);
 	leat_free(store->mem, uri);
 	return status;
 }
