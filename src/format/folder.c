@@ -9,10 +9,11 @@
  *
  * What was found is kept in a sidecar, `.NAME.leatidx` beside the folder or in the user's
  * cache folder, and is right as long as no folder was changed: adding, removing and
- * renaming changes the time of the folder it happens in. A file that was written over
- * before the feed opened is read as it is, unless its size has changed: that is a bad
- * sample, whose error names the sidecar to delete. So is one that changes later. (An op `cache` on disk does not notice
- *that it was written over.)
+ * renaming changes the time of the folder it happens in. A store that knows no such times
+ * is listed at each open. A file that was written over before the feed opened is read as
+ * it is, unless its size has changed: that is a bad sample, whose error names the sidecar
+ * to delete. So is one that changes later. (An op `cache` on disk does not notice that it
+ * was written over.)
  *
  * Threads: locate and unpack only read. */
 #include "format/folder.h"
@@ -37,6 +38,7 @@ struct state {
 	char *dir;      /* as shown to people */
 	char *absolute; /* what the sidecar lies beside */
 	char *remedy;
+	bool keeps_times; /* the store knows when a folder was changed */
 	struct leat_sidecar sidecar;
 	struct leat_filelist list;
 	const uint64_t *classes; /* in the sidecar */
@@ -129,7 +131,7 @@ look_anew(struct leat_source *source, struct state *state, const struct leat_sid
 	enum leat_status status =
 		leat_folder_walk(state->store, state->dir, threads, source->mem, &state->sidecar, &newest, err);
 
-	if (status == LEAT_OK)
+	if (status == LEAT_OK && state->keeps_times)
 		leat_filelist_keep(source, &state->sidecar, of, state->dir, newest, begin);
 	return status;
 }
@@ -150,6 +152,7 @@ find_folder(struct leat_source *source, struct state *state, struct leat_err *er
 	status = kind->list_folder(state->store, state->dir, NULL, NULL, &id, err);
 	if (status != LEAT_OK)
 		return status;
+	state->keeps_times = id.mtime_ns != 0;
 	state->absolute =
 		kind->absolute ? kind->absolute(state->store, state->dir) : leat_strdup(state->store->mem, state->dir);
 	return state->absolute ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(state->dir) + 1, "the folder's name");
@@ -223,7 +226,10 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		of.store = state->store;
 		of.data = state->absolute;
 		of.arg = state;
-		status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
+		leat_sidecar_init(&state->sidecar, source->mem);
+		status = LEAT_AGAIN;
+		if (state->keeps_times)
+			status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
 	}
 	if (status == LEAT_AGAIN)
 		status = look_anew(source, state, &of, threads, err);

@@ -89,7 +89,7 @@ struct leat_entry {
 /* Which folder it is, whatever it is called, and when something was added to it or removed. */
 struct leat_folder_id {
 	uint64_t id[2];
-	int64_t mtime_ns;
+	int64_t mtime_ns; /* 0: the store can't tell, and what was found in the folder isn't kept for the next open */
 };
 
 typedef enum leat_status leat_object_visit(void *arg, const struct leat_object *object, struct leat_err *err);
