@@ -111,7 +111,8 @@ struct leat_store_kind {
 	                         struct leat_err *err);
 	void (*close)(struct leat_store *store); /* every read is done, every writer ended */
 
-	/* The name the store knows something by, from a user's text; freed by the caller. */
+	/* The name the store knows something by, from a user's text; freed by the caller. A name, or one below it put
+	 * together with slashes, is resolved to itself. A store without `absolute` removes slashes at the end. */
 	enum leat_status (*resolve)(struct leat_store *store, const char *text, char **uri, struct leat_err *err);
 	/* Optional: the name of an object that is the same from wherever it is asked for; NULL: `uri` is. Freed by the
 	 * caller; NULL: there is no such object, or no memory. */
@@ -120,10 +121,12 @@ struct leat_store_kind {
 	/* ---- what there is ---- */
 
 	/* Visits every object that the pattern names (*, ? and [..] within one part of the path; a name that exists is
-	 * taken literally), in any order. None is LEAT_IO, what cannot be read is an error. */
+	 * taken literally), in any order. None is LEAT_IO, what cannot be read is an error. A folder that matches is
+	 * LEAT_INVALID where folders exist, and nothing where they are only parts of names. */
 	enum leat_status (*list)(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg,
 	                         struct leat_err *err);
-	/* Visits every entry of a folder, in any order; `visit` NULL: only fills `id`. */
+	/* Visits every entry of a folder, in any order; `visit` NULL: only fills `id`. LEAT_IO: there is no such
+	 * folder. */
 	enum leat_status (*list_folder)(struct leat_store *store, const char *folder, leat_entry_visit *visit,
 	                                void *arg, struct leat_folder_id *id, struct leat_err *err);
 	/* One object by name. LEAT_IO: it is not there, LEAT_INVALID: it is no object. */
@@ -146,7 +149,7 @@ struct leat_store_kind {
 	enum leat_status (*submit)(struct leat_store *store, struct leat_read *read);
 	/* Its caller does not want it any more: `done` is called as soon as nothing writes to its memory, which may not
 	 * take longer than what a device, or the kernel, is doing for it at the moment. May come while `submit` has
-	 * not returned yet. */
+	 * not returned yet, or `done` was called: the caller keeps the read until both and `cancel` have returned. */
 	void (*cancel)(struct leat_store *store, struct leat_read *read);
 
 	/* Optional: the whole object, which is kept, as memory that must not be written. Touching it may wait for a
