@@ -131,6 +131,12 @@ stop_and_go_on(const char *spec, const struct leat_options *options, const struc
 void
 promise_same(const char *spec)
 {
+	promise_same_with(spec, "shuffle");
+}
+
+void
+promise_same_with(const char *spec, const char *shuffle)
+{
 	struct leat_options options;
 	struct trace all, other;
 	char text[2000];
@@ -139,7 +145,7 @@ promise_same(const char *spec)
 	options.epochs = 2;
 	options.seed = 5;
 	options.threads = 1;
-	snprintf(text, sizeof text, "%s | shuffle | batch(6)", spec);
+	snprintf(text, sizeof text, "%s | %s | batch(6)", spec, shuffle);
 	trace_run(&all, text, &options);
 	assert_int_equal(all.status, LEAT_DONE);
 	assert_true(all.samples > 0);

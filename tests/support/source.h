@@ -27,6 +27,7 @@ void expect_refused(const char *spec, enum leat_status status, const char *part)
 
 /* The same samples with any number of threads and ranks, and after stopping anywhere. `spec` ends before `batch`. */
 void promise_same(const char *spec);
+void promise_same_with(const char *spec, const char *shuffle); /* for a source that not every shuffle suits */
 /* Every request for memory may fail, in turn, from the n-th on: there is an error each time. `before`, if
  * not NULL, is called before each open. */
 void promise_memory_errors(const char *spec, void (*before)(void));
