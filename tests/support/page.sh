@@ -42,3 +42,23 @@ run_console() {
 		printf '%s\n' "$line"
 	done <"$1"
 }
+
+# check_code PAGE TREE FOLDER TEST: what the page shows compiles, and prints what the page says.
+# Copies the source to TREE, writes each C block of the page to the file that its first line names, in FOLDER or
+# tests/unit, builds the command, make_cells and TEST, and runs the commands of the console blocks.
+check_code() {
+	rm -rf "$2"
+	copy_source "$2" && cd "$2" || return 1
+	export XDG_CACHE_HOME="$2/cache" # where indexes go that cannot be kept beside the data
+	c_blocks "$1" | while read -r name; do
+		case $name in
+		test_*) c_block "$1" "$name" >"tests/unit/$name" ;;
+		*) c_block "$1" "$name" >"$3/$name" ;;
+		esac
+	done
+	meson setup build -Dbuildtype=debug >setup.log 2>&1 || { cat setup.log; return 1; }
+	ninja -C build leat examples/make_cells "$4" >build.log 2>&1 || { cat build.log; return 1; }
+	run_console "$1" >page.got
+	[ -z "${UPDATE:-}" ] || cp page.got "$1"
+	diff -u "$1" page.got
+}
