@@ -202,10 +202,15 @@ struct leat_stores {
 	pthread_mutex_t lock;
 	struct leat_store *store[16]; /* by kind, as in the table */
 	unsigned threads, in_flight;  /* the sum, and the most, of all that are open */
+	struct leat_waiter *waiting;  /* reads that somebody waits for */
+	bool interrupted;
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);
 void leat_stores_close(struct leat_stores *stores); /* takes a zeroed one */
+/* While interrupted, reads through `submit` that somebody waits for in leat_object_read are cancelled and fail with
+ * LEAT_CANCELLED, and so do new ones: whoever stops need not wait for a server. */
+void leat_stores_interrupt(struct leat_stores *stores, bool interrupted);
 /* The store of what a user wrote, and what it calls it (freed by the caller; NULL: not wanted). */
 enum leat_status leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
                                   struct leat_err *err);
@@ -226,7 +231,7 @@ enum leat_read_flag {
 };
 
 /* Reads on the caller's thread. *got counts what was read: LEAT_OK with all of it; LEAT_AGAIN (only with NOWAIT, no
- * error text) with what could be had at once; LEAT_DATA when the object has changed; LEAT_IO. */
+ * error text) with what could be had at once; LEAT_DATA when the object has changed; LEAT_IO; LEAT_CANCELLED. */
 enum leat_status leat_object_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                   int flags, size_t *got, struct leat_err *err);
 

@@ -116,8 +116,9 @@ leat_object_uri(const struct leat_object *object, char buf[LEAT_URI])
 }
 
 /* Somebody who waits for a read. */
-struct waiter {
+struct leat_waiter {
 	struct leat_read read;
+	struct leat_waiter *next, **previous; /* in the list of the stores, under their lock */
 	pthread_mutex_t lock;
 	pthread_cond_t over;
 	bool done;
@@ -126,7 +127,7 @@ struct waiter {
 static void
 wake_waiter(struct leat_read *read)
 {
-	struct waiter *waiter = read->arg;
+	struct leat_waiter *waiter = read->arg;
 
 	pthread_mutex_lock(&waiter->lock);
 	waiter->done = true;
@@ -134,12 +135,76 @@ wake_waiter(struct leat_read *read)
 	pthread_mutex_unlock(&waiter->lock);
 }
 
+/* False: nobody waits at the moment. */
+static bool
+enter_waiter(struct leat_stores *stores, struct leat_waiter *waiter)
+{
+	bool enters;
+
+	pthread_mutex_lock(&stores->lock);
+	enters = !stores->interrupted;
+	if (enters) {
+		waiter->next = stores->waiting;
+		waiter->previous = &stores->waiting;
+		if (waiter->next)
+			waiter->next->previous = &waiter->next;
+		stores->waiting = waiter;
+	}
+	pthread_mutex_unlock(&stores->lock);
+	return enters;
+}
+
+static void
+leave_waiter(struct leat_stores *stores, struct leat_waiter *waiter)
+{
+	pthread_mutex_lock(&stores->lock);
+	*waiter->previous = waiter->next;
+	if (waiter->next)
+		waiter->next->previous = waiter->previous;
+	pthread_mutex_unlock(&stores->lock);
+}
+
+void
+leat_stores_interrupt(struct leat_stores *stores, bool interrupted)
+{
+	pthread_mutex_lock(&stores->lock);
+	stores->interrupted = interrupted;
+	for (struct leat_waiter *waiter = stores->waiting; interrupted && waiter; waiter = waiter->next) {
+		struct leat_store *store = waiter->read.object.store;
+
+		store->kind->cancel(store, &waiter->read);
+	}
+	pthread_mutex_unlock(&stores->lock);
+}
+
+/* LEAT_AGAIN: it was cancelled. */
+static enum leat_status
+submit_and_wait(struct leat_waiter *waiter)
+{
+	struct leat_store *store = waiter->read.object.store;
+	enum leat_status status;
+
+	if (!enter_waiter(store->stores, waiter))
+		return LEAT_AGAIN;
+	status = store->kind->submit(store, &waiter->read);
+	if (status == LEAT_OK) {
+		pthread_mutex_lock(&waiter->lock);
+		while (!waiter->done)
+			pthread_cond_wait(&waiter->over, &waiter->lock);
+		pthread_mutex_unlock(&waiter->lock);
+		status = waiter->read.status;
+	} else if (status == LEAT_AGAIN) {
+		status = LEAT_IO; /* it was not started */
+	}
+	leave_waiter(store->stores, waiter);
+	return status;
+}
+
 /* One read of at most LEAT_READ_PARTS iovs, by way of `submit`. */
 static enum leat_status
-submit_and_wait(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
-                struct leat_err *err)
+read_parts(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, struct leat_err *err)
 {
-	struct waiter waiter = {
+	struct leat_waiter waiter = {
 		.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter, .err = err}};
 	enum leat_status status;
 	char buf[LEAT_URI];
@@ -148,20 +213,14 @@ submit_and_wait(const struct leat_object *object, uint64_t offset, const struct 
 	waiter.read.arg = &waiter;
 	pthread_mutex_init(&waiter.lock, NULL);
 	pthread_cond_init(&waiter.over, NULL);
-	status = object->store->kind->submit(object->store, &waiter.read);
-	if (status == LEAT_OK) {
-		pthread_mutex_lock(&waiter.lock);
-		while (!waiter.done)
-			pthread_cond_wait(&waiter.over, &waiter.lock);
-		pthread_mutex_unlock(&waiter.lock);
-		status = waiter.read.status;
-	}
+	status = submit_and_wait(&waiter);
 	pthread_cond_destroy(&waiter.over);
 	pthread_mutex_destroy(&waiter.lock);
 	if (status == LEAT_OK || (err && err->status == status))
 		return status;
-	return leat_fail(err, status == LEAT_AGAIN ? LEAT_IO : status, "cannot read '%s' at offset %llu",
-	                 leat_object_uri(object, buf), (unsigned long long)offset);
+	return leat_fail(err, status == LEAT_AGAIN ? LEAT_CANCELLED : status, "cannot read '%s' at offset %llu%s",
+	                 leat_object_uri(object, buf), (unsigned long long)offset,
+	                 status == LEAT_AGAIN ? ": the feed is closing" : "");
 }
 
 static enum leat_status
@@ -170,7 +229,7 @@ wait_for(const struct leat_object *object, uint64_t offset, const struct iovec *
 {
 	for (int i = 0; i < iovs; i += LEAT_READ_PARTS) {
 		int parts = iovs - i < LEAT_READ_PARTS ? iovs - i : LEAT_READ_PARTS;
-		enum leat_status status = submit_and_wait(object, offset + *got, iov + i, parts, err);
+		enum leat_status status = read_parts(object, offset + *got, iov + i, parts, err);
 
 		if (status != LEAT_OK)
 			return status;
