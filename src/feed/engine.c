@@ -136,6 +136,7 @@ leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 	enum leat_status status;
 
 	atomic_store(&feed->stop, false);
+	leat_stores_interrupt(&feed->pipeline.source.stores, false);
 	feed->running = true;
 	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
 	                            feed, err);
@@ -153,6 +154,7 @@ leat_engine_stop(struct leat_feed *feed)
 	atomic_store(&feed->stop, true);
 	pthread_cond_broadcast(&feed->work);
 	pthread_mutex_unlock(&feed->lock);
+	leat_stores_interrupt(&feed->pipeline.source.stores, true); /* what workers wait for themselves */
 	leat_threads_join(&feed->workers);
 	leat_fetch_drain(feed); /* workers may have submitted reads until now */
 	feed->running = false;
