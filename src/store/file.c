@@ -237,6 +237,27 @@ remove_file(struct leat_store *store, const char *path, struct leat_err *err)
 	return unlink(path) == 0 ? LEAT_OK : leat_fail_errno(err, errno, "cannot remove '%s'", path);
 }
 
+static enum leat_status
+make_folder(struct leat_store *store, const char *folder, struct leat_err *err)
+{
+	char *path = leat_strdup(store->mem, folder);
+	enum leat_status status = LEAT_OK;
+
+	if (!path)
+		return leat_fail_mem(err, store->mem, strlen(folder) + 1, "a file name");
+	for (char *end = path; end && status == LEAT_OK;) {
+		end = strchr(end + 1, '/');
+		if (end)
+			*end = '\0';
+		if (mkdir(path, 0777) != 0 && errno != EEXIST)
+			status = leat_fail_errno(err, errno, "cannot make the folder '%s'", path);
+		if (end)
+			*end = '/';
+	}
+	leat_free(store->mem, path);
+	return status;
+}
+
 /* ---- the store ---- */
 
 static void
@@ -300,4 +321,5 @@ const struct leat_store_kind leat_store_file = {
 	.commit = leat_file_commit,
 	.abort = leat_file_abort,
 	.remove = remove_file,
+	.make_folder = make_folder,
 };

@@ -2,7 +2,8 @@
  *
  * Bytes go, buffered, to a hidden temporary file in the folder of the result, which
  * commit renames. Readers never see a part of it, and of two writers the last one wins,
- * or, if that is asked for, the first. A writer belongs to one thread. */
+ * or, if that is asked for, the first. What is there already and is no file, like a pipe
+ * or a terminal, is written to as it is. A writer belongs to one thread. */
 #include "store/file.h"
 
 #include <errno.h>
@@ -62,6 +63,27 @@ create_temp(struct file_writer *file, struct leat_err *err)
 	return leat_fail_errno(err, errno, "cannot create '%s'", file->path);
 }
 
+/* Is it /dev/stdout or the like? It has to stay a link, even if it leads to a file. */
+static bool
+is_descriptor(const char *path)
+{
+	static const char proc[] = {'/', 'p', 'r', 'o', 'c', '/'};
+	char target[sizeof(proc)];
+
+	return readlink(path, target, sizeof(target)) == sizeof(proc) && memcmp(target, proc, sizeof(proc)) == 0;
+}
+
+static enum leat_status
+open_writer(struct file_writer *file, struct leat_err *err)
+{
+	struct stat st;
+
+	if (!is_descriptor(file->path) && (stat(file->path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+		return create_temp(file, err);
+	file->fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	return file->fd >= 0 ? LEAT_OK : leat_fail_errno(err, errno, "cannot write '%s'", file->path);
+}
+
 enum leat_status
 leat_file_begin(struct leat_store *store, const char *path, struct leat_writer **writer, struct leat_err *err)
 {
@@ -77,7 +99,7 @@ leat_file_begin(struct leat_store *store, const char *path, struct leat_writer *
 	if (!file->path || !file->buffer)
 		status = leat_fail_mem(err, store->mem, BUFFER, "the buffer of a new file");
 	else
-		status = create_temp(file, err);
+		status = open_writer(file, err);
 	if (status != LEAT_OK)
 		leat_file_abort(&file->base);
 	else
@@ -170,7 +192,7 @@ leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
 	enum leat_status status = flush(file, err);
 	int fd = file->fd;
 
-	if (status == LEAT_OK && (flags & LEAT_COMMIT_SYNC) && fsync(fd) != 0)
+	if (status == LEAT_OK && file->hidden && (flags & LEAT_COMMIT_SYNC) && fsync(fd) != 0)
 		status = fail_write(file, err);
 	file->fd = -1;
 	if (fd >= 0 && close(fd) != 0 && status == LEAT_OK)
@@ -217,9 +239,9 @@ leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct
 	struct file_writer *file = file_writer_of(writer);
 	enum leat_status status = file->fd >= 0 ? leat_file_finish(writer, flags, err) : check_failed(file, err);
 
-	if (status == LEAT_OK)
+	if (status == LEAT_OK && file->temp)
 		status = show(file, path ? path : file->path, flags, err);
-	if (status == LEAT_OK && (flags & LEAT_COMMIT_SYNC))
+	if (status == LEAT_OK && file->temp && (flags & LEAT_COMMIT_SYNC))
 		sync_folder(file->hidden ? file->path : file->temp);
 	leat_file_abort(writer);
 	return status;

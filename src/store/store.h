@@ -175,6 +175,9 @@ struct leat_store_kind {
 	void (*abort)(struct leat_writer *writer); /* ends it, and leaves nothing behind */
 
 	enum leat_status (*remove)(struct leat_store *store, const char *uri, struct leat_err *err);
+	/* Optional; NULL: an object's folder need not be there before the object. Makes a folder and those above it.
+	 * One that is there already is fine. */
+	enum leat_status (*make_folder)(struct leat_store *store, const char *folder, struct leat_err *err);
 };
 
 /* What every store begins with. */
@@ -225,6 +228,15 @@ leat_version_equal(const struct leat_version *a, const struct leat_version *b)
 
 /* The whole name; `buf` is used where it has to be put together. NULL: it is too long, or holds a NUL. */
 const char *leat_object_uri(const struct leat_object *object, char buf[LEAT_URI]);
+
+enum leat_what { LEAT_IS_NOTHING, LEAT_IS_OBJECT, LEAT_IS_FOLDER };
+
+/* What a name stands for. What is there and is no object, like a pipe, counts as a folder: listing it says what it is.
+ */
+enum leat_what leat_what_is(struct leat_store *store, const char *uri);
+
+/* The folder that an object is in, to be freed; "." if its name has none. NULL: no memory. */
+char *leat_folder_of(const char *uri, struct leat_mem *mem);
 
 enum leat_read_flag {
 	LEAT_READ_NOWAIT = 1, /* only what is there without waiting */

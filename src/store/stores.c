@@ -115,6 +115,28 @@ leat_object_uri(const struct leat_object *object, char buf[LEAT_URI])
 	return buf;
 }
 
+enum leat_what
+leat_what_is(struct leat_store *store, const char *uri)
+{
+	struct leat_folder_id id;
+	struct leat_object object;
+	enum leat_status status = store->kind->look(store, uri, &object, NULL);
+
+	if (status == LEAT_OK)
+		return LEAT_IS_OBJECT;
+	if (status == LEAT_INVALID || store->kind->list_folder(store, uri, NULL, NULL, &id, NULL) == LEAT_OK)
+		return LEAT_IS_FOLDER;
+	return LEAT_IS_NOTHING;
+}
+
+char *
+leat_folder_of(const char *uri, struct leat_mem *mem)
+{
+	const char *slash = strrchr(uri, '/');
+
+	return slash ? leat_strndup(mem, uri, slash == uri ? 1 : (size_t)(slash - uri)) : leat_strdup(mem, ".");
+}
+
 /* Somebody who waits for a read. */
 struct leat_waiter {
 	struct leat_read read;

@@ -952,6 +952,105 @@ many_reads_are_under_way_and_can_be_cancelled(void **state)
 	temp_remove(&temp);
 }
 
+static void
+what_is_no_file_is_written_to_as_it_is(void **state)
+{
+	struct leat_writer *out;
+	struct temp temp;
+	struct stat st;
+	char bytes[8];
+	int fd;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_stores_init(&stores, &mem);
+	temp_make(&temp);
+	assert_int_equal(mkfifo(temp_path(&temp, "pipe"), 0666), 0);
+	fd = open(temp.path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(leat_write_begin(&out, &stores, temp.path, NULL), LEAT_OK);
+	assert_int_equal(leat_write(out, "abc", 3, NULL), LEAT_OK);
+	assert_int_equal(leat_write_commit(out, NULL, LEAT_COMMIT_SYNC, NULL), LEAT_OK);
+	assert_int_equal(read(fd, bytes, sizeof(bytes)), 3);
+	assert_memory_equal(bytes, "abc", 3);
+	assert_int_equal(lstat(temp.path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	close(fd);
+
+	/* As /dev/stdout is a link when a program's output goes to a file. */
+	fd = open(temp_path(&temp, "file"), O_WRONLY | O_CREAT, 0666);
+	assert_int_equal(symlinkat("/proc/self/fd/9", AT_FDCWD, temp_path(&temp, "link")), 0);
+	assert_int_equal(dup2(fd, 9), 9);
+	assert_int_equal(leat_write_begin(&out, &stores, temp_path(&temp, "link"), NULL), LEAT_OK);
+	assert_int_equal(leat_write(out, "abc", 3, NULL), LEAT_OK);
+	assert_int_equal(leat_write_commit(out, NULL, 0, NULL), LEAT_OK);
+	assert_int_equal(lstat(temp_path(&temp, "link"), &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(stat(temp_path(&temp, "file"), &st), 0);
+	assert_int_equal(st.st_size, 3);
+	close(fd);
+	close(9);
+	leat_stores_close(&stores);
+	assert_int_equal(mem.used, 0);
+	temp_remove(&temp);
+}
+
+static void
+names_stand_for_files_folders_or_nothing(void **state)
+{
+	static const struct {
+		const char *name, *folder;
+	} cases[] = {{"x", "."}, {"/x", "/"}, {"a/b/x", "a/b"}, {"./x", "."}};
+	struct leat_store *store;
+	struct temp temp;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_stores_init(&stores, &mem);
+	temp_make(&temp);
+	temp_write(&temp, "x", "abc", 3);
+	assert_int_equal(mkfifo(temp_path(&temp, "pipe"), 0666), 0);
+	assert_int_equal(leat_stores_find(&stores, temp.folder, &store, NULL, NULL), LEAT_OK);
+	assert_int_equal(leat_what_is(store, temp_path(&temp, "x")), LEAT_IS_OBJECT);
+	assert_int_equal(leat_what_is(store, temp_path(&temp, "y")), LEAT_IS_NOTHING);
+	assert_int_equal(leat_what_is(store, temp_path(&temp, "x/y")), LEAT_IS_NOTHING);
+	assert_int_equal(leat_what_is(store, temp_path(&temp, "pipe")), LEAT_IS_FOLDER);
+	assert_int_equal(leat_what_is(store, temp.folder), LEAT_IS_FOLDER);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *folder = leat_folder_of(cases[i].name, &mem);
+
+		assert_string_equal(folder, cases[i].folder);
+		leat_free(&mem, folder);
+	}
+	leat_stores_close(&stores);
+	assert_int_equal(mem.used, 0);
+	temp_remove(&temp);
+}
+
+static void
+a_folder_is_made_with_those_above_it(void **state)
+{
+	struct leat_store *store;
+	struct leat_err err;
+	struct temp temp;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_stores_init(&stores, &mem);
+	leat_err_clear(&err);
+	temp_make(&temp);
+	temp_write(&temp, "x", "abc", 3);
+	assert_int_equal(leat_stores_find(&stores, temp.folder, &store, NULL, NULL), LEAT_OK);
+	for (int again = 0; again < 2; again++)
+		assert_int_equal(store->kind->make_folder(store, temp_path(&temp, "a//b/c/"), &err), LEAT_OK);
+	assert_int_equal(leat_what_is(store, temp_path(&temp, "a/b/c")), LEAT_IS_FOLDER);
+	assert_int_equal(store->kind->make_folder(store, temp_path(&temp, "x/y"), &err), LEAT_IO);
+	assert_non_null(strstr(err.text, "/x/y'"));
+	leat_stores_close(&stores);
+	assert_int_equal(mem.used, 0);
+	temp_remove(&temp);
+}
+
 int
 main(void)
 {
@@ -979,6 +1078,9 @@ main(void)
 		TEST(new_files_can_be_finished_first_and_shown_later),
 		TEST(a_new_file_on_a_full_disk_fails_at_every_later_step),
 		TEST(a_new_file_can_leave_the_one_that_is_there),
+		TEST(what_is_no_file_is_written_to_as_it_is),
+		TEST(names_stand_for_files_folders_or_nothing),
+		TEST(a_folder_is_made_with_those_above_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
