@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/size.h"
 #include "cli/convert_formats.h"
@@ -110,22 +109,17 @@ static enum leat_status
 open_shard(struct job *job, struct leat_err *err)
 {
 	size_t shard = job->outputs.count;
-	char *path = leat_shard_path(&job->outputs, shard, (size_t)job->p->shards);
 	enum leat_status status;
 
-	if (!path)
-		status = leat_fail_mem(err, job->mem, strlen(job->p->output) + 64, "a file name");
-	else if (shard == LEAT_MAX_SHARDS)
-		status = leat_fail(err, LEAT_INVALID, "%d shards are too many: make --shard-size larger",
-		                   LEAT_MAX_SHARDS);
-	else
-		status = leat_outputs_room(&job->outputs, shard + 1, err);
+	if (shard == LEAT_MAX_SHARDS)
+		return leat_fail(err, LEAT_INVALID, "%d shards are too many: make --shard-size larger",
+		                 LEAT_MAX_SHARDS);
+	status = leat_outputs_room(&job->outputs, shard + 1, err);
 	if (status == LEAT_OK)
-		status = leat_write_begin(&job->outputs.file[shard], &job->outputs.stores, path, err);
+		status = leat_outputs_open_shard(&job->outputs, shard, (size_t)job->p->shards, err);
 	if (status == LEAT_OK && job->format->begin)
 		status = job->format->begin(&job->convert, &job->outputs.file[shard], err);
 	job->in_shard = 0;
-	leat_free(job->mem, path);
 	return status;
 }
 
@@ -180,16 +174,11 @@ open_array(struct job *job, int f, struct leat_err *err)
 {
 	const char *name = leat_field_at(job->feed, f)->name;
 	char *path = leat_asprintf(job->mem, "%s/%s.npy", job->p->output, name);
-	enum leat_status status = LEAT_OK;
+	enum leat_status status;
 
 	if (!path)
 		return leat_fail_mem(err, job->mem, strlen(job->p->output) + 128, "a file name");
-	if (!job->p->overwrite && access(path, F_OK) == 0)
-		status = leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it", path);
-	if (status == LEAT_OK)
-		status = leat_make_folder_of(path, job->mem, err);
-	if (status == LEAT_OK)
-		status = leat_write_begin(&job->outputs.file[f], &job->outputs.stores, path, err);
+	status = leat_outputs_open_file(&job->outputs, (size_t)f, path, job->p->overwrite, err);
 	leat_free(job->mem, path);
 	return status;
 }

@@ -2,6 +2,7 @@
 #include "cli/digest.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 int
@@ -59,22 +60,31 @@ add_to_sum(uint8_t sum[LEAT_SHA256_BYTES], const uint8_t n[LEAT_SHA256_BYTES])
 	}
 }
 
+static enum leat_status
+add_to_list(struct leat_writer *list, const struct leat_batch *batch, int64_t i, const uint8_t hash[LEAT_SHA256_BYTES],
+            struct leat_err *err)
+{
+	char hex[LEAT_SHA256_HEX], line[LEAT_SHA256_HEX + 64];
+	int len;
+
+	leat_hex(hash, LEAT_SHA256_BYTES, hex);
+	len = snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64 " %s\n", leat_batch_epoch(batch),
+	               leat_batch_position(batch, i), hex);
+	return leat_write(list, line, (size_t)len, err);
+}
+
 enum leat_status
 leat_digest_add(struct leat_digest *digest, const struct leat_feed *feed, const struct leat_batch *batch,
                 struct leat_err *err)
 {
 	struct leat_tensor tensor[LEAT_MAX_FIELDS];
 	int fields = leat_field_count(feed);
+	enum leat_status status = LEAT_OK;
 
-	for (int f = 0; f < fields; f++) {
-		enum leat_status status = leat_batch_field(batch, leat_field_at(feed, f)->name, &tensor[f], err);
-
-		if (status != LEAT_OK)
-			return status;
-	}
-	for (int64_t i = 0; i < leat_batch_count(batch); i++) {
+	for (int f = 0; f < fields && status == LEAT_OK; f++)
+		status = leat_batch_field(batch, leat_field_at(feed, f)->name, &tensor[f], err);
+	for (int64_t i = 0; i < leat_batch_count(batch) && status == LEAT_OK; i++) {
 		uint8_t hash[LEAT_SHA256_BYTES];
-		char hex[LEAT_SHA256_HEX];
 
 		if (!leat_batch_valid(batch)[i])
 			continue;
@@ -85,13 +95,10 @@ leat_digest_add(struct leat_digest *digest, const struct leat_feed *feed, const 
 			add_field(digest->sha, leat_field_at(feed, f), &tensor[f], i);
 		leat_sha256_end(digest->sha, hash);
 		add_to_sum(digest->sum, hash);
-		if (digest->list) {
-			leat_hex(hash, sizeof hash, hex);
-			fprintf(digest->list, "%" PRIu64 " %" PRIu64 " %s\n", leat_batch_epoch(batch),
-			        leat_batch_position(batch, i), hex);
-		}
+		if (digest->list)
+			status = add_to_list(digest->list, batch, i, hash, err);
 	}
-	return LEAT_OK;
+	return status;
 }
 
 void

@@ -7,15 +7,13 @@
 #ifndef LEAT_CLI_DIGEST_H
 #define LEAT_CLI_DIGEST_H
 
-#include <stdio.h>
-
 #include "base/hash.h"
-#include "leat.h"
+#include "store/store.h"
 
 struct leat_digest {
 	struct leat_sha256 *sha;
 	uint8_t sum[LEAT_SHA256_BYTES]; /* least significant byte first */
-	FILE *list;                     /* NULL, or gets a line per sample: epoch, position, hash */
+	struct leat_writer *list;       /* NULL, or gets a line per sample: epoch, position, hash */
 };
 
 int leat_digest_open(struct leat_digest *digest); /* -1: no memory */

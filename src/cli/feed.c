@@ -55,6 +55,7 @@ struct session {
 	const struct params *p;
 	struct leat_mem *mem;
 	struct leat_feed *feed;
+	struct leat_stores stores; /* of --list */
 	struct leat_digest digest;
 	bool digesting, progress, interrupted;
 	uint64_t begin_ns, end_ns, shown_ns, batches;
@@ -319,22 +320,33 @@ report(const struct session *s, struct leat_err *err)
 static enum leat_status
 open_digest(struct session *s, struct leat_err *err)
 {
+	enum leat_status status;
+
 	s->digesting = s->p->checksum || *s->p->list;
 	if (leat_digest_open(&s->digest) != 0)
 		return leat_fail(err, LEAT_NOMEM, "no memory for a checksum");
 	if (!*s->p->list)
 		return LEAT_OK;
-	s->digest.list = fopen(s->p->list, "w");
-	return s->digest.list ? LEAT_OK : leat_fail_errno(err, errno, "--list %s cannot be written", s->p->list);
+	leat_stores_init(&s->stores, s->mem);
+	status = leat_write_begin(&s->digest.list, &s->stores, s->p->list, err);
+	if (status != LEAT_OK)
+		leat_err_in(err, "--list");
+	return status;
 }
 
+/* The list of a run that failed tells how far it came. */
 static enum leat_status
 close_digest(struct session *s, struct leat_err *err)
 {
-	bool failed = s->digest.list && (ferror(s->digest.list) | (fclose(s->digest.list) != 0));
+	enum leat_status status = LEAT_OK;
 
+	if (s->feed && s->digest.list)
+		status = leat_write_commit(s->digest.list, NULL, 0, err);
+	else
+		leat_write_abort(s->digest.list);
+	leat_stores_close(&s->stores);
 	leat_digest_close(&s->digest);
-	return failed ? leat_fail(err, LEAT_IO, "--list %s was not written completely", s->p->list) : LEAT_OK;
+	return status;
 }
 
 static enum leat_status
@@ -358,8 +370,8 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 		status = save(&s, err);
 	if (status == LEAT_OK)
 		status = report(&s, err);
-	leat_close(s.feed);
 	closed = close_digest(&s, err);
+	leat_close(s.feed);
 	return status == LEAT_OK ? closed : status;
 }
 

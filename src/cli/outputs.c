@@ -1,12 +1,8 @@
 /* outputs.c - see outputs.h */
 #include "cli/outputs.h"
 
-#include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/str.h"
@@ -25,12 +21,13 @@ leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix
 
 /* ---- names ---- */
 
-char *
-leat_shard_path(const struct leat_outputs *o, size_t shard, size_t count)
+/* "PREFIX-00003-of-00008SUFFIX", to be freed; `count` 0: not known yet; NULL: no memory. */
+static char *
+shard_uri(const struct leat_outputs *o, size_t shard, size_t count)
 {
 	if (!count)
-		return leat_asprintf(o->mem, "%s-%05zu-of-%s%s", o->prefix, shard, any_number, o->suffix);
-	return leat_asprintf(o->mem, "%s-%05zu-of-%05zu%s", o->prefix, shard, count, o->suffix);
+		return leat_asprintf(o->mem, "%s-%05zu-of-%s%s", o->uri, shard, any_number, o->suffix);
+	return leat_asprintf(o->mem, "%s-%05zu-of-%05zu%s", o->uri, shard, count, o->suffix);
 }
 
 char *
@@ -39,70 +36,93 @@ leat_shard_pattern(const struct leat_outputs *o)
 	return leat_asprintf(o->mem, "%s-%s-of-%05zu%s", o->prefix, any_number, o->count, o->suffix);
 }
 
-/* Finds the shards there are, of any number; they are to be freed with globfree when *any. */
 static enum leat_status
-find_shards(const struct leat_outputs *o, glob_t *found, bool *any, struct leat_err *err)
+add_name(void *arg, const struct leat_object *object, struct leat_err *err)
+{
+	struct leat_str *found = arg;
+
+	leat_str_addn(found, object->uri, object->uri_len + 1);
+	return found->failed ? leat_fail_mem(err, found->mem, found->len + object->uri_len, "the list of files")
+	                     : LEAT_OK;
+}
+
+/* Finds the shards there are, of any number: their names, each with its NUL. */
+static enum leat_status
+find_shards(const struct leat_outputs *o, struct leat_str *found, struct leat_err *err)
 {
 	struct leat_str pattern;
-	enum leat_status status = LEAT_OK;
+	enum leat_status status;
 
-	*any = false;
+	leat_str_init(found, o->mem, SIZE_MAX / 4);
 	leat_str_init(&pattern, o->mem, MAX_PATTERN);
-	for (const char *c = o->prefix; *c; c++)
-		leat_str_addf(&pattern, strchr("*?[\\", *c) ? "\\%c" : "%c", *c);
+	for (const char *c = o->uri; *c; c++)
+		leat_str_addf(&pattern, *c == '\\' ? "[\\%c]" : strchr("*?[", *c) ? "[%c]" : "%c", *c);
 	leat_str_addf(&pattern, "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]%s", o->suffix);
 	if (pattern.failed)
 		status = leat_fail(err, LEAT_INVALID, "the name '%.40s...' is too long", o->prefix);
 	else
-		*any = glob(leat_str_text(&pattern), 0, NULL, found) == 0;
+		status = o->store->kind->list(o->store, leat_str_text(&pattern), add_name, found, err);
 	leat_str_free(&pattern);
-	return status;
+	if (status != LEAT_IO || found->len)
+		return status;
+	leat_err_clear(err); /* there are none, and perhaps no folder */
+	return LEAT_OK;
+}
+
+/* The first of the names that find_shards gave, or the next; NULL: there are no more. */
+static const char *
+next_name(const struct leat_str *found, const char *name)
+{
+	const char *next = name ? name + strlen(name) + 1 : leat_str_text(found);
+
+	return next < leat_str_text(found) + found->len ? next : NULL;
 }
 
 /* ---- before ---- */
 
 static enum leat_status
-make_folder(const char *folder, struct leat_err *err)
+make_folder_of(struct leat_store *store, const char *uri, struct leat_err *err)
 {
-	if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+	enum leat_status status;
+	char *folder;
+
+	if (!store->kind->make_folder)
 		return LEAT_OK;
-	return leat_fail_errno(err, errno, "cannot make the folder '%s'", folder);
+	folder = leat_folder_of(uri, store->mem);
+	if (!folder)
+		return leat_fail_mem(err, store->mem, strlen(uri) + 1, "a file name");
+	status = store->kind->make_folder(store, folder, err);
+	leat_free(store->mem, folder);
+	return status;
 }
 
-enum leat_status
-leat_make_folder_of(const char *path, struct leat_mem *mem, struct leat_err *err)
+/* Files of another run would be read together with ours, because one pattern names both. */
+static enum leat_status
+refuse_shards(const struct leat_str *found, struct leat_err *err)
 {
-	char *copy = leat_strdup(mem, path);
-	enum leat_status status = LEAT_OK;
+	const char *first = next_name(found, NULL);
 
-	if (!copy)
-		return leat_fail_mem(err, mem, strlen(path) + 1, "a file name");
-	for (char *slash = strchr(copy + (*copy == '/'), '/'); slash && status == LEAT_OK;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		status = make_folder(copy, err);
-		*slash = '/';
-	}
-	leat_free(mem, copy);
-	return status;
+	for (const char *name = first; name; name = next_name(found, name))
+		if (strcmp(name, first) < 0)
+			first = name;
+	return first ? leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it and its like",
+	                         first)
+	             : LEAT_OK;
 }
 
 enum leat_status
 leat_outputs_begin(struct leat_outputs *o, bool overwrite, struct leat_err *err)
 {
-	glob_t found;
-	bool any;
-	enum leat_status status = find_shards(o, &found, &any, err);
+	enum leat_status status = leat_stores_find(&o->stores, o->prefix, &o->store, &o->uri, err);
+	struct leat_str found;
 
 	if (status != LEAT_OK)
 		return status;
-	/* Files of another run would be read together with ours, because one pattern names both. */
-	if (any && !overwrite)
-		status = leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it and its like",
-		                   found.gl_pathv[0]);
-	if (any)
-		globfree(&found);
-	return status == LEAT_OK ? leat_make_folder_of(o->prefix, o->mem, err) : status;
+	status = find_shards(o, &found, err);
+	if (status == LEAT_OK && !overwrite)
+		status = refuse_shards(&found, err);
+	leat_str_free(&found);
+	return status == LEAT_OK ? make_folder_of(o->store, o->uri, err) : status;
 }
 
 enum leat_status
@@ -115,49 +135,76 @@ leat_outputs_room(struct leat_outputs *o, size_t count, struct leat_err *err)
 	return status;
 }
 
+enum leat_status
+leat_outputs_open_shard(struct leat_outputs *o, size_t shard, size_t count, struct leat_err *err)
+{
+	char *uri = shard_uri(o, shard, count);
+	enum leat_status status;
+
+	if (!uri)
+		return leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
+	status = o->store->kind->begin(o->store, uri, &o->file[shard], err);
+	leat_free(o->mem, uri);
+	return status;
+}
+
+enum leat_status
+leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool overwrite, struct leat_err *err)
+{
+	struct leat_store *store;
+	char *uri;
+	enum leat_status status = leat_stores_find(&o->stores, name, &store, &uri, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (!overwrite && leat_what_is(store, uri) != LEAT_IS_NOTHING)
+		status = leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it", name);
+	if (status == LEAT_OK)
+		status = make_folder_of(store, uri, err);
+	if (status == LEAT_OK)
+		status = store->kind->begin(store, uri, &o->file[i], err);
+	leat_free(store->mem, uri);
+	return status;
+}
+
 /* ---- after ---- */
 
 static enum leat_status
 show_file(struct leat_outputs *o, size_t i, struct leat_err *err)
 {
 	bool last = i + 1 == o->count; /* one sync of the folder is enough for all */
-	char *path = o->suffix ? leat_shard_path(o, i, o->count) : NULL;
+	char *uri = o->suffix ? shard_uri(o, i, o->count) : NULL;
 	enum leat_status status;
 
-	if (o->suffix && !path)
-		return leat_fail_mem(err, o->mem, strlen(o->prefix) + 64, "a file name");
+	if (o->suffix && !uri)
+		return leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
 	o->bytes += o->file[i]->size;
-	status = leat_write_commit(o->file[i], path, last ? LEAT_COMMIT_SYNC : 0, err);
+	status = leat_write_commit(o->file[i], uri, last ? LEAT_COMMIT_SYNC : 0, err);
 	o->file[i] = NULL;
-	leat_free(o->mem, path);
+	leat_free(o->mem, uri);
 	return status;
 }
 
 static bool
-is_ours(const struct leat_outputs *o, const char *path)
+is_ours(const struct leat_outputs *o, const char *name)
 {
-	size_t shard, count, prefix = strlen(o->prefix);
+	size_t shard, count, prefix = strlen(o->uri);
 
-	return sscanf(path + prefix, "-%5zu-of-%5zu", &shard, &count) == 2 && count == o->count && shard < count;
+	return sscanf(name + prefix, "-%5zu-of-%5zu", &shard, &count) == 2 && count == o->count && shard < count;
 }
 
 static enum leat_status
 remove_stale(struct leat_outputs *o, struct leat_err *err)
 {
-	struct leat_store *store;
-	glob_t found;
-	bool any;
-	enum leat_status status = find_shards(o, &found, &any, err);
+	struct leat_str found;
+	enum leat_status status = find_shards(o, &found, err);
 
-	if (!any)
-		return status;
-	status = leat_stores_find(&o->stores, o->prefix, &store, NULL, err);
-	for (size_t i = 0; i < found.gl_pathc && status == LEAT_OK; i++) {
-		leat_beside_remove(store, found.gl_pathv[i], o->mem);
-		if (!is_ours(o, found.gl_pathv[i]) && unlink(found.gl_pathv[i]) != 0)
-			status = leat_fail_errno(err, errno, "cannot remove '%s'", found.gl_pathv[i]);
+	for (const char *name = NULL; status == LEAT_OK && (name = next_name(&found, name)) != NULL;) {
+		leat_beside_remove(o->store, name, o->mem);
+		if (!is_ours(o, name))
+			status = o->store->kind->remove(o->store, name, err);
 	}
-	globfree(&found);
+	leat_str_free(&found);
 	return status;
 }
 
@@ -177,7 +224,9 @@ leat_outputs_free(struct leat_outputs *o)
 	for (size_t i = 0; i < o->count; i++)
 		leat_write_abort(o->file[i]);
 	leat_free(o->mem, o->file);
+	leat_free(o->mem, o->uri);
 	leat_stores_close(&o->stores);
 	o->file = NULL;
+	o->uri = NULL;
 	o->count = o->cap = 0;
 }

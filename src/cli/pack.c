@@ -208,19 +208,12 @@ static enum leat_status
 write_shard(void *arg, size_t shard, struct leat_err *err)
 {
 	struct job *job = arg;
-	struct leat_writer **out = &job->outputs.file[shard];
-	char *path = leat_shard_path(&job->outputs, shard, job->outputs.count);
-	enum leat_status status;
+	enum leat_status status = leat_outputs_open_shard(&job->outputs, shard, job->outputs.count, err);
 
-	if (path)
-		status = leat_write_begin(out, &job->outputs.stores, path, err);
-	else
-		status = leat_fail_mem(err, job->mem, 256, "a file name");
 	if (status == LEAT_OK)
-		status = fill_shard(job, shard, *out, err);
+		status = fill_shard(job, shard, job->outputs.file[shard], err);
 	if (status == LEAT_OK)
-		status = leat_write_finish(*out, LEAT_COMMIT_SYNC, err);
-	leat_free(job->mem, path);
+		status = leat_write_finish(job->outputs.file[shard], LEAT_COMMIT_SYNC, err);
 	return status;
 }
 

@@ -1,4 +1,4 @@
-/* text.h - small files as text */
+/* text.h - small files as text, from any store */
 #ifndef LEAT_CLI_TEXT_H
 #define LEAT_CLI_TEXT_H
 

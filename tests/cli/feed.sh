@@ -25,6 +25,8 @@ sort -n -k1,1 -k2,2 rank?.txt | cmp - all.txt && wc -l <all.txt
 echo "# stopped after three batches, resumed by two ranks"
 leat feed "$spec" --epochs 2 --batches 3 --save place.json --list begin.txt >/dev/null
 for rank in 0 1; do leat feed "$spec" --epochs 2 --resume place.json --rank $rank --world 2 --list rest$rank.txt >/dev/null; done
+leat feed "$spec" --epochs 2 --list /dev/stdout | grep '^[0-9]' | cmp - all.txt && echo "to a pipe as well"
+try leat feed "$spec" --list none/all.txt
 sort -n -k1,1 -k2,2 begin.txt rest?.txt | cmp - all.txt && echo "nothing lost, nothing twice"
 
 echo "# a checkpoint of something else"
