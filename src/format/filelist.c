@@ -4,8 +4,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/threads.h"
+
 /* So long after a change another may come and yet have the same time, in ns. */
 enum { SAME_TIME = 100000000 };
+
+enum { LOOK_AT_ONCE = 1024 }; /* files whose sizes a thread asks for at a time */
 
 /* ---- from a sidecar ---- */
 
@@ -127,13 +131,19 @@ leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
 /* ---- as a source ---- */
 
 void
-leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store, const char *folder,
-                   const char *remedy)
+leat_filelist_place(struct leat_filelist *list, struct leat_store *store, const char *folder, const char *remedy)
 {
 	list->store = store;
 	list->folder = folder;
 	list->remedy = remedy;
 	list->opened_ns = leat_filelist_now();
+}
+
+void
+leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store, const char *folder,
+                   const char *remedy)
+{
+	leat_filelist_place(list, store, folder, remedy);
 	source->count = list->count;
 	source->file_count = (size_t)list->count;
 	source->max_length = source->max_payload = list->max_size;
@@ -166,19 +176,16 @@ leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_e
 	}
 }
 
-/* Why there is no file. */
-static enum leat_status
-describe_missing(const struct leat_source *source, size_t i, struct leat_err *err)
+enum leat_status
+leat_filelist_describe_missing(const struct leat_object *object, struct leat_err *err)
 {
-	struct leat_object object, now;
 	char buf[LEAT_URI];
-	const char *uri;
+	const char *uri = leat_object_uri(object, buf);
+	struct leat_object now;
 
-	leat_source_object(source, i, &object);
-	uri = leat_object_uri(&object, buf);
 	if (!uri)
-		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", object.folder);
-	switch (object.store->kind->look(object.store, uri, &now, err)) {
+		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", object->folder);
+	switch (object->store->kind->look(object->store, uri, &now, err)) {
 	case LEAT_OK:
 		return leat_fail(err, LEAT_DATA, "'%s' was not there when the feed was opened", uri);
 	case LEAT_INVALID: /* a folder, a pipe */
@@ -193,8 +200,12 @@ enum leat_status
 leat_filelist_unpack(const struct leat_source *source, const struct leat_extent *extent, unsigned char *payload,
                      struct leat_datum *datum, struct leat_err *err)
 {
-	if (extent->damaged)
-		return describe_missing(source, extent->file, err);
+	if (extent->damaged) {
+		struct leat_object object;
+
+		leat_source_object(source, extent->file, &object);
+		return leat_filelist_describe_missing(&object, err);
+	}
 	*datum = (struct leat_datum){
 		.data = payload,
 		.dtype = LEAT_U8,
@@ -293,11 +304,41 @@ leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_bui
 	return LEAT_OK;
 }
 
-void
-leat_filelist_look(struct leat_filelist_build *build, size_t i, struct leat_store *store, const char *folder,
-                   const char *name)
+/* What the threads that ask for sizes share. */
+struct sizes {
+	struct leat_filelist_build *build;
+	const char *const *names;
+	size_t first, end; /* in the build */
+	struct leat_store *store;
+	const char *folder;
+};
+
+static enum leat_status
+ask_sizes(void *arg, size_t i, struct leat_err *err)
 {
-	build->size[i] = look(store, folder, name, strlen(name), &build->time[i]);
+	const struct sizes *s = arg;
+
+	(void)err;
+	for (size_t k = s->first + i * LOOK_AT_ONCE; k < s->first + (i + 1) * LOOK_AT_ONCE && k < s->end; k++) {
+		const char *name = s->names[k - s->first];
+
+		s->build->size[k] = look(s->store, s->folder, name, strlen(name), &s->build->time[k]);
+	}
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_filelist_add_all(struct leat_filelist_build *build, const char *const *names, size_t count,
+                      struct leat_store *store, const char *folder, unsigned threads, struct leat_err *err)
+{
+	struct sizes sizes = {build, names, build->count, build->count + count, store, folder};
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = leat_filelist_add(build, names[i], strlen(names[i]), err);
+	return status == LEAT_OK ? leat_parallel(build->mem, threads, (count + LOOK_AT_ONCE - 1) / LOOK_AT_ONCE,
+	                                         ask_sizes, &sizes, err)
+	                         : status;
 }
 
 /* Of names, sizes and `more`; and of times. */

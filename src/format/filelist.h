@@ -46,12 +46,16 @@ bool leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *s
 /* Is there now a file that was missing? */
 bool leat_filelist_found(const struct leat_filelist *list, struct leat_store *store, const char *folder);
 
-/* Sets what follows from the list. `folder` and `remedy` (what to do about a file that has changed) are borrowed. */
+/* Where the files are. `folder` and `remedy` (what to do about a file that has changed) are borrowed. */
+void leat_filelist_place(struct leat_filelist *list, struct leat_store *store, const char *folder, const char *remedy);
+/* As the samples of a source: sets what follows from the list. */
 void leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store,
                         const char *folder, const char *remedy);
 /* The source's `locate`: sample i is file i; and its `object`. */
 void leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_extent *extent);
 void leat_filelist_object(const struct leat_filelist *list, uint64_t i, struct leat_object *object);
+/* Why a file is missing: LEAT_IO or LEAT_DATA. */
+enum leat_status leat_filelist_describe_missing(const struct leat_object *object, struct leat_err *err);
 /* For unpack: field `datum` is the file's bytes. An error for a file that was missing. */
 enum leat_status leat_filelist_unpack(const struct leat_source *source, const struct leat_extent *extent,
                                       unsigned char *payload, struct leat_datum *datum, struct leat_err *err);
@@ -85,9 +89,10 @@ enum leat_status leat_filelist_add(struct leat_filelist_build *build, const char
 /* All of `from`, which is then empty. */
 enum leat_status leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_build *from,
                                       struct leat_err *err);
-/* Looks at file `i`, which is called `name` below `folder`. Different files: any thread. */
-void leat_filelist_look(struct leat_filelist_build *build, size_t i, struct leat_store *store, const char *folder,
-                        const char *name);
+/* Adds files by their names below `folder`, and looks at each. */
+enum leat_status leat_filelist_add_all(struct leat_filelist_build *build, const char *const *names, size_t count,
+                                       struct leat_store *store, const char *folder, unsigned threads,
+                                       struct leat_err *err);
 /* Makes the list's sections of it, in an empty sidecar. The digest covers names, sizes and `more`. */
 enum leat_status leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len,
                                       struct leat_sidecar *sidecar, struct leat_err *err);

@@ -63,6 +63,16 @@ close_source(struct leat_source *source)
 
 /* ---- the sidecar ---- */
 
+/* One has a name if there is one. */
+static bool
+left_out_makes_sense(const struct leat_sidecar *sidecar)
+{
+	const struct leat_section *section = &sidecar->section[LEAT_FOLDER_LEFT_OUT];
+
+	return section->bytes >= 8 && section->bytes < 8 + 2 * LEAT_URI &&
+	       (*(const uint64_t *)section->data > 0) == (section->bytes > 8);
+}
+
 /* Sections have the right lengths, and classes and folders are in order. */
 static bool
 makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list)
@@ -71,9 +81,9 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list
 	const uint64_t *classes = section[LEAT_FOLDER_CLASSES].data, *at = section[LEAT_FOLDER_PLACE_AT].data;
 	uint64_t count = section[LEAT_FOLDER_CLASSES].bytes / 8, places = section[LEAT_FOLDER_TIMES].bytes / 8;
 
-	if (sidecar->sections != LEAT_FOLDER_SECTIONS || section[LEAT_FOLDER_LEFT_OUT].bytes != 8 || count < 2 ||
-	    places < 1 || section[LEAT_FOLDER_CLASSES].bytes % 8 || section[LEAT_FOLDER_TIMES].bytes % 8 ||
-	    section[LEAT_FOLDER_PLACE_AT].bytes != (places + 1) * 8)
+	if (sidecar->sections != LEAT_FOLDER_SECTIONS || count < 2 || places < 1 ||
+	    section[LEAT_FOLDER_CLASSES].bytes % 8 || section[LEAT_FOLDER_TIMES].bytes % 8 ||
+	    section[LEAT_FOLDER_PLACE_AT].bytes != (places + 1) * 8 || !left_out_makes_sense(sidecar))
 		return false;
 	if (classes[0] != 0 || classes[count - 1] != list->count || at[0] != 0 ||
 	    at[places] != section[LEAT_FOLDER_PLACES].bytes)
@@ -179,12 +189,13 @@ add_fields(struct leat_source *source, const struct state *state)
 static void
 tell(const struct leat_source *source, const struct state *state)
 {
-	uint64_t left_out = *(const uint64_t *)state->sidecar.section[LEAT_FOLDER_LEFT_OUT].data;
+	struct leat_folder_left_out left_out;
 
-	if (left_out)
-		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s left out: images end in %s",
-		         (unsigned long long)left_out, left_out == 1 ? "" : "s", state->dir,
-		         left_out == 1 ? "is" : "are", LEAT_FOLDER_EXTENSIONS);
+	leat_folder_left_out(&state->sidecar, &left_out);
+	if (left_out.count)
+		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s left out, like '%.*s': images end in %s",
+		         (unsigned long long)left_out.count, left_out.count == 1 ? "" : "s", state->dir,
+		         left_out.count == 1 ? "is" : "are", left_out.len, left_out.first, LEAT_FOLDER_EXTENSIONS);
 	if (state->list.missing)
 		leat_log(source->log, LEAT_LOG_WARN, "%llu link%s in '%s' lead%s to no file",
 		         (unsigned long long)state->list.missing, state->list.missing == 1 ? "" : "s", state->dir,

@@ -13,12 +13,22 @@ enum {
 	LEAT_FOLDER_PLACE_AT, /* of all folders: where the names begin, and at last where they end */
 	LEAT_FOLDER_PLACES,   /* their names, relative to the root, which is "" */
 	LEAT_FOLDER_TIMES,    /* when each was changed last, in ns */
-	LEAT_FOLDER_LEFT_OUT, /* one number: files that are no images */
+	LEAT_FOLDER_LEFT_OUT, /* one number: files that are no images; behind it the name of the first */
 	LEAT_FOLDER_SECTIONS,
 };
 
 /* Walks over the folder `root` and fills an empty sidecar. *newest is the latest change of a folder. */
 enum leat_status leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, struct leat_mem *mem,
                                   struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err);
+
+/* The files that are no images: how many, and the name of the first, relative to the root (not ended by a NUL). */
+struct leat_folder_left_out {
+	uint64_t count;
+	const char *first;
+	int len;
+};
+
+/* Of a sidecar that makes sense. */
+void leat_folder_left_out(const struct leat_sidecar *sidecar, struct leat_folder_left_out *left_out);
 
 #endif

@@ -7,6 +7,7 @@
  * Threads: each class is walked by one, several at once. */
 #include "format/folder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct place {
 	size_t parent; /* in the class, or NO_PLACE */
 	struct leat_folder_id id;
 	struct leat_filelist_build files;
+	char *other; /* the first by name of the files that are no images, or NULL */
 };
 
 /* One class. */
@@ -127,11 +129,25 @@ is_image(const char *name)
 	return false;
 }
 
-/* What one folder holds: folders, images (NULL: they count as others), and how many others. */
+/* What one folder holds: folders, images (NULL: they count as others), how many others, and the first of them. */
 struct listing {
 	struct entries *folders, *images;
 	uint64_t *others;
+	char **other;
 };
+
+static enum leat_status
+take_other(struct listing *listing, const char *name, struct leat_err *err)
+{
+	struct leat_mem *mem = listing->folders->mem;
+
+	++*listing->others;
+	if (*listing->other && strcmp(*listing->other, name) < 0)
+		return LEAT_OK;
+	leat_free(mem, *listing->other);
+	*listing->other = leat_strdup(mem, name);
+	return *listing->other ? LEAT_OK : leat_fail_mem(err, mem, strlen(name) + 1, "the names in a folder");
+}
 
 static enum leat_status
 take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
@@ -142,8 +158,7 @@ take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
 		return entries_add(listing->folders, entry, err);
 	if (listing->images && is_image(entry->name))
 		return entries_add(listing->images, entry, err);
-	++*listing->others;
-	return LEAT_OK;
+	return take_other(listing, entry->name, err);
 }
 
 static enum leat_status
@@ -238,7 +253,7 @@ static enum leat_status
 walk_place(const struct walk *walk, struct group *group, size_t i, struct leat_err *err)
 {
 	struct entries folders, images;
-	struct listing listing = {&folders, &images, &group->left_out};
+	struct listing listing = {&folders, &images, &group->left_out, &group->place[i].other};
 	enum leat_status status;
 
 	entries_init(&folders, walk->mem);
@@ -287,6 +302,7 @@ struct result {
 	struct leat_filelist_build places; /* these are no files, but have names and times */
 	uint64_t *classes;
 	uint64_t *left_out;
+	uint64_t left_out_bytes;
 };
 
 static enum leat_status
@@ -313,8 +329,34 @@ add_group(struct result *result, struct group *group, int64_t *newest, struct le
 		if (place->id.mtime_ns > *newest)
 			*newest = place->id.mtime_ns;
 	}
-	*result->left_out += group->left_out;
 	return status;
+}
+
+/* How many files are no images, and the first of them. */
+static enum leat_status
+add_left_out(struct result *result, const struct walk *walk, struct leat_err *err)
+{
+	const struct place *first = &walk->root;
+	uint64_t count = walk->left_out;
+	size_t len;
+
+	for (size_t i = 0; i < walk->names.count; i++) {
+		const struct group *group = &walk->group[i];
+
+		for (size_t k = 0; k < group->places && !first->other; k++)
+			first = &group->place[k];
+		count += group->left_out;
+	}
+	len = first->other ? strlen(first->path) + 1 + strlen(first->other) : 0;
+	result->left_out = leat_alloc(walk->mem, sizeof(count) + len + 1);
+	if (!result->left_out)
+		return leat_fail_mem(err, walk->mem, sizeof(count) + len + 1, "the name of a file");
+	*result->left_out = count;
+	if (len)
+		len = (size_t)sprintf((char *)(result->left_out + 1), "%s%s%s", first->path, *first->path ? "/" : "",
+		                      first->other);
+	result->left_out_bytes = sizeof(count) + len;
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -335,7 +377,7 @@ add_sections(struct result *result, size_t classes, struct leat_sidecar *sidecar
 	leat_sidecar_add_take(sidecar, result->places.name_at, (result->places.count + 1) * sizeof(uint64_t));
 	leat_sidecar_add_take(sidecar, names, names_len);
 	leat_sidecar_add_take(sidecar, result->places.time, result->places.count * sizeof(uint64_t));
-	leat_sidecar_add_take(sidecar, result->left_out, sizeof(*result->left_out));
+	leat_sidecar_add_take(sidecar, result->left_out, result->left_out_bytes);
 	result->classes = result->left_out = result->places.name_at = result->places.time = NULL;
 	return LEAT_OK;
 }
@@ -344,20 +386,17 @@ static enum leat_status
 gather(const struct walk *walk, struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err)
 {
 	size_t classes = walk->names.count;
-	struct result result = {
-		.classes = leat_alloc_array(walk->mem, classes + 1, sizeof(*result.classes)),
-		.left_out = leat_alloc(walk->mem, sizeof(*result.left_out)),
-	};
+	struct result result = {.classes = leat_alloc_array(walk->mem, classes + 1, sizeof(*result.classes))};
 	enum leat_status status = LEAT_OK;
 
 	leat_filelist_build_init(&result.files, walk->mem);
 	leat_filelist_build_init(&result.places, walk->mem);
-	if (!result.classes || !result.left_out)
+	if (!result.classes)
 		status = leat_fail_mem(err, walk->mem, (classes + 1) * sizeof(*result.classes), "the classes");
 	if (status == LEAT_OK)
 		status = add_time(&result.places, "", walk->root.id.mtime_ns, err);
 	if (status == LEAT_OK)
-		*result.left_out = walk->left_out;
+		status = add_left_out(&result, walk, err);
 	*newest = walk->root.id.mtime_ns;
 	for (size_t i = 0; i < classes && status == LEAT_OK; i++) {
 		status = add_group(&result, &walk->group[i], newest, err);
@@ -377,6 +416,7 @@ free_group(struct group *group, struct leat_mem *mem)
 {
 	for (size_t i = 0; i < group->places; i++) {
 		leat_free(mem, group->place[i].path);
+		leat_free(mem, group->place[i].other);
 		leat_filelist_build_free(&group->place[i].files);
 	}
 	leat_free(mem, group->place);
@@ -419,7 +459,7 @@ leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, s
 	char here[] = "";
 	struct walk walk = {.store = store, .path = root, .root = {.path = here}, .mem = mem};
 	struct entries classes;
-	struct listing listing = {&classes, NULL, &walk.left_out};
+	struct listing listing = {&classes, NULL, &walk.left_out, &walk.root.other};
 	enum leat_status status;
 
 	entries_init(&classes, mem);
@@ -433,6 +473,16 @@ leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, s
 	if (status == LEAT_OK)
 		status = walk_groups(&walk, threads, sidecar, newest, err);
 	leat_free(mem, walk.names.value);
+	leat_free(mem, walk.root.other);
 	entries_free(&classes);
 	return status;
+}
+
+void
+leat_folder_left_out(const struct leat_sidecar *sidecar, struct leat_folder_left_out *left_out)
+{
+	const struct leat_section *section = &sidecar->section[LEAT_FOLDER_LEFT_OUT];
+	const uint64_t *count = section->data;
+
+	*left_out = (struct leat_folder_left_out){*count, (const char *)(count + 1), (int)(section->bytes - 8)};
 }

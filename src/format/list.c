@@ -19,7 +19,6 @@
 
 #include <string.h>
 
-#include "base/threads.h"
 #include "format/filelist.h"
 
 struct list {
@@ -37,8 +36,6 @@ static const struct leat_opt options[] = {
 	NAMED(types, LEAT_OPT_STRINGS, "[]", "of these columns: auto, int64, float or bytes; []: auto for all"),
 	LEAT_OPT_END,
 };
-
-enum { STAT_ROWS = 1024 }; /* files whose sizes a thread asks for at a time */
 
 /* The sections of the sidecar, behind those of the list: the columns, then for each its values and text. */
 enum { COLUMNS = LEAT_FILELIST_SECTIONS, FIRST_COLUMN };
@@ -192,40 +189,6 @@ read_csv(const struct leat_source *source, struct leat_files *csv, char **text, 
 	return status;
 }
 
-/* What the threads that ask for sizes share. */
-struct sizes {
-	const struct leat_list_table *table;
-	struct leat_filelist_build *build;
-	struct leat_store *store;
-	const char *folder;
-};
-
-static enum leat_status
-ask_sizes(void *arg, size_t i, struct leat_err *err)
-{
-	const struct sizes *sizes = arg;
-
-	(void)err;
-	for (size_t row = i * STAT_ROWS; row < (i + 1) * STAT_ROWS && row < sizes->table->rows; row++)
-		leat_filelist_look(sizes->build, row, sizes->store, sizes->folder, sizes->table->path[row]);
-	return LEAT_OK;
-}
-
-static enum leat_status
-find_files(const struct leat_source *source, const struct state *state, const struct leat_list_table *table,
-           unsigned threads, struct leat_filelist_build *build, struct leat_err *err)
-{
-	struct sizes sizes = {table, build, leat_files_at(state->csv, 0)->store, state->folder};
-	enum leat_status status = LEAT_OK;
-
-	for (size_t i = 0; i < table->rows && status == LEAT_OK; i++)
-		status = leat_filelist_add(build, table->path[i], strlen(table->path[i]), err);
-	if (status == LEAT_OK)
-		status = leat_parallel(source->mem, threads, (table->rows + STAT_ROWS - 1) / STAT_ROWS, ask_sizes,
-		                       &sizes, err);
-	return status;
-}
-
 /* Moves the columns into the sidecar. */
 static enum leat_status
 add_columns(struct leat_list_table *table, struct leat_sidecar *sidecar, struct leat_err *err)
@@ -270,7 +233,8 @@ fill_sidecar(const struct leat_source *source, struct state *state, unsigned thr
 		return status;
 	}
 	leat_filelist_build_init(&build, source->mem);
-	status = find_files(source, state, &table, threads, &build, err);
+	status = leat_filelist_add_all(&build, table.path, table.rows, leat_files_at(state->csv, 0)->store,
+	                               state->folder, threads, err);
 	if (status == LEAT_OK)
 		status = leat_filelist_finish(&build, digest, sizeof(digest), &state->sidecar, err);
 	if (status == LEAT_OK)
@@ -307,7 +271,7 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	const struct list *list = source->params;
 	enum leat_status status = leat_files_open(&state->csv, &source->stores, &list->file, 1, source->mem, err);
-	const char *uri, *slash;
+	const char *uri;
 
 	if (status != LEAT_OK)
 		return status;
@@ -315,9 +279,7 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "'%s' matches %zu files, and 'list' takes one", list->file,
 		                 leat_files_count(state->csv));
 	uri = leat_files_at(state->csv, 0)->uri;
-	slash = strrchr(uri, '/');
-	state->folder = slash ? leat_strndup(source->mem, uri, slash == uri ? 1 : (size_t)(slash - uri))
-	                      : leat_strdup(source->mem, ".");
+	state->folder = leat_folder_of(uri, source->mem);
 	return state->folder ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(uri) + 1, "the folder's name");
 }
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "base/str.h"
+#include "format/csv.h"
 
 enum leat_list_type { LEAT_LIST_AUTO, LEAT_LIST_INT64, LEAT_LIST_FLOAT, LEAT_LIST_BYTES };
 
@@ -15,6 +16,9 @@ enum leat_list_type { LEAT_LIST_AUTO, LEAT_LIST_INT64, LEAT_LIST_FLOAT, LEAT_LIS
 struct leat_list_wish {
 	const char *path;
 	struct leat_strings columns, types;
+	/* Optional, for files whose first row may be one of values: says whether it names the columns, and may put
+	 * other names in the cells. If it does not, the columns are `path` and `columns`, in this order. */
+	bool (*is_header)(struct leat_csv_row *first);
 };
 
 struct leat_list_column {
@@ -28,15 +32,19 @@ struct leat_list_table {
 	struct leat_mem *mem;
 	size_t rows, cap;
 	const char **path; /* in the text that was parsed */
+	uint64_t *line;    /* where each row begins, counted from 1 */
 	size_t columns;
 	struct leat_list_column column[LEAT_MAX_FIELDS];
 };
 
 /* Parses `text`, which is written to and has room for a NUL at text[len]. Frees what it took when it fails. An error
- * says the line or the row, not the file. */
+ * says the line, not the file. */
 enum leat_status leat_list_parse(struct leat_list_table *table, char *text, size_t len,
                                  const struct leat_list_wish *wish, struct leat_mem *mem, struct leat_err *err);
 void leat_list_free(struct leat_list_table *table); /* takes a zeroed one */
+
+/* A cell that is a whole number which int64 can hold, with blanks around it. */
+bool leat_list_read_int(const char *cell, int64_t *value);
 
 /* The bytes of one value of a column: 8, or 4. */
 size_t leat_list_value_size(enum leat_list_type type);

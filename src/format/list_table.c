@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/names.h"
-#include "format/csv.h"
 
 /* What a column holds of a row while rows are read, with room for any value. */
 union cell {
@@ -48,7 +47,53 @@ leat_list_free(struct leat_list_table *table)
 		leat_str_free(&table->column[i].text);
 	}
 	leat_free(table->mem, table->path);
+	leat_free(table->mem, table->line);
 	*table = (struct leat_list_table){0};
+}
+
+/* ---- one row ---- */
+
+/* Room for one more row, and for the offset behind the last. */
+static enum leat_status
+grow(struct leat_list_table *table, struct leat_err *err)
+{
+	size_t cap = table->cap ? 2 * table->cap : 64;
+	void *grown;
+
+	if (table->rows + 1 < table->cap)
+		return LEAT_OK;
+	grown = leat_realloc(table->mem, table->path, cap * sizeof(char *));
+	if (grown)
+		table->path = grown;
+	if (grown)
+		grown = leat_realloc(table->mem, table->line, cap * sizeof(*table->line));
+	if (grown)
+		table->line = grown;
+	for (size_t i = 0; i < table->columns && grown; i++) {
+		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(union cell));
+		if (grown)
+			table->column[i].values = grown;
+	}
+	if (!grown)
+		return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
+	table->cap = cap;
+	return LEAT_OK;
+}
+
+static enum leat_status
+take_row(struct parser *p)
+{
+	struct leat_list_table *table = p->table;
+	enum leat_status status = grow(table, p->err);
+
+	if (status != LEAT_OK)
+		return status;
+	table->path[table->rows] = p->row.cell[p->path];
+	table->line[table->rows] = p->row.line;
+	for (size_t i = 0; i < table->columns; i++)
+		((union cell *)table->column[i].values)[table->rows].text = p->row.cell[p->place[i]];
+	table->rows++;
+	return LEAT_OK;
 }
 
 /* ---- the first row ---- */
@@ -70,7 +115,8 @@ trim(const char *cell)
 	len = strlen(cell);
 	while (len && is_blank(cell[len - 1]))
 		len--;
-	((char *)cell)[len] = '\0';
+	if (cell[len])
+		((char *)cell)[len] = '\0';
 	return cell;
 }
 
@@ -94,10 +140,9 @@ find_column(const struct parser *p, const char *name)
 }
 
 static enum leat_status
-take_column(struct parser *p, size_t cell)
+take_column(struct parser *p, size_t cell, const char *name)
 {
 	struct leat_list_column *column = &p->table->column[p->table->columns];
-	const char *name = p->row.cell[cell];
 
 	if (p->table->columns == LEAT_MAX_FIELDS - 1)
 		return leat_fail(p->err, LEAT_DATA, "there are more than %d columns: choose some with columns=[...]",
@@ -132,17 +177,11 @@ take_type(struct leat_list_column *column, const char *type, struct leat_err *er
 }
 
 static enum leat_status
-take_header(struct parser *p)
+choose_columns(struct parser *p)
 {
-	const struct leat_strings *columns = &p->wish->columns, *types = &p->wish->types;
-	struct leat_list_table *table = p->table;
-	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
+	const struct leat_strings *columns = &p->wish->columns;
+	enum leat_status status = LEAT_OK;
 
-	if (status == LEAT_END)
-		return leat_fail(p->err, LEAT_DATA, "it is empty: a row with the names of the columns is expected");
-	if (status != LEAT_OK)
-		return status;
-	p->cells = p->row.cells;
 	for (size_t i = 0; i < p->cells; i++)
 		p->row.cell[i] = trim(p->row.cell[i]);
 	for (size_t i = 0; i < p->cells; i++)
@@ -154,7 +193,7 @@ take_header(struct parser *p)
 	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++) {
 		size_t cell = find_column(p, columns->value[i]);
 
-		status = cell < p->cells ? take_column(p, cell) : fail_column(p, columns->value[i]);
+		status = cell < p->cells ? take_column(p, cell, p->row.cell[cell]) : fail_column(p, columns->value[i]);
 		for (size_t k = 0; k < i && status == LEAT_OK; k++)
 			if (p->place[k] == cell)
 				status = leat_fail(p->err, LEAT_INVALID, "column '%s' is wished for twice",
@@ -162,7 +201,40 @@ take_header(struct parser *p)
 	}
 	for (size_t i = 0; columns->count == 0 && i < p->cells && status == LEAT_OK; i++)
 		if (i != p->path)
-			status = take_column(p, i);
+			status = take_column(p, i, p->row.cell[i]);
+	return status;
+}
+
+/* The first row is one of values: columns are known by their place. */
+static enum leat_status
+take_columns_in_order(struct parser *p)
+{
+	const struct leat_strings *columns = &p->wish->columns;
+	enum leat_status status = LEAT_OK;
+
+	if (p->cells < 1 + columns->count)
+		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and %zu are expected: %s, %s",
+		                 (unsigned long long)p->row.line, p->cells, p->cells == 1 ? "" : "s",
+		                 1 + columns->count, p->wish->path, columns->count ? columns->value[0] : "...");
+	p->path = 0;
+	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++)
+		status = take_column(p, 1 + i, columns->value[i]);
+	return status == LEAT_OK ? take_row(p) : status;
+}
+
+static enum leat_status
+take_header(struct parser *p)
+{
+	const struct leat_strings *types = &p->wish->types;
+	struct leat_list_table *table = p->table;
+	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
+
+	if (status == LEAT_END)
+		return leat_fail(p->err, LEAT_DATA, "it is empty: a row with the names of the columns is expected");
+	if (status != LEAT_OK)
+		return status;
+	p->cells = p->row.cells;
+	status = !p->wish->is_header || p->wish->is_header(&p->row) ? choose_columns(p) : take_columns_in_order(p);
 	if (status == LEAT_OK && types->count && types->count != table->columns)
 		return leat_fail(p->err, LEAT_INVALID, "there are %zu types for %zu columns", types->count,
 		                 table->columns);
@@ -172,29 +244,6 @@ take_header(struct parser *p)
 }
 
 /* ---- the other rows ---- */
-
-/* Room for one more row, and for the offset behind the last. */
-static enum leat_status
-grow(struct leat_list_table *table, struct leat_err *err)
-{
-	size_t cap = table->cap ? 2 * table->cap : 64;
-	void *grown;
-
-	if (table->rows + 1 < table->cap)
-		return LEAT_OK;
-	grown = leat_realloc(table->mem, table->path, cap * sizeof(char *));
-	if (grown)
-		table->path = grown;
-	for (size_t i = 0; i < table->columns && grown; i++) {
-		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(union cell));
-		if (grown)
-			table->column[i].values = grown;
-	}
-	if (!grown)
-		return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
-	table->cap = cap;
-	return LEAT_OK;
-}
 
 static enum leat_status
 take_rows(struct parser *p)
@@ -207,13 +256,9 @@ take_rows(struct parser *p)
 			return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and the first row has %zu",
 			                 (unsigned long long)p->row.line, p->row.cells, p->row.cells == 1 ? "" : "s",
 			                 p->cells);
-		status = grow(table, p->err);
+		status = take_row(p);
 		if (status != LEAT_OK)
 			return status;
-		table->path[table->rows] = p->row.cell[p->path];
-		for (size_t i = 0; i < table->columns; i++)
-			((union cell *)table->column[i].values)[table->rows].text = p->row.cell[p->place[i]];
-		table->rows++;
 	}
 	if (status != LEAT_END)
 		return status;
@@ -246,6 +291,14 @@ read_int(const char *cell, int64_t *value, bool *too_large)
 	while (is_blank(*cell))
 		cell++;
 	return !*cell && !*too_large;
+}
+
+bool
+leat_list_read_int(const char *cell, int64_t *value)
+{
+	bool too_large;
+
+	return read_int(cell, value, &too_large);
 }
 
 static const char *
@@ -373,8 +426,8 @@ convert(const struct parser *p, struct leat_list_column *column)
 		const char *cell = ((const union cell *)column->values)[i].text;
 
 		if (!put_value(column, i, cell, p->c))
-			return leat_fail(p->err, LEAT_DATA, "column '%s' of row %zu below the first is no %s: '%.40s'",
-			                 column->name, i + 1,
+			return leat_fail(p->err, LEAT_DATA, "line %llu: column '%s' is no %s: '%.40s'",
+			                 (unsigned long long)p->table->line[i], column->name,
 			                 column->type == LEAT_LIST_INT64 ? "int64" : "number that a float can hold",
 			                 cell);
 	}

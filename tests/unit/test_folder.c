@@ -192,7 +192,7 @@ others_are_left_out_and_counted_in_the_log(void **state)
 		logged.text[0] = '\0';
 		expect_small();
 		assert_non_null(strstr(logged.text, "2 files in"));
-		assert_non_null(strstr(logged.text, "are left out: images end in .jpg, .jpeg"));
+		assert_non_null(strstr(logged.text, "are left out, like 'readme.txt': images end in .jpg, .jpeg"));
 	}
 }
 

@@ -274,7 +274,7 @@ specs_that_do_not_fit_the_list_are_refused(void **state)
 	expect_refused(spec(", columns=[label], types=[number])"), LEAT_INVALID, "no type 'number'");
 	expect_refused(spec(", columns=[label], types=[int64, float])"), LEAT_INVALID, "2 types for 1 columns");
 	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA,
-	               "column 'name' of row 1 below the first is no int64: 'a'");
+	               "line 2: column 'name' is no int64: 'a'");
 	expect_refused(spec(", columns=[label, weight], types=[auto, int64])"), LEAT_DATA, "is no int64: '0.5'");
 	expect_refused(spec(", content=label)"), LEAT_INVALID, "call that something else with content=NAME");
 	expect_refused(spec(", content='')"), LEAT_INVALID, "content= has to be a name");
