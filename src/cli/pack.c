@@ -1,17 +1,15 @@
 /* pack.c - `leat pack`: images with labels become shards of records; what a spec gives is stored by convert_run.c
  *
- * The order of the samples is fixed before anything is written: by name, then permuted
- * by the seed. Shard s of n holds the samples [s * count / n, (s + 1) * count / n) of
+ * The order of the samples is fixed before anything is written: that of the sources
+ * folder and list, then permuted by the seed. Shard s of n holds the samples [s * count / n, (s + 1) * count / n) of
  * that order, so that each shard can be written by any thread, and the bytes are the
  * same however many there are. */
 #include <ctype.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/rng.h"
 #include "base/size.h"
@@ -59,6 +57,7 @@ static const struct leat_opt options[] = {
 /* What the threads share. */
 struct job {
 	const struct pack *pack;
+	struct leat_stores stores; /* of the samples */
 	struct leat_pack_list list;
 	struct leat_perm order;
 	struct leat_outputs outputs;
@@ -70,15 +69,14 @@ struct job {
 	uint64_t done;
 };
 
-enum { MAX_RECORD_EXTRA = 1 << 20, MAX_TEXT = 1 << 16 };
+enum { MAX_RECORD_EXTRA = 1 << 20, MAX_TEXT = 1 << 16, MAX_EXTENSION = 16 };
 
 /* ---- writing ---- */
 
 static enum leat_status
-write_example(const struct job *job, const struct leat_pack_sample *s, const struct leat_content *content,
-              struct leat_example *example, struct leat_writer *out, struct leat_err *err)
+write_example(const struct leat_pack_sample *s, const struct leat_content *content, struct leat_example *example,
+              struct leat_writer *out, struct leat_err *err)
 {
-	const char *class_name = s->class_name ? s->class_name : job->list.class_name[s->label];
 	enum leat_status status;
 	const void *record;
 	size_t len;
@@ -86,26 +84,28 @@ write_example(const struct job *job, const struct leat_pack_sample *s, const str
 	leat_example_begin(example);
 	leat_example_add_bytes(example, "image", content->bytes, content->len);
 	leat_example_add_int64s(example, "label", &s->label, 1);
-	leat_example_add_bytes(example, "class", class_name, strlen(class_name));
-	leat_example_add_bytes(example, "filename", s->name, strlen(s->name));
+	leat_example_add_bytes(example, "class", s->class_name, s->class_len);
+	leat_example_add_bytes(example, "filename", s->name, s->name_len);
 	status = leat_example_finish(example, &record, &len, err);
 	return status == LEAT_OK ? leat_tfrecord_write(out, record, len, err) : status;
 }
 
 /* "jpg" of "folder/Name.JPG"; "bin" when a name has nothing that could be called an extension. */
 static void
-extension_of(const char *name, char *extension, size_t cap)
+extension_of(const struct leat_pack_sample *s, char extension[MAX_EXTENSION])
 {
-	const char *dot = strrchr(name, '.');
-	size_t len = dot ? strlen(dot + 1) : 0;
-	bool good = len > 0 && len < cap;
+	const char *dot = memrchr(s->name, '.', s->name_len);
+	size_t len = dot ? (size_t)(s->name + s->name_len - dot) - 1 : 0;
+	bool good = len > 0 && len < MAX_EXTENSION;
 
-	for (size_t i = 0; i <= len && good; i++) {
-		good = i == len || isalnum((unsigned char)dot[1 + i]);
+	for (size_t i = 0; i < len && good; i++) {
+		good = isalnum((unsigned char)dot[1 + i]);
 		extension[i] = (char)tolower((unsigned char)dot[1 + i]);
 	}
-	if (!good)
-		snprintf(extension, cap, "bin");
+	if (good)
+		extension[len] = '\0';
+	else
+		strcpy(extension, "bin");
 }
 
 static enum leat_status
@@ -113,10 +113,10 @@ write_members(const struct leat_pack_sample *s, uint64_t position, const struct 
               struct leat_writer *out, struct leat_err *err)
 {
 	struct iovec image = {content->bytes, content->len}, label;
-	char extension[16], name[64], number[32];
+	char extension[MAX_EXTENSION], name[64], number[32];
 	enum leat_status status;
 
-	extension_of(s->name, extension, sizeof(extension));
+	extension_of(s, extension);
 	snprintf(name, sizeof(name), "%08llu.%s", (unsigned long long)position, extension);
 	status = leat_tar_write(out, name, &image, 1, err);
 	if (status != LEAT_OK)
@@ -133,7 +133,7 @@ write_content(const struct job *job, const struct leat_pack_sample *s, uint64_t 
 {
 	if (job->pack->format == LEAT_CONVERT_TAR)
 		return write_members(s, position, content, out, err);
-	return write_example(job, s, content, example, out, err);
+	return write_example(s, content, example, out, err);
 }
 
 /* What is no JPEG file, or a damaged one, stays as it is. */
@@ -160,18 +160,18 @@ write_sample(const struct job *job, uint64_t position, struct leat_content *cont
              struct leat_writer *out, struct leat_err *err)
 {
 	uint64_t index = job->pack->shuffle ? leat_perm_at(&job->order, position) : position;
-	const struct leat_pack_sample *s = &job->list.sample[index];
-	enum leat_status status = leat_content_read(content, s->path, err);
+	struct leat_pack_sample s;
+	enum leat_status status;
 
+	leat_pack_sample(&job->list, index, &s);
+	status = leat_content_read(content, &s.object, err);
 	if (status != LEAT_OK)
 		return status;
-	if (!content->len)
-		return leat_fail(err, LEAT_DATA, "'%s' is empty", s->path);
 	if (atomic_load_explicit(&job->stopped, memory_order_relaxed))
 		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 	if (job->pack->restarts)
-		return write_with_restarts(job, s, position, content, example, out, err);
-	return write_content(job, s, position, content, example, out, err);
+		return write_with_restarts(job, &s, position, content, example, out, err);
+	return write_content(job, &s, position, content, example, out, err);
 }
 
 static void
@@ -219,17 +219,25 @@ write_shard(void *arg, size_t shard, struct leat_err *err)
 
 /* ---- the command ---- */
 
-static enum leat_status
-list_samples(struct job *job, const char *path, struct leat_err *err)
+static unsigned
+threads_of(const struct pack *pack)
 {
-	struct stat st;
+	return pack->threads ? (unsigned)pack->threads : leat_cpus("");
+}
 
-	job->list.mem = job->mem;
-	if (stat(path, &st) != 0)
-		return leat_fail_errno(err, errno, "cannot read '%s'", path);
-	if (S_ISDIR(st.st_mode))
-		return leat_pack_list_folder(&job->list, path, err);
-	return leat_pack_list_csv(&job->list, path, err);
+static enum leat_status
+list_samples(struct job *job, struct leat_store *store, const char *uri, enum leat_what what, struct leat_err *err)
+{
+	struct leat_object object;
+
+	switch (what) {
+	case LEAT_IS_FOLDER:
+		return leat_pack_list_folder(&job->list, store, uri, threads_of(job->pack), err);
+	case LEAT_IS_OBJECT:
+		return leat_pack_list_csv(&job->list, store, uri, threads_of(job->pack), err);
+	default:
+		return store->kind->look(store, uri, &object, err);
+	}
 }
 
 static enum leat_status
@@ -262,13 +270,9 @@ print_classes(const struct job *job, struct leat_err *err)
 	leat_table_init(&table, job->mem, 3);
 	table.right[0] = table.right[1] = true;
 	for (size_t c = 0; c < list->classes && c < SHOWN; c++) {
-		size_t n = 0;
-
-		for (size_t i = 0; i < list->count; i++)
-			n += list->sample[i].label == (int64_t)c;
 		leat_str_addf(leat_table_cell(&table), "%zu", c);
-		leat_str_addf(leat_table_cell(&table), "%zu", n);
-		leat_str_add(leat_table_cell(&table), list->class_name[c]);
+		leat_str_addf(leat_table_cell(&table), "%zu", list->class[c].samples);
+		leat_str_addn(leat_table_cell(&table), list->class[c].name, list->class[c].len);
 	}
 	if (table.cells)
 		printf("label, samples and name of each class\n");
@@ -278,27 +282,61 @@ print_classes(const struct job *job, struct leat_err *err)
 	return status;
 }
 
+static bool
+has_extension(const char *extensions, const char *extension)
+{
+	size_t len = strlen(extension), n;
+
+	for (; *extensions; extensions += n + (extensions[n] == ';')) {
+		n = strcspn(extensions, ";");
+		if (n == len && memcmp(extensions, extension, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "jpg;png": those of all samples, in the order they come up. */
+static void
+add_extensions(const struct leat_pack_list *list, struct leat_str *out)
+{
+	char extension[MAX_EXTENSION], last[MAX_EXTENSION] = "";
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct leat_pack_sample s;
+
+		leat_pack_sample(list, i, &s);
+		extension_of(&s, extension);
+		if (strcmp(extension, last) != 0 && !has_extension(leat_str_text(out), extension))
+			leat_str_addf(out, "%s%s", out->len ? ";" : "", extension);
+		strcpy(last, extension);
+	}
+}
+
 static enum leat_status
 print_spec(const struct job *job, struct leat_err *err)
 {
 	char *pattern = leat_shard_pattern(&job->outputs);
-	struct leat_str quoted;
+	struct leat_str quoted, extensions;
 	enum leat_status status = LEAT_OK;
 
 	leat_str_init(&quoted, job->mem, MAX_TEXT);
+	leat_str_init(&extensions, job->mem, MAX_TEXT);
 	if (pattern)
 		leat_str_add_quoted(&quoted, pattern);
-	if (!pattern || quoted.failed)
+	if (job->pack->format == LEAT_CONVERT_TAR)
+		add_extensions(&job->list, &extensions);
+	if (!pattern || quoted.failed || extensions.failed)
 		status = leat_fail_mem(err, job->mem, MAX_TEXT, "a spec");
 	else if (job->pack->format == LEAT_CONVERT_TAR)
-		printf("read it with\n  tar(%s, fields=['image=jpg;jpeg;png', 'label=cls:int64']) | decode | shuffle | "
+		printf("read it with\n  tar(%s, fields=['image=%s', 'label=cls:int64']) | decode | shuffle | "
 		       "batch(32)\n",
-		       leat_str_text(&quoted));
+		       leat_str_text(&quoted), leat_str_text(&extensions));
 	else
 		printf("read it with\n  tfrecord(%s) | example(image=bytes, label=int64) | decode | shuffle | "
 		       "batch(32)\n",
 		       leat_str_text(&quoted));
 	leat_str_free(&quoted);
+	leat_str_free(&extensions);
 	leat_free(job->mem, pattern);
 	return status;
 }
@@ -313,8 +351,8 @@ print_summary(const struct job *job, struct leat_err *err)
 	printf("%zu sample%s in %zu file%s, %s\n", list->count, leat_plural(list->count), job->outputs.count,
 	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (list->left_out)
-		printf("left out: %zu file%s not .jpg, .jpeg or .png in a class folder, like %s\n", list->left_out,
-		       leat_plural(list->left_out), list->left_out_first);
+		printf("left out, because not an image in a class folder: %llu file%s, like %s\n",
+		       (unsigned long long)list->left_out, leat_plural(list->left_out), list->left_out_first);
 	status = print_classes(job, err);
 	return status == LEAT_OK ? print_spec(job, err) : status;
 }
@@ -330,27 +368,17 @@ stop(void *arg)
 static enum leat_status
 write_all(struct job *job, struct leat_err *err)
 {
-	unsigned threads = job->pack->threads ? (unsigned)job->pack->threads : leat_cpus("");
 	struct leat_interrupt interrupt;
 	enum leat_status status;
 
 	leat_perm_init(&job->order, job->list.count, (uint64_t)job->pack->seed, 0, leat_stream("pack", 0));
 	leat_interrupt_begin(&interrupt, stop, job);
 	leat_progress_begin(&job->progress, stderr, "packed");
-	status = leat_parallel(job->mem, threads, job->outputs.count, write_shard, job, err);
+	status = leat_parallel(job->mem, threads_of(job->pack), job->outputs.count, write_shard, job, err);
 	leat_progress_end(&job->progress);
 	if (leat_interrupt_end(&interrupt) && status == LEAT_OK)
 		status = leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 	return status == LEAT_OK ? leat_outputs_show(&job->outputs, err) : status;
-}
-
-/* A file may be called anything, so what is there is no spec. */
-static bool
-is_spec(const char *text)
-{
-	struct stat st;
-
-	return strchr(text, '(') && stat(text, &st) != 0;
 }
 
 static enum leat_status
@@ -371,42 +399,69 @@ pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struc
 }
 
 static enum leat_status
-refuse_npy(const char *path, struct leat_err *err)
+refuse_npy(const char *text, enum leat_what what, struct leat_err *err)
 {
-	struct stat st;
-	bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-
 	return leat_fail(err, LEAT_INVALID,
 	                 "files of images are no rows of an array: pack a spec that makes them so, like "
 	                 "\"%s('%s') | decode | resize(224, 224) | cast(uint8)\"",
-	                 is_file ? "list" : "folder", path);
+	                 what == LEAT_IS_OBJECT ? "list" : "folder", text);
+}
+
+/* The samples are listed. */
+static enum leat_status
+pack_samples(struct job *job, struct leat_err *err)
+{
+	enum leat_status status;
+	size_t shards = 0;
+
+	leat_outputs_init(&job->outputs, job->pack->output, suffixes[job->pack->format], job->mem);
+	status = choose_shards(job, &shards, err);
+	if (status == LEAT_OK)
+		status = leat_outputs_begin(&job->outputs, job->pack->overwrite, err);
+	if (status == LEAT_OK)
+		status = leat_outputs_room(&job->outputs, shards, err);
+	if (status == LEAT_OK)
+		status = write_all(job, err);
+	if (status == LEAT_OK)
+		status = print_summary(job, err);
+	leat_outputs_free(&job->outputs);
+	return status;
+}
+
+/* A file may be called anything, so what is there is no spec. */
+static enum leat_status
+pack_what(struct job *job, const char *text, struct leat_store *store, const char *uri, struct leat_err *err)
+{
+	enum leat_what what = leat_what_is(store, uri);
+	enum leat_status status;
+
+	if (what == LEAT_IS_NOTHING && strchr(text, '('))
+		return pack_spec(job->pack, text, job->mem, err);
+	if (job->pack->format == LEAT_CONVERT_NPY)
+		return refuse_npy(text, what, err);
+	leat_pack_list_init(&job->list, job->mem);
+	status = list_samples(job, store, uri, what, err);
+	if (status == LEAT_OK)
+		status = pack_samples(job, err);
+	leat_pack_list_free(&job->list);
+	return status;
 }
 
 static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct leat_store *store;
 	enum leat_status status;
-	size_t shards = 0;
+	char *uri;
 
-	if (is_spec(run->operand[0]))
-		return pack_spec(job.pack, run->operand[0], run->mem, err);
-	if (job.pack->format == LEAT_CONVERT_NPY)
-		return refuse_npy(run->operand[0], err);
-	status = list_samples(&job, run->operand[0], err);
-	leat_outputs_init(&job.outputs, job.pack->output, suffixes[job.pack->format], run->mem);
-	if (status == LEAT_OK)
-		status = choose_shards(&job, &shards, err);
-	if (status == LEAT_OK)
-		status = leat_outputs_begin(&job.outputs, job.pack->overwrite, err);
-	if (status == LEAT_OK)
-		status = leat_outputs_room(&job.outputs, shards, err);
-	if (status == LEAT_OK)
-		status = write_all(&job, err);
-	if (status == LEAT_OK)
-		status = print_summary(&job, err);
-	leat_outputs_free(&job.outputs);
-	leat_pack_list_free(&job.list);
+	leat_stores_init(&job.stores, run->mem);
+	status = leat_stores_find(&job.stores, run->operand[0], &store, &uri, err);
+	if (status == LEAT_OK) {
+		status = pack_what(&job, run->operand[0], store, uri, err);
+		leat_free(run->mem, uri);
+	}
+	leat_stores_close(&job.stores);
 	return status;
 }
 

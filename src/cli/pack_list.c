@@ -1,453 +1,345 @@
-/* pack_list.c - lists the samples that `leat pack` packs, from folders or a CSV file */
+/* pack_list.c - lists the samples that `leat pack` packs, by the listers of the sources folder and list */
 #include "cli/pack_list.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "format/csv.h"
+#include "format/folder.h"
 
-enum { MAX_DEPTH = 16 };
 static const uint64_t max_content = UINT64_C(1) << 30;
 
 /* ---- reading a file ---- */
 
-static enum leat_status
-make_room(struct leat_content *c, const char *path, uint64_t size, struct leat_err *err)
-{
-	char *bytes;
-
-	if (size > max_content)
-		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB", path);
-	if (size + 1 <= c->cap)
-		return LEAT_OK;
-	bytes = leat_realloc(c->mem, c->bytes, (size_t)size + 1);
-	if (!bytes)
-		return leat_fail_mem(err, c->mem, (size_t)size + 1, "the content of a file");
-	c->bytes = bytes;
-	c->cap = (size_t)size + 1;
-	return LEAT_OK;
-}
-
-/* Reads to the end, wherever that is by now. */
-static enum leat_status
-read_all(struct leat_content *c, int fd, const char *path, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return leat_fail_errno(err, errno, "cannot read '%s'", path);
-	c->len = 0;
-	status = make_room(c, path, (uint64_t)st.st_size + 1, err);
-	while (status == LEAT_OK) {
-		ssize_t n = read(fd, c->bytes + c->len, c->cap - 1 - c->len);
-
-		if (n == 0)
-			break;
-		if (n < 0 && errno != EINTR)
-			return leat_fail_errno(err, errno, "cannot read '%s'", path);
-		c->len += n > 0 ? (size_t)n : 0;
-		if (c->len == c->cap - 1)
-			status = make_room(c, path, 2 * (uint64_t)c->cap, err);
-	}
-	if (status == LEAT_OK)
-		c->bytes[c->len] = '\0';
-	return status;
-}
-
 enum leat_status
-leat_content_read(struct leat_content *c, const char *path, struct leat_err *err)
+leat_content_read(struct leat_content *c, const struct leat_object *object, struct leat_err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	enum leat_status status;
+	char buf[LEAT_URI];
+	struct iovec iov;
+	size_t got;
 
-	if (fd < 0)
-		return leat_fail_errno(err, errno, "cannot open '%s'", path);
-	status = read_all(c, fd, path, err);
-	close(fd);
-	return status;
+	if (object->size == 0)
+		return leat_fail(err, LEAT_DATA, "'%s' is empty", leat_object_uri(object, buf));
+	if (object->size > max_content)
+		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB", leat_object_uri(object, buf));
+	c->len = (size_t)object->size;
+	if (c->len > c->cap) {
+		char *bytes = leat_realloc(c->mem, c->bytes, c->len);
+
+		if (!bytes)
+			return leat_fail_mem(err, c->mem, c->len, "the content of a file");
+		c->bytes = bytes;
+		c->cap = c->len;
+	}
+	iov = (struct iovec){c->bytes, c->len};
+	return leat_object_read(object, 0, &iov, 1, 0, &got, err);
 }
 
 /* ---- the list ---- */
 
 void
+leat_pack_list_init(struct leat_pack_list *list, struct leat_mem *mem)
+{
+	*list = (struct leat_pack_list){.mem = mem};
+	leat_sidecar_init(&list->sidecar, mem);
+}
+
+void
 leat_pack_list_free(struct leat_pack_list *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		leat_free(list->mem, list->sample[i].path);
-		leat_free(list->mem, list->sample[i].name);
-		leat_free(list->mem, list->sample[i].class_name);
-	}
-	for (size_t i = 0; i < list->classes; i++)
-		leat_free(list->mem, list->class_name[i]);
-	leat_free(list->mem, list->sample);
-	leat_free(list->mem, list->class_name);
+	leat_sidecar_free(&list->sidecar);
+	leat_list_free(&list->table);
+	leat_free(list->mem, list->root);
+	leat_free(list->mem, list->label);
+	leat_free(list->mem, list->class);
 	leat_free(list->mem, list->left_out_first);
 	*list = (struct leat_pack_list){0};
 }
 
-/* Room for one more item of an array. */
+/* The files are in the sidecar. *missing is the first that is not there, or the number of files. */
 static enum leat_status
-grow(struct leat_mem *mem, void **array, size_t count, size_t *cap, size_t size, struct leat_err *err)
+take_files(struct leat_pack_list *list, struct leat_store *store, size_t *missing, struct leat_err *err)
 {
-	size_t wanted = *cap ? 2 * *cap : 64;
-	void *bigger;
-
-	if (count < *cap)
-		return LEAT_OK;
-	bigger = leat_realloc(mem, *array, wanted * size);
-	if (!bigger)
-		return leat_fail_mem(err, mem, wanted * size, "the list of files");
-	*array = bigger;
-	*cap = wanted;
+	if (!leat_filelist_read(&list->files, &list->sidecar))
+		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
+	leat_filelist_place(&list->files, store, list->root, "pack again");
+	list->count = (size_t)list->files.count;
+	list->label = leat_alloc_array(list->mem, list->count, sizeof(*list->label));
+	if (!list->label)
+		return leat_fail_mem(err, list->mem, list->count * sizeof(*list->label), "the labels");
+	for (*missing = 0; *missing < list->count && list->files.size[*missing] != LEAT_NO_FILE; ++*missing)
+		list->bytes += list->files.size[*missing];
 	return LEAT_OK;
 }
 
-/* Takes `path` and `name`, also when it fails; class_name is copied, NULL: the label is known. */
 static enum leat_status
-add_sample_take(struct leat_pack_list *list, char *path, char *name, int64_t label, const char *class_name,
-                uint64_t size, struct leat_err *err)
+fail_missing(const struct leat_pack_list *list, size_t i, struct leat_err *err)
 {
-	struct leat_pack_sample s = {.path = path, .name = name, .label = label, .size = size};
-	enum leat_status status;
+	struct leat_object object;
 
-	s.class_name = class_name ? leat_strdup(list->mem, class_name) : NULL;
-	if (!path || !name || (class_name && !s.class_name))
-		status = leat_fail_mem(err, list->mem, 64, "a file name");
-	else
-		status = grow(list->mem, (void **)&list->sample, list->count, &list->cap, sizeof(s), err);
-	if (status != LEAT_OK) {
-		leat_free(list->mem, path);
-		leat_free(list->mem, name);
-		leat_free(list->mem, s.class_name);
-		return status;
+	leat_filelist_object(&list->files, i, &object);
+	return leat_filelist_describe_missing(&object, err);
+}
+
+static enum leat_status
+make_classes(struct leat_pack_list *list, size_t count, struct leat_err *err)
+{
+	list->class = leat_alloc_array(list->mem, count, sizeof(*list->class));
+	return list->class ? LEAT_OK : leat_fail_mem(err, list->mem, count * sizeof(*list->class), "the classes");
+}
+
+/* What names sample `i`'s class: the folder it is in, or what its row says. */
+static const char *
+class_of(const struct leat_pack_list *list, size_t i, size_t *len)
+{
+	const struct leat_list_column *column = list->table.column;
+	const uint64_t *at;
+	const char *name;
+
+	if (!list->table.columns) {
+		name = list->files.names + list->files.name_at[i];
+		*len = (size_t)(list->files.name_at[i + 1] - list->files.name_at[i]);
+		*len = (size_t)((const char *)memchr(name, '/', *len) - name);
+		return name;
 	}
-	list->sample[list->count++] = s;
-	list->bytes += size;
-	return LEAT_OK;
+	at = column->values;
+	*len = (size_t)(at[i + 1] - at[i]);
+	return leat_str_text(&column->text) + at[i];
 }
 
-static enum leat_status
-add_class(struct leat_pack_list *list, const char *name, struct leat_err *err)
+void
+leat_pack_sample(const struct leat_pack_list *list, uint64_t i, struct leat_pack_sample *sample)
 {
-	enum leat_status status;
-
-	status = grow(list->mem, (void **)&list->class_name, list->classes, &list->class_cap, sizeof(char *), err);
-	if (status != LEAT_OK)
-		return status;
-	list->class_name[list->classes] = leat_strdup(list->mem, name);
-	if (!list->class_name[list->classes])
-		return leat_fail_mem(err, list->mem, strlen(name) + 1, "a class name");
-	list->classes++;
-	return LEAT_OK;
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int
-compare_samples(const void *a, const void *b)
-{
-	const struct leat_pack_sample *s = a, *t = b;
-
-	if (s->label != t->label)
-		return s->label < t->label ? -1 : 1;
-	return strcmp(s->name, t->name);
+	leat_filelist_object(&list->files, i, &sample->object);
+	sample->name = sample->object.uri;
+	sample->name_len = sample->object.uri_len;
+	sample->class_name = class_of(list, (size_t)i, &sample->class_len);
+	sample->label = list->label[i];
 }
 
 /* ---- folders ---- */
 
-static bool
-is_image(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
-}
-
-/* Calls `visit` for everything in a folder that is not hidden. */
-struct walk {
-	struct leat_pack_list *list;
-	const char *below; /* what names are relative to begins here in each path */
-	int64_t label;
-	int depth;
-	enum leat_status (*visit)(struct walk *walk, const char *path, const char *name, const struct stat *st,
-	                          struct leat_err *err);
-};
-
 static enum leat_status
-visit_folder(struct walk *walk, const char *folder, struct leat_err *err)
+take_left_out(struct leat_pack_list *list, struct leat_err *err)
 {
-	DIR *dir = opendir(folder);
-	enum leat_status status = LEAT_OK;
-	struct dirent *entry;
+	struct leat_folder_left_out left_out;
 
-	if (!dir)
-		return leat_fail_errno(err, errno, "cannot read the folder '%s'", folder);
-	while (status == LEAT_OK) {
-		struct stat st;
-		char *path;
-
-		errno = 0;
-		entry = readdir(dir);
-		if (!entry) {
-			if (errno)
-				status = leat_fail_errno(err, errno, "cannot read the folder '%s'", folder);
-			break;
-		}
-		if (entry->d_name[0] == '.')
-			continue;
-		path = leat_asprintf(walk->list->mem, "%s/%s", folder, entry->d_name);
-		if (!path)
-			status = leat_fail_mem(err, walk->list->mem, 256, "a file name");
-		else if (stat(path, &st) != 0)
-			status = leat_fail_errno(err, errno, "cannot read '%s'", path);
-		else
-			status = walk->visit(walk, path, entry->d_name, &st, err);
-		leat_free(walk->list->mem, path);
-	}
-	closedir(dir);
-	return status;
+	leat_folder_left_out(&list->sidecar, &left_out);
+	list->left_out = left_out.count;
+	list->left_out_first = leat_asprintf(list->mem, "%s/%.*s", list->root, left_out.len, left_out.first);
+	return list->left_out_first ? LEAT_OK : leat_fail_mem(err, list->mem, (size_t)left_out.len + 1, "a file name");
 }
 
 static enum leat_status
-leave_out(struct leat_pack_list *list, const char *path, struct leat_err *err)
+label_folders(struct leat_pack_list *list, struct leat_err *err)
 {
-	/* Which one is named does not depend on the order of the folder. */
-	if (!list->left_out_first || strcmp(path, list->left_out_first) < 0) {
-		leat_free(list->mem, list->left_out_first);
-		list->left_out_first = leat_strdup(list->mem, path);
-		if (!list->left_out_first)
-			return leat_fail_mem(err, list->mem, strlen(path) + 1, "a file name");
-	}
-	list->left_out++;
-	return LEAT_OK;
-}
-
-/* Inside a class: files are samples, folders are gone through. */
-static enum leat_status
-visit_class(struct walk *walk, const char *path, const char *name, const struct stat *st, struct leat_err *err)
-{
-	struct leat_pack_list *list = walk->list;
+	const struct leat_section *section = &list->sidecar.section[LEAT_FOLDER_CLASSES];
+	const uint64_t *first = section->data;
 	enum leat_status status;
 
-	if (S_ISDIR(st->st_mode)) {
-		if (walk->depth == MAX_DEPTH)
-			return leat_fail(err, LEAT_LIMIT, "'%s' lies deeper than %d folders", path, MAX_DEPTH);
-		walk->depth++;
-		status = visit_folder(walk, path, err);
-		walk->depth--;
-		return status;
+	list->classes = (size_t)(section->bytes / sizeof(*first)) - 1;
+	status = make_classes(list, list->classes, err);
+	for (size_t c = 0; c < list->classes && status == LEAT_OK; c++) {
+		struct leat_pack_class *class = &list->class[c];
+
+		class->name = class_of(list, (size_t)first[c], &class->len);
+		class->samples = (size_t)(first[c + 1] - first[c]);
+		for (size_t i = (size_t)first[c]; i < first[c + 1]; i++)
+			list->label[i] = (int64_t)c;
 	}
-	if (!S_ISREG(st->st_mode) || !is_image(name))
-		return leave_out(list, path, err);
-	return add_sample_take(list, leat_strdup(list->mem, path),
-	                       leat_strdup(list->mem, path + strlen(walk->below) + 1), walk->label, NULL,
-	                       (uint64_t)st->st_size, err);
-}
-
-/* In the folder itself: folders are classes. */
-static enum leat_status
-visit_top(struct walk *walk, const char *path, const char *name, const struct stat *st, struct leat_err *err)
-{
-	if (!S_ISDIR(st->st_mode))
-		return leave_out(walk->list, path, err);
-	return add_class(walk->list, name, err);
-}
-
-static enum leat_status
-list_class(struct leat_pack_list *list, const char *folder, size_t label, struct leat_err *err)
-{
-	struct walk walk = {.list = list, .below = folder, .label = (int64_t)label, .visit = visit_class};
-	size_t before = list->count;
-	char *path = leat_asprintf(list->mem, "%s/%s", folder, list->class_name[label]);
-	enum leat_status status;
-
-	if (!path)
-		return leat_fail_mem(err, list->mem, strlen(folder) + 256, "a file name");
-	status = visit_folder(&walk, path, err);
-	if (status == LEAT_OK && list->count == before)
-		status = leat_fail(err, LEAT_DATA, "the class folder '%s' holds no .jpg, .jpeg or .png file", path);
-	leat_free(list->mem, path);
 	return status;
 }
 
 enum leat_status
-leat_pack_list_folder(struct leat_pack_list *list, const char *folder, struct leat_err *err)
+leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads,
+                      struct leat_err *err)
 {
-	size_t len = strlen(folder);
-	struct walk walk = {.list = list, .visit = visit_top};
+	size_t len = strlen(uri), missing;
 	enum leat_status status;
-	char *root;
+	int64_t newest;
 
-	while (len > 1 && folder[len - 1] == '/')
+	while (len > 1 && uri[len - 1] == '/')
 		len--;
-	root = leat_strndup(list->mem, folder, len);
-	if (!root)
+	list->root = leat_strndup(list->mem, uri, len);
+	if (!list->root)
 		return leat_fail_mem(err, list->mem, len + 1, "a file name");
-	status = visit_folder(&walk, root, err);
-	if (status == LEAT_OK && !list->classes)
-		status = leat_fail(err, LEAT_DATA,
-		                   "the folder '%s' holds no folders: each class is a folder of its images", root);
-	if (status == LEAT_OK && list->classes)
-		qsort(list->class_name, list->classes, sizeof(char *), compare_names);
-	for (size_t i = 0; i < list->classes && status == LEAT_OK; i++)
-		status = list_class(list, root, i, err);
+	status = leat_folder_walk(store, list->root, threads, list->mem, &list->sidecar, &newest, err);
 	if (status == LEAT_OK)
-		qsort(list->sample, list->count, sizeof(*list->sample), compare_samples);
-	leat_free(list->mem, root);
-	return status;
+		status = take_files(list, store, &missing, err);
+	if (status == LEAT_OK && missing < list->count)
+		status = fail_missing(list, missing, err);
+	if (status == LEAT_OK)
+		status = take_left_out(list, err);
+	return status == LEAT_OK ? label_folders(list, err) : status;
 }
 
 /* ---- CSV ---- */
 
+/* Blanks around it do not count, nor do capitals. */
 static bool
 is_one_of(const char *cell, const char *const *names)
 {
+	size_t len;
+
+	cell += strspn(cell, " \t");
+	len = strcspn(cell, " \t");
 	for (; *names; names++)
-		if (strcasecmp(cell, *names) == 0)
+		if (strlen(*names) == len && strncasecmp(cell, *names, len) == 0 &&
+		    !cell[len + strspn(cell + len, " \t")])
 			return true;
 	return false;
 }
 
-struct columns {
-	size_t path, label;
-};
-
 /* The first row is a header when it names both columns. */
 static bool
-read_header(const struct leat_csv_row *row, struct columns *columns)
+is_header(struct leat_csv_row *row)
 {
 	static const char *const paths[] = {"path", "file", "filename", "file_name", "image", "image_path", NULL};
 	static const char *const labels[] = {"label", "class", "category", "target", NULL};
-	bool has_path = false, has_label = false;
+	size_t path = row->cells, label = row->cells;
 
 	for (size_t i = row->cells; i-- > 0;) {
-		if (is_one_of(row->cell[i], paths)) {
-			columns->path = i;
-			has_path = true;
-		} else if (is_one_of(row->cell[i], labels)) {
-			columns->label = i;
-			has_label = true;
-		}
+		if (is_one_of(row->cell[i], paths))
+			path = i;
+		else if (is_one_of(row->cell[i], labels))
+			label = i;
 	}
-	return has_path && has_label;
-}
-
-static enum leat_status
-add_row(struct leat_pack_list *list, const char *csv_path, const struct leat_csv_row *row,
-        const struct columns *columns, struct leat_err *err)
-{
-	const char *slash = strrchr(csv_path, '/'), *name, *label;
-	unsigned long long line = row->line;
-	struct stat st;
-	char *path;
-
-	if (row->cells <= columns->path || row->cells <= columns->label)
-		return leat_fail(err, LEAT_DATA, "%s:%llu: a path and a label are expected, but the row has %zu cell%s",
-		                 csv_path, line, row->cells, row->cells == 1 ? "" : "s");
-	name = row->cell[columns->path];
-	label = row->cell[columns->label];
-	if (!*name || !*label)
-		return leat_fail(err, LEAT_DATA, "%s:%llu: the %s is empty", csv_path, line, *name ? "label" : "path");
-	if (*name == '/' || !slash)
-		path = leat_strdup(list->mem, name);
-	else
-		path = leat_asprintf(list->mem, "%.*s/%s", (int)(slash - csv_path), csv_path, name);
-	if (path && stat(path, &st) != 0) {
-		enum leat_status status =
-			leat_fail_errno(err, errno, "%s:%llu: cannot read '%s'", csv_path, line, path);
-
-		leat_free(list->mem, path);
-		return status;
-	}
-	return add_sample_take(list, path, leat_strdup(list->mem, name), 0, label, path ? (uint64_t)st.st_size : 0,
-	                       err);
-}
-
-/* A label that is a whole number. */
-static bool
-is_number(const char *text, int64_t *number)
-{
-	char *end;
-
-	if (!strchr("+-0123456789", *text))
+	if (path == row->cells || label == row->cells)
 		return false;
-	errno = 0;
-	*number = strtoll(text, &end, 10);
-	return end != text && *end == '\0' && errno == 0;
+	row->cell[path] = "path";
+	row->cell[label] = "label";
+	return true;
+}
+
+/* Are all labels whole numbers? Then takes them. */
+static bool
+take_numbers(struct leat_pack_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		char number[64];
+		size_t len;
+		const char *text = class_of(list, i, &len);
+
+		if (len >= sizeof(number))
+			return false;
+		memcpy(number, text, len);
+		number[len] = '\0';
+		if (!leat_list_read_int(number, &list->label[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Bytes are compared, as they are for the names of folders. */
+static int
+compare_classes(const void *a, const void *b)
+{
+	const struct leat_pack_class *s = a, *t = b;
+	int order = memcmp(s->name, t->name, s->len < t->len ? s->len : t->len);
+
+	return order ? order : (s->len > t->len) - (s->len < t->len);
 }
 
 static enum leat_status
 number_classes(struct leat_pack_list *list, struct leat_err *err)
 {
-	char **names = leat_alloc_array(list->mem, list->count, sizeof(*names));
-	enum leat_status status = LEAT_OK;
+	enum leat_status status = make_classes(list, list->count, err);
+	struct leat_pack_class *class = list->class;
 
-	if (!names)
-		return leat_fail_mem(err, list->mem, list->count * sizeof(*names), "the labels");
+	if (status != LEAT_OK)
+		return status;
 	for (size_t i = 0; i < list->count; i++)
-		names[i] = list->sample[i].class_name;
-	qsort(names, list->count, sizeof(*names), compare_names);
-	for (size_t i = 0; i < list->count && status == LEAT_OK; i++)
-		if (i == 0 || strcmp(names[i - 1], names[i]) != 0)
-			status = add_class(list, names[i], err);
-	leat_free(list->mem, names);
-	for (size_t i = 0; i < list->count && status == LEAT_OK; i++) {
-		char **found = bsearch(&list->sample[i].class_name, list->class_name, list->classes, sizeof(char *),
-		                       compare_names);
+		class[i].name = class_of(list, i, &class[i].len);
+	qsort(class, list->count, sizeof(*class), compare_classes);
+	for (size_t i = 0; i < list->count; i++)
+		if (i == 0 || compare_classes(&class[list->classes - 1], &class[i]) != 0)
+			class[list->classes++] = class[i];
+	for (size_t i = 0; i < list->count; i++) {
+		struct leat_pack_class key = {0}, *found;
 
-		list->sample[i].label = found - list->class_name;
+		key.name = class_of(list, i, &key.len);
+		found = bsearch(&key, class, list->classes, sizeof(*class), compare_classes);
+		found->samples++;
+		list->label[i] = found - class;
 	}
+	return LEAT_OK;
+}
+
+/* The sizes of the files that the rows name. */
+static enum leat_status
+look_at_files(struct leat_pack_list *list, struct leat_store *store, unsigned threads, struct leat_err *err)
+{
+	struct leat_filelist_build build;
+	enum leat_status status;
+
+	leat_filelist_build_init(&build, list->mem);
+	status = leat_filelist_add_all(&build, list->table.path, list->table.rows, store, list->root, threads, err);
+	if (status == LEAT_OK)
+		status = leat_filelist_finish(&build, "", 0, &list->sidecar, err);
+	leat_filelist_build_free(&build);
+	return status;
+}
+
+/* Every row has a label, and a file that is there. */
+static enum leat_status
+check_rows(const struct leat_pack_list *list, size_t missing, const char *csv, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	size_t i = 0, len = 1;
+
+	while (i < list->count && i != missing && len) {
+		class_of(list, i, &len);
+		i += len > 0;
+	}
+	if (i < list->count && !len)
+		status = leat_fail(err, LEAT_DATA, "the label is empty");
+	else if (i < list->count)
+		status = fail_missing(list, i, err);
+	if (status != LEAT_OK)
+		leat_err_in(err, "'%s': line %llu", csv, (unsigned long long)list->table.line[i]);
 	return status;
 }
 
 static enum leat_status
-read_rows(struct leat_pack_list *list, struct leat_content *content, const char *path, struct leat_err *err)
+read_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads, char *text,
+         size_t len, struct leat_err *err)
 {
-	struct columns columns = {.path = 0, .label = 1};
-	struct leat_csv_row row;
-	struct leat_csv csv;
-	enum leat_status status;
-	bool first = true;
+	const char *label = "label", *bytes = "bytes";
+	const struct leat_list_wish wish = {"path", {1, &label}, {1, &bytes}, is_header};
+	enum leat_status status = leat_list_parse(&list->table, text, len, &wish, list->mem, err);
+	size_t missing;
 
-	leat_csv_begin(&csv, content->bytes, content->len);
-	while ((status = leat_csv_next(&csv, &row, err)) == LEAT_OK) {
-		if (!first || !read_header(&row, &columns))
-			status = add_row(list, path, &row, &columns, err);
-		first = false;
-		if (status != LEAT_OK)
-			return status;
-	}
-	if (status != LEAT_END) {
-		leat_err_in(err, "%s", path);
+	if (status != LEAT_OK) {
+		leat_err_in(err, "'%s'", uri);
 		return status;
 	}
-	return list->count ? LEAT_OK : leat_fail(err, LEAT_DATA, "the list '%s' is empty", path);
+	status = look_at_files(list, store, threads, err);
+	if (status == LEAT_OK)
+		status = take_files(list, store, &missing, err);
+	if (status == LEAT_OK)
+		status = check_rows(list, missing, uri, err);
+	return status;
 }
 
 enum leat_status
-leat_pack_list_csv(struct leat_pack_list *list, const char *path, struct leat_err *err)
+leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads,
+                   struct leat_err *err)
 {
-	struct leat_content content = {.mem = list->mem};
-	enum leat_status status = leat_content_read(&content, path, err);
-	size_t numbers = 0;
+	enum leat_status status;
+	void *text;
+	size_t len;
 
-	if (status == LEAT_OK)
-		status = read_rows(list, &content, path, err);
-	leat_free(list->mem, content.bytes);
+	list->root = leat_folder_of(uri, list->mem);
+	if (!list->root)
+		return leat_fail_mem(err, list->mem, strlen(uri) + 1, "a file name");
+	status = leat_object_load(store, uri, PTRDIFF_MAX, list->mem, &text, &len, err);
+	if (status == LEAT_AGAIN)
+		return leat_fail(err, LEAT_IO, "'%s' is gone", uri);
 	if (status != LEAT_OK)
 		return status;
-	while (numbers < list->count && is_number(list->sample[numbers].class_name, &list->sample[numbers].label))
-		numbers++;
-	return numbers == list->count ? LEAT_OK : number_classes(list, err);
+	status = read_csv(list, store, uri, threads, text, len, err);
+	leat_free(list->mem, text);
+	if (status != LEAT_OK)
+		return status;
+	return take_numbers(list) ? LEAT_OK : number_classes(list, err);
 }

@@ -6,7 +6,7 @@ for i in 1 2 3 4 5; do
 done
 printf 'deep' >cells/sick/more/0.jpeg
 printf 'not me' >cells/sick/notes.txt
-printf 'nor me' >cells/sick/.hidden.jpg
+printf 'hidden' >cells/sick/.hidden.jpg
 
 # What is in the records, in their order: walks over the frames and the protobuf messages.
 cat >show.py <<'END'
@@ -64,12 +64,30 @@ try leat pack cells -o whole --overwrite --shards 2 --seed 5 >/dev/null
 ls -A | grep whole-
 leat pack cells -o small --shard-size 20 | head -n 1
 
+# Any name, and any URI.
+for shards in 2 1; do leat pack cells -o 'od\d[1]*' --shards $shards --overwrite | tail -n 1; done
+leat pack cells -o 'file:od%5Cd%5B1%5D%2A' 2>&1
+leat pack file:cells -o 'file:od%5Cd%5B1%5D%2A' --shards 3 --overwrite | tail -n 1
+ls od*
+
 printf '\357\273\277Label,id,Path\r\n"say ""hi"", you",1,cells/sick/1.PNG\r\n\r\na,2,"cells/healthy/2.jpg"\r\n' >names.csv
 try leat pack names.csv -o names --no-shuffle
 python3 show.py names-*.tfrecord
 printf 'cells/sick/1.PNG,12\ncells/healthy/2.jpg,0\n' >numbers.csv
 try leat pack numbers.csv -o numbers --no-shuffle
 python3 show.py numbers-*.tfrecord
+
+# The samples, labels and order are those of the sources.
+samples() { leat look "$1" -n 100 | sed 's/^  [a-z]* *//'; }
+mkdir -p nested/a/b/c nested/a-b nested/B
+for f in a/z.jpg a/b/1.bmp a/b/c/1.tiff a/b.webp a-b/1.ppm B/x.pgm B/y.PNG; do printf '%s' "$f" >nested/$f; done
+leat pack nested -o nested --no-shuffle | sed 1d
+samples "tfrecord('nested-*') | example(image=bytes, label=int64)" >packed.txt
+samples "folder('nested')" | diff - packed.txt && cat packed.txt
+printf 'id,file,weight,class\n1,"nested/a/z.jpg",0.5, 7\n2,nested/B/x.pgm,1,-8 \n' >listed.csv
+leat pack file:listed.csv -o listed --no-shuffle >/dev/null
+samples "tfrecord('listed-*') | example(image=bytes, label=int64)" >packed.txt
+samples "list('listed.csv', path='file', columns=[class])" | diff - packed.txt && cat packed.txt
 
 # Tar files, as WebDataset has them, in a folder that is not there yet.
 cat >members.py <<'END'

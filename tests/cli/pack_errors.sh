@@ -33,6 +33,10 @@ printf 'path,label\n"cells/a/1.jpg,1\n' >quote.csv
 try leat pack quote.csv -o out
 printf 'path,label\n' >none.csv
 try leat pack none.csv -o out
+mkfifo pipe.csv
+try leat pack pipe.csv -o out
+printf 'path,label\npipe.csv,1\n' >pipes.csv
+try leat pack pipes.csv -o out
 ls -A | grep out
 
 # What is there stays until the new files are complete.
@@ -45,13 +49,18 @@ leat pack good -o kept --shards 2 >/dev/null
 cksum kept-* >before
 try leat pack bad -o kept --shards 2 --no-shuffle --overwrite
 cksum kept-* | cmp before - && echo "the earlier files are as they were"
-mkfifo bad/pipe.jpg
-printf 'good/a/1.jpg,0\nbad/pipe.jpg,1\n' >slow.csv
-leat pack slow.csv -o kept --shards 2 --no-shuffle --overwrite -j 1 &
-until ls .kept-00001-of-00002.* >/dev/null 2>&1; do sleep 0.01; done
-kill -TERM $!
-printf 'late' >bad/pipe.jpg
-wait $!
+# With a signal that waits from the start on, it stops, wherever that is.
+cat >stopped.py <<'END'
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+pid = os.getpid()
+if os.fork() == 0:
+    os.kill(pid, signal.SIGTERM)
+    os._exit(0)
+os.wait()
+os.execvp(sys.argv[1], sys.argv[1:])
+END
+python3 stopped.py leat pack good -o kept --shards 1 --overwrite
 echo "exit $?"
 cksum kept-* | cmp before - && echo "the earlier files are as they were"
 ls -A | grep kept
