@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/str.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 void *
 bench_alloc(size_t bytes)

@@ -17,9 +17,9 @@
 
 #include "bench.h"
 #include "format/indexed.h"
+#include "format/record.h"
 #include "format/tar.h"
 #include "format/tar_write.h"
-#include "format/tfrecord.h"
 
 enum { FILES = 8, MAX_THREADS = 2, CALIBRATE = 3, LARGEST = 4 << 20, TAR_SIZE = 124, TAR_SUM = 148 };
 

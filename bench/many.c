@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "format/example.h"
 #include "format/npy_write.h"
+#include "format/record.h"
 #include "format/tar_write.h"
-#include "format/tfrecord.h"
 
 enum { SHARDS = 10, CLASS = 1000 /* samples of a class */ };
 

@@ -17,8 +17,8 @@
 #include "base/rng.h"
 #include "bench.h"
 #include "format/example.h"
+#include "format/record.h"
 #include "format/source.h"
-#include "format/tfrecord.h"
 #include "leat.h"
 #include "many.h"
 

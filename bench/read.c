@@ -15,7 +15,7 @@
 
 #include "base/rng.h"
 #include "bench.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 #include "leat.h"
 
 enum { BATCH = 256, MAX_THREADS = 64, MAX_BLOCK = 4 << 20, CALIBRATE = 5 };

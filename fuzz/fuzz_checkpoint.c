@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "feed/feed.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "format/npy.h"
+#include "format/npy_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

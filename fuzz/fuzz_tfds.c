@@ -4,8 +4,8 @@
  * which is framed as TFRecord files are and called s. */
 #include "sources.h"
 
+#include "format/record.h"
 #include "format/tfds.h"
-#include "format/tfrecord.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "format/record.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
 

@@ -4,6 +4,7 @@
  * the records up to the first header that is wrong, and one that says so. */
 #include <zlib.h>
 
+#include "format/record.h"
 #include "format/tfrecord.h"
 #include "sources.h"
 

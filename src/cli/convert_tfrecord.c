@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "cli/convert_formats.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 #define SHAPE "_shape"
 

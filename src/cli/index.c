@@ -6,8 +6,8 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "format/record.h"
 #include "format/tar.h"
-#include "format/tfrecord.h"
 
 struct index {
 	int64_t threads;

@@ -21,8 +21,8 @@
 #include "cli/pack_list.h"
 #include "cli/print.h"
 #include "format/example.h"
+#include "format/record.h"
 #include "format/tar_write.h"
-#include "format/tfrecord.h"
 #include "image/jpeg_restart.h"
 
 static const char *const suffixes[] = {".tfrecord", ".tar"};

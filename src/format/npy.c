@@ -12,7 +12,7 @@
  * (store/file_map.c says what happens to a file that is changed meanwhile).
  *
  * Threads: touch and unpack by all workers. */
-#include "format/npy.h"
+#include "format/npy_header.h"
 
 #include <string.h>
 

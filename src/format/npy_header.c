@@ -2,7 +2,7 @@
  *
  * Of Python's syntax only what a header can hold: one dict with three keys, a string, a
  * word and a tuple of numbers. All else is refused. */
-#include "format/npy.h"
+#include "format/npy_header.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "format/npy.h"
+#include "format/npy_header.h"
 
 static bool
 take_dtype(const char *text, size_t len, enum leat_dtype *dtype)

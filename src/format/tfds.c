@@ -1,6 +1,6 @@
 /* tfds.c - the source of TFDS folders: the samples of a split, with the fields that features.json tells of
  *
- * The records are those of TFRecord files (tfrecord.h), each a tf.train.Example, whose
+ * The records are those of TFRecord files (record.h), each a tf.train.Example, whose
  * features become fields as they are unpacked: images and texts as bytes, numbers as numbers.
  * A part of a split is arithmetic: of each file it takes the samples [skip, skip + count).
  *
@@ -13,8 +13,8 @@
 #include "base/array.h"
 #include "base/names.h"
 #include "format/catalog.h"
+#include "format/record.h"
 #include "format/source.h"
-#include "format/tfrecord.h"
 
 enum { MAX_FILE_NAME = 1024 };
 

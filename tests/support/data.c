@@ -15,7 +15,7 @@
 #include <jpeglib.h>
 
 #include "format/example.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 /* ---- samples ---- */
 

@@ -17,9 +17,9 @@
 #include "data.h"
 #include "format/example.h"
 #include "format/npy_write.h"
+#include "format/record.h"
 #include "format/source.h"
 #include "format/tar_write.h"
-#include "format/tfrecord.h"
 
 enum { HEIGHT = 24, WIDTH = 30, FILES = 4, CLASSES = 7 };
 

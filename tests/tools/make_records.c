@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "format/example.h"
-#include "format/tfrecord.h"
+#include "format/record.h"
 #include "support/data.h"
 
 static enum leat_status

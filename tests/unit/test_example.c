@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "format/tfrecord.h"
+#include "format/record.h"
 #include "support/proto.h"
 #include "support/temp.h"
 

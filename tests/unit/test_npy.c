@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "format/npy.h"
+#include "format/npy_header.h"
 #include "support/source.h"
-#include "support/trace.h"
 #include "support/temp.h"
+#include "support/trace.h"
 
 #define NPY GOLDEN "npy/"
 

@@ -3,8 +3,8 @@
 #include "support/archive.h"
 
 #include "format/example.h"
+#include "format/record.h"
 #include "format/tfds.h"
-#include "format/tfrecord.h"
 
 static struct temp temp;
 static struct archive archive;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "format/record.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
 #include "support/logged.h"

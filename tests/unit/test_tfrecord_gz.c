@@ -9,12 +9,13 @@
 
 #include "base/rng.h"
 #include "base/threads.h"
+#include "format/record.h"
 #include "format/source.h"
 #include "format/tfrecord.h"
 #include "support/logged.h"
 #include "support/source.h"
-#include "support/trace.h"
 #include "support/temp.h"
+#include "support/trace.h"
 
 static struct leat_mem mem;
 static struct temp temp;

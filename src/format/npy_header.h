@@ -1,11 +1,11 @@
-/* npy.h - the header of a .npy file, format 1.0, 2.0 and 3.0
+/* npy_header.h - the header of a .npy file, format 1.0, 2.0 and 3.0
  *
  * A file is "\x93NUMPY", two bytes of version, the header's length (2 bytes, from 2.0 on
  * 4, little-endian), the header, the array. The header is a Python dict as text:
  *	{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
  * No state: any thread. */
-#ifndef LEAT_FORMAT_NPY_H
-#define LEAT_FORMAT_NPY_H
+#ifndef LEAT_FORMAT_NPY_HEADER_H
+#define LEAT_FORMAT_NPY_HEADER_H
 
 #include "base/err.h"
 

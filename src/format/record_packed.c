@@ -1,11 +1,11 @@
-/* tfrecord_packed.c - inflating a compressed TFRecord file once, to find its records and the points between them
+/* record_packed.c - inflating a compressed TFRecord file once, to find its records and the points between them
  *
  * Only record headers are looked at, as in plain files: data is checked when it is read.
  * What follows damage in a compressed stream cannot be found again, so everything from the
  * last whole record on becomes one damaged region, with its reason in the index.
  *
  * Threads: each file is walked by one, several files at once. */
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 #include <string.h>
 

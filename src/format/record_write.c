@@ -1,5 +1,5 @@
-/* tfrecord_write.c - writing TFRecord files */
-#include "format/tfrecord.h"
+/* record_write.c - writing TFRecord files */
+#include "format/record.h"
 
 enum leat_status
 leat_tfrecord_writer_open(struct leat_tfrecord_writer *writer, const char *path, struct leat_mem *mem,

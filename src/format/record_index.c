@@ -1,6 +1,6 @@
-/* tfrecord_index.c - walking over a TFRecord file to find its records
+/* record_index.c - walking over a TFRecord file to find its records
  *
- * A file that begins with no record may be compressed as a whole: tfrecord_packed.c.
+ * A file that begins with no record may be compressed as a whole: record_packed.c.
  *
  * Only headers are read where records are large; where they are small, whole blocks,
  * because many small reads cost more. Where no valid header stands, the walk looks
@@ -13,7 +13,7 @@
  * is limited to a few times the file, beyond which the rest counts as damaged.
  *
  * Threads: each file is walked by one, several files at once. */
-#include "format/tfrecord.h"
+#include "format/record.h"
 
 #include "format/window.h"
 
