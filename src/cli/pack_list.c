@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "format/folder.h"
 
 static const uint64_t max_content = UINT64_C(1) << 30;
@@ -15,6 +16,7 @@ enum leat_status
 leat_content_read(struct leat_content *c, const struct leat_object *object, struct leat_err *err)
 {
 	char buf[LEAT_URI];
+	enum leat_status status;
 	struct iovec iov;
 	size_t got;
 
@@ -23,14 +25,9 @@ leat_content_read(struct leat_content *c, const struct leat_object *object, stru
 	if (object->size > max_content)
 		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB", leat_object_uri(object, buf));
 	c->len = (size_t)object->size;
-	if (c->len > c->cap) {
-		char *bytes = leat_realloc(c->mem, c->bytes, c->len);
-
-		if (!bytes)
-			return leat_fail_mem(err, c->mem, c->len, "the content of a file");
-		c->bytes = bytes;
-		c->cap = c->len;
-	}
+	status = LEAT_GROW_RAW(c->mem, c->bytes, c->cap, c->len, SIZE_MAX, "the content of a file", err);
+	if (status != LEAT_OK)
+		return status;
 	iov = (struct iovec){c->bytes, c->len};
 	return leat_object_read(object, 0, &iov, 1, 0, &got, err);
 }

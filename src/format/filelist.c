@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/threads.h"
 
 /* So long after a change another may come and yet have the same time, in ns. */
@@ -255,19 +256,17 @@ static enum leat_status
 grow(struct leat_filelist_build *build, size_t more, struct leat_err *err)
 {
 	uint64_t **array[] = {&build->name_at, &build->size, &build->time};
-	size_t cap = build->cap ? build->cap : 64;
+	enum leat_status status = LEAT_OK;
+	size_t cap = build->cap;
 
-	while (cap < build->count + more)
-		cap *= 2;
-	for (size_t i = 0; i < 3 && cap != build->cap; i++) {
-		uint64_t *grown = leat_realloc(build->mem, *array[i], (cap + 1) * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, build->mem, (cap + 1) * sizeof(*grown), "the list of files");
-		*array[i] = grown;
+	for (size_t i = 0; i < 3 && status == LEAT_OK; i++) {
+		cap = build->cap; /* the same for all */
+		status = LEAT_GROW(build->mem, *array[i], cap, build->count + more + 1, SIZE_MAX, "the list of files",
+		                   err);
 	}
-	build->cap = cap;
-	return LEAT_OK;
+	if (status == LEAT_OK)
+		build->cap = cap;
+	return status;
 }
 
 enum leat_status

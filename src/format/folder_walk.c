@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/threads.h"
 
 #define NO_PLACE SIZE_MAX
@@ -73,15 +74,11 @@ entries_free(struct entries *entries)
 static enum leat_status
 entries_add(struct entries *entries, const struct leat_entry *found, struct leat_err *err)
 {
-	if (entries->count == entries->cap) {
-		size_t cap = entries->cap ? 2 * entries->cap : 16;
-		struct entry *grown = leat_realloc(entries->mem, entries->entry, cap * sizeof(*grown));
+	enum leat_status status = LEAT_GROW(entries->mem, entries->entry, entries->cap, entries->count + 1, SIZE_MAX,
+	                                    "the names in a folder", err);
 
-		if (!grown)
-			return leat_fail_mem(err, entries->mem, cap * sizeof(*grown), "the names in a folder");
-		entries->entry = grown;
-		entries->cap = cap;
-	}
+	if (status != LEAT_OK)
+		return status;
 	entries->entry[entries->count++] = (struct entry){
 		.at = entries->text.len,
 		.size = found->is_missing ? LEAT_NO_FILE : found->size,
@@ -187,16 +184,11 @@ add_place(const struct walk *walk, struct group *group, size_t parent, const cha
 {
 	const char *above = parent == NO_PLACE ? "" : group->place[parent].path;
 	struct place *place;
+	enum leat_status status =
+		LEAT_GROW(walk->mem, group->place, group->cap, group->places + 1, SIZE_MAX, "the list of folders", err);
 
-	if (group->places == group->cap) {
-		size_t cap = group->cap ? 2 * group->cap : 1;
-		struct place *grown = leat_realloc(walk->mem, group->place, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, walk->mem, cap * sizeof(*grown), "the list of folders");
-		group->place = grown;
-		group->cap = cap;
-	}
+	if (status != LEAT_OK)
+		return status;
 	place = &group->place[group->places];
 	place->parent = parent;
 	place->path = leat_asprintf(walk->mem, "%s%s%s", above, *above ? "/" : "", name);

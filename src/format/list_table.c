@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/names.h"
 
 /* What a column holds of a row while rows are read, with room for any value. */
@@ -57,27 +58,24 @@ leat_list_free(struct leat_list_table *table)
 static enum leat_status
 grow(struct leat_list_table *table, struct leat_err *err)
 {
-	size_t cap = table->cap ? 2 * table->cap : 64;
-	void *grown;
+	size_t cap = table->cap, same = cap, need = table->rows + 2;
+	enum leat_status status =
+		LEAT_GROW_RAW(table->mem, table->path, same, need, SIZE_MAX, "the rows of a list", err);
 
-	if (table->rows + 1 < table->cap)
-		return LEAT_OK;
-	grown = leat_realloc(table->mem, table->path, cap * sizeof(char *));
-	if (grown)
-		table->path = grown;
-	if (grown)
-		grown = leat_realloc(table->mem, table->line, cap * sizeof(*table->line));
-	if (grown)
-		table->line = grown;
-	for (size_t i = 0; i < table->columns && grown; i++) {
-		grown = leat_realloc(table->mem, table->column[i].values, cap * sizeof(union cell));
-		if (grown)
-			table->column[i].values = grown;
+	if (status == LEAT_OK) {
+		same = cap;
+		status = LEAT_GROW_RAW(table->mem, table->line, same, need, SIZE_MAX, "the rows of a list", err);
 	}
-	if (!grown)
-		return leat_fail_mem(err, table->mem, cap * sizeof(char *), "the rows of a list");
-	table->cap = cap;
-	return LEAT_OK;
+	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++) {
+		union cell *values = table->column[i].values;
+
+		same = cap;
+		status = LEAT_GROW_RAW(table->mem, values, same, need, SIZE_MAX, "the rows of a list", err);
+		table->column[i].values = values;
+	}
+	if (status == LEAT_OK)
+		table->cap = same;
+	return status;
 }
 
 static enum leat_status

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 struct leat_files {
 	struct leat_mem *mem;
 	struct leat_object *object;
@@ -33,16 +35,11 @@ add_object(void *arg, const struct leat_object *found, struct leat_err *err)
 {
 	struct leat_files *files = arg;
 	struct leat_object *object;
+	enum leat_status status =
+		LEAT_GROW(files->mem, files->object, files->cap, files->count + 1, SIZE_MAX, "the list of files", err);
 
-	if (files->count == files->cap) {
-		size_t cap = files->cap ? 2 * files->cap : 16;
-		struct leat_object *grown = leat_realloc(files->mem, files->object, cap * sizeof(*grown));
-
-		if (!grown)
-			return leat_fail_mem(err, files->mem, cap * sizeof(*grown), "the list of files");
-		files->object = grown;
-		files->cap = cap;
-	}
+	if (status != LEAT_OK)
+		return status;
 	object = &files->object[files->count];
 	*object = *found;
 	object->uri = leat_strdup(files->mem, found->uri);
