@@ -62,6 +62,12 @@ parse(const uint8_t *data, size_t size, const struct leat_list_wish *wish)
 	free(text);
 }
 
+static bool
+is_header(struct leat_csv_row *first)
+{
+	return strcmp(first->cell[0], "path") == 0;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -72,6 +78,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	wish.columns = (struct leat_strings){2, columns};
 	parse(data, size, &wish);
 	wish.types = (struct leat_strings){2, types};
+	parse(data, size, &wish);
+	wish.is_header = is_header;
 	parse(data, size, &wish);
 	return 0;
 }

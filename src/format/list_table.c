@@ -211,9 +211,8 @@ take_columns_in_order(struct parser *p)
 	enum leat_status status = LEAT_OK;
 
 	if (p->cells < 1 + columns->count)
-		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and %zu are expected: %s, %s",
-		                 (unsigned long long)p->row.line, p->cells, p->cells == 1 ? "" : "s",
-		                 1 + columns->count, p->wish->path, columns->count ? columns->value[0] : "...");
+		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and %zu are expected",
+		                 (unsigned long long)p->row.line, p->cells, leat_plural(p->cells), 1 + columns->count);
 	p->path = 0;
 	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++)
 		status = take_column(p, 1 + i, columns->value[i]);

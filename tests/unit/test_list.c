@@ -141,15 +141,19 @@ static struct leat_err err;
 static char csv_text[4000];
 
 static enum leat_status
-parse(const char *csv)
+parse_as(const char *csv, const struct leat_list_wish *wish)
 {
-	static const struct leat_list_wish all = {.path = "path"};
-
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
 	assert_true(strlen(csv) < sizeof csv_text);
 	strcpy(csv_text, csv);
-	return leat_list_parse(&table, csv_text, strlen(csv_text), &all, &mem, &err);
+	return leat_list_parse(&table, csv_text, strlen(csv_text), wish, &mem, &err);
+}
+
+static enum leat_status
+parse(const char *csv)
+{
+	return parse_as(csv, &(struct leat_list_wish){.path = "path"});
 }
 
 static void
@@ -225,6 +229,41 @@ a_byte_order_mark_and_blanks_around_names_do_not_count(void **state)
 	done();
 }
 
+static bool
+names_a_file(struct leat_csv_row *first)
+{
+	if (strcmp(first->cell[0], "file") != 0)
+		return false;
+	first->cell[0] = "path";
+	return true;
+}
+
+static void
+the_first_row_may_hold_values_if_that_is_asked_for(void **state)
+{
+	static const char *columns[] = {"label"};
+	const struct leat_list_wish wish = {.path = "path", .columns = {1, columns}, .is_header = names_a_file};
+
+	(void)state;
+	for (int header = 0; header < 2; header++) {
+		assert_int_equal(
+			parse_as(header ? "file,other,label\n1.jpg,a,7\n\n2.jpg,b,8\n" : "1.jpg,7,a\n\n\n2.jpg,8,b\n",
+		                 &wish),
+			LEAT_OK);
+		assert_int_equal(table.rows, 2);
+		assert_string_equal(table.path[0], "1.jpg");
+		assert_string_equal(table.path[1], "2.jpg");
+		assert_string_equal(table.column[0].name, "label");
+		assert_memory_equal(table.column[0].values, ((int64_t[]){7, 8}), 16);
+		assert_int_equal(table.line[0], header ? 2 : 1);
+		assert_int_equal(table.line[1], 4);
+		done();
+	}
+	assert_int_equal(parse_as("1.jpg\n", &wish), LEAT_DATA);
+	assert_string_equal(err.text, "line 1 has 1 cell, and 2 are expected");
+	done();
+}
+
 static void
 lists_that_make_no_sense_are_refused(void **state)
 {
@@ -273,8 +312,7 @@ specs_that_do_not_fit_the_list_are_refused(void **state)
 	               "column 'label': there is no type 'int32'; the types here are auto, int64, float, bytes");
 	expect_refused(spec(", columns=[label], types=[number])"), LEAT_INVALID, "no type 'number'");
 	expect_refused(spec(", columns=[label], types=[int64, float])"), LEAT_INVALID, "2 types for 1 columns");
-	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA,
-	               "line 2: column 'name' is no int64: 'a'");
+	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA, "line 2: column 'name' is no int64: 'a'");
 	expect_refused(spec(", columns=[label, weight], types=[auto, int64])"), LEAT_DATA, "is no int64: '0.5'");
 	expect_refused(spec(", content=label)"), LEAT_INVALID, "call that something else with content=NAME");
 	expect_refused(spec(", content='')"), LEAT_INVALID, "content= has to be a name");
@@ -363,8 +401,8 @@ a_file_of_another_size_is_a_bad_sample_until_the_index_is_deleted(void **state)
 	options.on_error = LEAT_ON_ERROR_SKIP;
 	whole_open(&whole, spec(")"), &options);
 	assert_int_equal(whole.count, 2);
-	assert_non_null(
-		strstr(leat_bad_at(whole.feed, 0)->reason, "in/2.jpg' has changed: it had 3 bytes and now has 6; delete '"));
+	assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason,
+	                       "in/2.jpg' has changed: it had 3 bytes and now has 6; delete '"));
 	assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason, "/.data.csv.leatidx'"));
 	whole_close(&whole);
 	unlink(temp_path(&temp, ".data.csv.leatidx"));
@@ -501,6 +539,7 @@ main(void)
 		TEST(types_are_decided_over_all_rows),
 		TEST(numbers_are_exact),
 		TEST(a_byte_order_mark_and_blanks_around_names_do_not_count),
+		TEST(the_first_row_may_hold_values_if_that_is_asked_for),
 		TEST(lists_that_make_no_sense_are_refused),
 		TEST(specs_that_do_not_fit_the_list_are_refused),
 		TEST(names_are_relative_to_the_list_or_absolute),
