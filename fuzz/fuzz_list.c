@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/list.h"
+#include "format/csv_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,31 +15,31 @@ must(bool holds)
 }
 
 static void
-check_column(const struct leat_list_table *table, const struct leat_list_column *column, size_t size)
+check_column(const struct leat_csv_table *table, const struct leat_csv_column *column, size_t size)
 {
 	const uint64_t *at = column->values;
 	double sum = 0;
 
 	must(column->name[0] && strlen(column->name) <= LEAT_MAX_NAME);
-	must(column->type != LEAT_LIST_AUTO);
+	must(column->type != LEAT_CSV_AUTO);
 	for (size_t i = 0; i < table->rows; i++) {
-		if (column->type == LEAT_LIST_INT64)
+		if (column->type == LEAT_CSV_INT64)
 			sum += (double)((const int64_t *)column->values)[i];
-		else if (column->type == LEAT_LIST_FLOAT)
+		else if (column->type == LEAT_CSV_FLOAT)
 			sum += (double)((const float *)column->values)[i];
 		else
 			must(at[i] <= at[i + 1]);
 	}
-	if (column->type == LEAT_LIST_BYTES)
+	if (column->type == LEAT_CSV_BYTES)
 		must(at[0] == 0 && at[table->rows] == column->text.len && column->text.len <= size);
 	(void)sum;
 }
 
 static void
-parse(const uint8_t *data, size_t size, const struct leat_list_wish *wish)
+parse(const uint8_t *data, size_t size, const struct leat_csv_wish *wish)
 {
 	char *text = malloc(size + 1);
-	struct leat_list_table table;
+	struct leat_csv_table table;
 	struct leat_mem mem;
 	struct leat_err err;
 
@@ -48,13 +48,13 @@ parse(const uint8_t *data, size_t size, const struct leat_list_wish *wish)
 	memcpy(text, data, size);
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_list_parse(&table, text, size, wish, &mem, &err) == LEAT_OK) {
+	if (leat_csv_table_parse(&table, text, size, wish, &mem, &err) == LEAT_OK) {
 		must(table.rows > 0 && table.columns < LEAT_MAX_FIELDS);
 		for (size_t i = 0; i < table.rows; i++)
 			must(strlen(table.path[i]) <= size);
 		for (size_t i = 0; i < table.columns; i++)
 			check_column(&table, &table.column[i], size);
-		leat_list_free(&table);
+		leat_csv_table_free(&table);
 	} else {
 		must(err.status != LEAT_OK && err.text[0]);
 	}
@@ -72,7 +72,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *columns[] = {"a", "b"}, *types[] = {"int64", "float"};
-	struct leat_list_wish wish = {.path = "path"};
+	struct leat_csv_wish wish = {.path = "path"};
 
 	parse(data, size, &wish);
 	wish.columns = (struct leat_strings){2, columns};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/filelist.h"
+#include "format/file_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,16 +28,16 @@ static void
 read_list(const struct leat_sidecar *sidecar)
 {
 	struct leat_extent extent;
-	struct leat_filelist list;
+	struct leat_file_table files;
 	struct leat_datum name;
 
-	if (!leat_filelist_read(&list, sidecar))
+	if (!leat_file_table_read(&files, sidecar))
 		return;
-	for (uint64_t i = 0; i < list.count; i++) {
-		leat_filelist_locate(&list, i, &extent);
-		must(extent.damaged ? list.size[i] == LEAT_NO_FILE : extent.length <= list.max_size);
-		leat_filelist_name(&list, i, &name);
-		must((uint64_t)name.shape[0] <= list.longest);
+	for (uint64_t i = 0; i < files.count; i++) {
+		leat_file_table_locate(&files, i, &extent);
+		must(extent.damaged ? files.size[i] == LEAT_NO_FILE : extent.length <= files.max_size);
+		leat_file_table_name(&files, i, &name);
+		must((uint64_t)name.shape[0] <= files.longest);
 		(void)memchr(name.data, 0, (size_t)name.shape[0]);
 	}
 }

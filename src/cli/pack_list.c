@@ -45,7 +45,7 @@ void
 leat_pack_list_free(struct leat_pack_list *list)
 {
 	leat_sidecar_free(&list->sidecar);
-	leat_list_free(&list->table);
+	leat_csv_table_free(&list->table);
 	leat_free(list->mem, list->root);
 	leat_free(list->mem, list->label);
 	leat_free(list->mem, list->class);
@@ -57,9 +57,9 @@ leat_pack_list_free(struct leat_pack_list *list)
 static enum leat_status
 take_files(struct leat_pack_list *list, struct leat_store *store, size_t *missing, struct leat_err *err)
 {
-	if (!leat_filelist_read(&list->files, &list->sidecar))
+	if (!leat_file_table_read(&list->files, &list->sidecar))
 		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
-	leat_filelist_place(&list->files, store, list->root, "pack again");
+	leat_file_table_place(&list->files, store, list->root, "pack again");
 	list->count = (size_t)list->files.count;
 	list->label = leat_alloc_array(list->mem, list->count, sizeof(*list->label));
 	if (!list->label)
@@ -74,8 +74,8 @@ fail_missing(const struct leat_pack_list *list, size_t i, struct leat_err *err)
 {
 	struct leat_object object;
 
-	leat_filelist_object(&list->files, i, &object);
-	return leat_filelist_describe_missing(&object, err);
+	leat_file_table_object(&list->files, i, &object);
+	return leat_file_table_describe_missing(&object, err);
 }
 
 static enum leat_status
@@ -89,7 +89,7 @@ make_classes(struct leat_pack_list *list, size_t count, struct leat_err *err)
 static const char *
 class_of(const struct leat_pack_list *list, size_t i, size_t *len)
 {
-	const struct leat_list_column *column = list->table.column;
+	const struct leat_csv_column *column = list->table.column;
 	const uint64_t *at;
 	const char *name;
 
@@ -107,7 +107,7 @@ class_of(const struct leat_pack_list *list, size_t i, size_t *len)
 void
 leat_pack_sample(const struct leat_pack_list *list, uint64_t i, struct leat_pack_sample *sample)
 {
-	leat_filelist_object(&list->files, i, &sample->object);
+	leat_file_table_object(&list->files, i, &sample->object);
 	sample->name = sample->object.uri;
 	sample->name_len = sample->object.uri_len;
 	sample->class_name = class_of(list, (size_t)i, &sample->class_len);
@@ -221,7 +221,7 @@ take_numbers(struct leat_pack_list *list)
 			return false;
 		memcpy(number, text, len);
 		number[len] = '\0';
-		if (!leat_list_read_int(number, &list->label[i]))
+		if (!leat_csv_read_int(number, &list->label[i]))
 			return false;
 	}
 	return true;
@@ -266,14 +266,14 @@ number_classes(struct leat_pack_list *list, struct leat_err *err)
 static enum leat_status
 look_at_files(struct leat_pack_list *list, struct leat_store *store, unsigned threads, struct leat_err *err)
 {
-	struct leat_filelist_build build;
+	struct leat_file_table_build build;
 	enum leat_status status;
 
-	leat_filelist_build_init(&build, list->mem);
-	status = leat_filelist_add_all(&build, list->table.path, list->table.rows, store, list->root, threads, err);
+	leat_file_table_build_init(&build, list->mem);
+	status = leat_file_table_add_all(&build, list->table.path, list->table.rows, store, list->root, threads, err);
 	if (status == LEAT_OK)
-		status = leat_filelist_finish(&build, "", 0, &list->sidecar, err);
-	leat_filelist_build_free(&build);
+		status = leat_file_table_finish(&build, "", 0, &list->sidecar, err);
+	leat_file_table_build_free(&build);
 	return status;
 }
 
@@ -302,8 +302,8 @@ read_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri,
          size_t len, struct leat_err *err)
 {
 	const char *label = "label", *bytes = "bytes";
-	const struct leat_list_wish wish = {"path", {1, &label}, {1, &bytes}, is_header};
-	enum leat_status status = leat_list_parse(&list->table, text, len, &wish, list->mem, err);
+	const struct leat_csv_wish wish = {"path", {1, &label}, {1, &bytes}, is_header};
+	enum leat_status status = leat_csv_table_parse(&list->table, text, len, &wish, list->mem, err);
 	size_t missing;
 
 	if (status != LEAT_OK) {

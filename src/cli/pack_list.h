@@ -5,8 +5,8 @@
 #ifndef LEAT_CLI_PACK_LIST_H
 #define LEAT_CLI_PACK_LIST_H
 
-#include "format/filelist.h"
-#include "format/list.h"
+#include "format/csv_table.h"
+#include "format/file_table.h"
 
 struct leat_pack_class {
 	const char *name;
@@ -24,8 +24,8 @@ struct leat_pack_list {
 
 	char *root;                   /* the folder that names are relative to */
 	struct leat_sidecar sidecar;  /* what `files` points into */
-	struct leat_filelist files;   /* names and sizes */
-	struct leat_list_table table; /* of a CSV file: what its labels say */
+	struct leat_file_table files; /* names and sizes */
+	struct leat_csv_table table;  /* of a CSV file: what its labels say */
 	int64_t *label;               /* by sample */
 };
 

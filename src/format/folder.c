@@ -40,7 +40,7 @@ struct state {
 	char *remedy;
 	bool keeps_times; /* the store knows when a folder was changed */
 	struct leat_sidecar sidecar;
-	struct leat_filelist list;
+	struct leat_file_table files;
 	const uint64_t *classes; /* in the sidecar */
 	size_t class_count;
 	int64_t *label; /* 0, 1, 2, ...: what fields point to */
@@ -75,7 +75,7 @@ left_out_makes_sense(const struct leat_sidecar *sidecar)
 
 /* Sections have the right lengths, and classes and folders are in order. */
 static bool
-makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list)
+makes_sense(const struct leat_sidecar *sidecar, const struct leat_file_table *files)
 {
 	const struct leat_section *section = sidecar->section;
 	const uint64_t *classes = section[LEAT_FOLDER_CLASSES].data, *at = section[LEAT_FOLDER_PLACE_AT].data;
@@ -85,7 +85,7 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_filelist *list
 	    section[LEAT_FOLDER_CLASSES].bytes % 8 || section[LEAT_FOLDER_TIMES].bytes % 8 ||
 	    section[LEAT_FOLDER_PLACE_AT].bytes != (places + 1) * 8 || !left_out_makes_sense(sidecar))
 		return false;
-	if (classes[0] != 0 || classes[count - 1] != list->count || at[0] != 0 ||
+	if (classes[0] != 0 || classes[count - 1] != files->count || at[0] != 0 ||
 	    at[places] != section[LEAT_FOLDER_PLACES].bytes)
 		return false;
 	for (uint64_t i = 0; i + 1 < count; i++)
@@ -124,12 +124,12 @@ static const char *
 fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 {
 	const struct state *state = arg;
-	struct leat_filelist list;
+	struct leat_file_table files;
 
-	if (!leat_filelist_read(&list, sidecar) || !makes_sense(sidecar, &list))
+	if (!leat_file_table_read(&files, sidecar) || !makes_sense(sidecar, &files))
 		return "it makes no sense";
 	*stale = folders_changed(sidecar, state->store, state->absolute) ||
-	         leat_filelist_found(&list, state->store, state->absolute);
+	         leat_file_table_found(&files, state->store, state->absolute);
 	return *stale ? "the folder has changed" : NULL;
 }
 
@@ -137,12 +137,12 @@ static enum leat_status
 look_anew(struct leat_source *source, struct state *state, const struct leat_sidecar_of *of, unsigned threads,
           struct leat_err *err)
 {
-	int64_t begin = leat_filelist_now(), newest;
+	int64_t begin = leat_file_table_now(), newest;
 	enum leat_status status =
 		leat_folder_walk(state->store, state->dir, threads, source->mem, &state->sidecar, &newest, err);
 
 	if (status == LEAT_OK && state->keeps_times)
-		leat_filelist_keep(source, &state->sidecar, of, state->dir, newest, begin);
+		leat_file_table_keep(source, &state->sidecar, of, state->dir, newest, begin);
 	return status;
 }
 
@@ -183,7 +183,7 @@ add_fields(struct leat_source *source, const struct state *state)
 	field->ndim = 1;
 	field->shape[0] = -1;
 	source->schema.apart[2] = true;
-	source->schema.beyond[2] = (size_t)state->list.longest;
+	source->schema.beyond[2] = (size_t)state->files.longest;
 }
 
 static void
@@ -196,21 +196,21 @@ tell(const struct leat_source *source, const struct state *state)
 		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s left out, like '%.*s': images end in %s",
 		         (unsigned long long)left_out.count, left_out.count == 1 ? "" : "s", state->dir,
 		         left_out.count == 1 ? "is" : "are", left_out.len, left_out.first, LEAT_FOLDER_EXTENSIONS);
-	if (state->list.missing)
+	if (state->files.missing)
 		leat_log(source->log, LEAT_LOG_WARN, "%llu link%s in '%s' lead%s to no file",
-		         (unsigned long long)state->list.missing, state->list.missing == 1 ? "" : "s", state->dir,
-		         state->list.missing == 1 ? "s" : "");
+		         (unsigned long long)state->files.missing, state->files.missing == 1 ? "" : "s", state->dir,
+		         state->files.missing == 1 ? "s" : "");
 }
 
 /* From the sidecar, loaded or made, to an open source. */
 static enum leat_status
 use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 {
-	if (!leat_filelist_read(&state->list, &state->sidecar))
+	if (!leat_file_table_read(&state->files, &state->sidecar))
 		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
 	state->classes = state->sidecar.section[LEAT_FOLDER_CLASSES].data;
 	state->class_count = (size_t)(state->sidecar.section[LEAT_FOLDER_CLASSES].bytes / 8) - 1;
-	state->remedy = leat_filelist_remedy(&state->sidecar, source->mem);
+	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
 	state->label = leat_alloc_array(source->mem, state->class_count, sizeof(*state->label));
 	if (!state->remedy || !state->label)
 		return leat_fail_mem(err, source->mem, state->class_count * sizeof(*state->label), "the classes");
@@ -219,7 +219,7 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	source->first = state->classes;
 	source->parts = state->class_count;
 	tell(source, state);
-	leat_filelist_open(&state->list, source, state->store, state->dir, state->remedy);
+	leat_file_table_open(&state->files, source, state->store, state->dir, state->remedy);
 	return LEAT_OK;
 }
 
@@ -258,7 +258,7 @@ fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
 {
 	const struct state *state = source->state;
 
-	leat_sha256_add(sha, state->list.digest, LEAT_SHA256_BYTES);
+	leat_sha256_add(sha, state->files.digest, LEAT_SHA256_BYTES);
 }
 
 /* ---- samples ---- */
@@ -268,7 +268,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 {
 	const struct state *state = source->state;
 
-	leat_filelist_locate(&state->list, sample, extent);
+	leat_file_table_locate(&state->files, sample, extent);
 }
 
 static void
@@ -276,7 +276,7 @@ object(const struct leat_source *source, size_t file, struct leat_object *found)
 {
 	const struct state *state = source->state;
 
-	leat_filelist_object(&state->list, file, found);
+	leat_file_table_object(&state->files, file, found);
 }
 
 /* Worker threads. */
@@ -286,7 +286,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 {
 	const struct folder *folder = source->params;
 	const struct state *state = source->state;
-	enum leat_status status = leat_filelist_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
+	enum leat_status status = leat_file_table_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
 	size_t class = 0;
 
 	(void)scratch;
@@ -299,7 +299,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 		.borrowed = true,
 	};
 	if (folder->path)
-		leat_filelist_name(&state->list, raw->index, &sample->field[2]);
+		leat_file_table_name(&state->files, raw->index, &sample->field[2]);
 	return status;
 }
 

@@ -2,14 +2,14 @@
 #ifndef LEAT_FORMAT_FOLDER_H
 #define LEAT_FORMAT_FOLDER_H
 
-#include "format/filelist.h"
+#include "format/file_table.h"
 
 /* What is told of those that are left out. */
 #define LEAT_FOLDER_EXTENSIONS ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
-/* The sections of the sidecar, behind those of the list. */
+/* The sections of the sidecar, behind those of the table of files. */
 enum {
-	LEAT_FOLDER_CLASSES = LEAT_FILELIST_SECTIONS, /* class i: samples [classes[i], classes[i + 1]) */
+	LEAT_FOLDER_CLASSES = LEAT_FILE_TABLE_SECTIONS, /* class i: samples [classes[i], classes[i + 1]) */
 	LEAT_FOLDER_PLACE_AT, /* of all folders: where the names begin, and at last where they end */
 	LEAT_FOLDER_PLACES,   /* their names, relative to the root, which is "" */
 	LEAT_FOLDER_TIMES,    /* when each was changed last, in ns */

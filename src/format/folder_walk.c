@@ -23,7 +23,7 @@ struct place {
 	char *path;
 	size_t parent; /* in the class, or NO_PLACE */
 	struct leat_folder_id id;
-	struct leat_filelist_build files;
+	struct leat_file_table_build files;
 	char *other; /* the first by name of the files that are no images, or NULL */
 };
 
@@ -194,7 +194,7 @@ add_place(const struct walk *walk, struct group *group, size_t parent, const cha
 	place->path = leat_asprintf(walk->mem, "%s%s%s", above, *above ? "/" : "", name);
 	if (!place->path)
 		return leat_fail_mem(err, walk->mem, strlen(above) + strlen(name) + 2, "the list of folders");
-	leat_filelist_build_init(&place->files, walk->mem);
+	leat_file_table_build_init(&place->files, walk->mem);
 	group->places++;
 	return LEAT_OK;
 }
@@ -230,7 +230,7 @@ add_images(struct place *place, const struct entries *images, struct leat_mem *m
 
 		if (!path)
 			return leat_fail_mem(err, mem, strlen(place->path) + 256, "the name of a file");
-		status = leat_filelist_add(&place->files, path, strlen(path), err);
+		status = leat_file_table_add(&place->files, path, strlen(path), err);
 		if (status == LEAT_OK) {
 			place->files.size[i] = image->size;
 			place->files.time[i] = image->time;
@@ -290,17 +290,17 @@ walk_group(void *arg, size_t i, struct leat_err *err)
 
 /* What becomes the sections. */
 struct result {
-	struct leat_filelist_build files;
-	struct leat_filelist_build places; /* these are no files, but have names and times */
+	struct leat_file_table_build files;
+	struct leat_file_table_build places; /* these are no files, but have names and times */
 	uint64_t *classes;
 	uint64_t *left_out;
 	uint64_t left_out_bytes;
 };
 
 static enum leat_status
-add_time(struct leat_filelist_build *places, const char *path, int64_t time, struct leat_err *err)
+add_time(struct leat_file_table_build *places, const char *path, int64_t time, struct leat_err *err)
 {
-	enum leat_status status = leat_filelist_add(places, path, strlen(path), err);
+	enum leat_status status = leat_file_table_add(places, path, strlen(path), err);
 
 	if (status == LEAT_OK)
 		places->time[places->count - 1] = (uint64_t)time;
@@ -317,7 +317,7 @@ add_group(struct result *result, struct group *group, int64_t *newest, struct le
 
 		status = add_time(&result->places, place->path, place->id.mtime_ns, err);
 		if (status == LEAT_OK)
-			status = leat_filelist_append(&result->files, &place->files, err);
+			status = leat_file_table_append(&result->files, &place->files, err);
 		if (place->id.mtime_ns > *newest)
 			*newest = place->id.mtime_ns;
 	}
@@ -360,7 +360,7 @@ add_sections(struct result *result, size_t classes, struct leat_sidecar *sidecar
 
 	if (!names)
 		return leat_fail_mem(err, sidecar->mem, names_len, "the list of folders");
-	status = leat_filelist_finish(&result->files, "", 0, sidecar, err);
+	status = leat_file_table_finish(&result->files, "", 0, sidecar, err);
 	if (status != LEAT_OK) {
 		leat_free(sidecar->mem, names);
 		return status;
@@ -381,8 +381,8 @@ gather(const struct walk *walk, struct leat_sidecar *sidecar, int64_t *newest, s
 	struct result result = {.classes = leat_alloc_array(walk->mem, classes + 1, sizeof(*result.classes))};
 	enum leat_status status = LEAT_OK;
 
-	leat_filelist_build_init(&result.files, walk->mem);
-	leat_filelist_build_init(&result.places, walk->mem);
+	leat_file_table_build_init(&result.files, walk->mem);
+	leat_file_table_build_init(&result.places, walk->mem);
 	if (!result.classes)
 		status = leat_fail_mem(err, walk->mem, (classes + 1) * sizeof(*result.classes), "the classes");
 	if (status == LEAT_OK)
@@ -396,8 +396,8 @@ gather(const struct walk *walk, struct leat_sidecar *sidecar, int64_t *newest, s
 	}
 	if (status == LEAT_OK)
 		status = add_sections(&result, classes, sidecar, err);
-	leat_filelist_build_free(&result.files);
-	leat_filelist_build_free(&result.places);
+	leat_file_table_build_free(&result.files);
+	leat_file_table_build_free(&result.places);
 	leat_free(walk->mem, result.classes);
 	leat_free(walk->mem, result.left_out);
 	return status;
@@ -409,7 +409,7 @@ free_group(struct group *group, struct leat_mem *mem)
 	for (size_t i = 0; i < group->places; i++) {
 		leat_free(mem, group->place[i].path);
 		leat_free(mem, group->place[i].other);
-		leat_filelist_build_free(&group->place[i].files);
+		leat_file_table_build_free(&group->place[i].files);
 	}
 	leat_free(mem, group->place);
 }

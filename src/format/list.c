@@ -15,11 +15,11 @@
  * to delete; one that was missing is looked for at each open.
  *
  * Threads: locate and unpack only read. */
-#include "format/list.h"
+#include "format/csv_table.h"
 
 #include <string.h>
 
-#include "format/filelist.h"
+#include "format/file_table.h"
 
 struct list {
 	const char *file, *path, *content;
@@ -37,8 +37,8 @@ static const struct leat_opt options[] = {
 	LEAT_OPT_END,
 };
 
-/* The sections of the sidecar, behind those of the list: the columns, then for each its values and text. */
-enum { COLUMNS = LEAT_FILELIST_SECTIONS, FIRST_COLUMN };
+/* The sections of the sidecar, behind those of the table of files: the columns, then for each its values and text. */
+enum { COLUMNS = LEAT_FILE_TABLE_SECTIONS, FIRST_COLUMN };
 
 struct column_head {
 	uint64_t type;
@@ -46,7 +46,7 @@ struct column_head {
 };
 
 struct column {
-	enum leat_list_type type;
+	enum leat_csv_type type;
 	const char *name;
 	const void *values;
 	const char *text;
@@ -57,7 +57,7 @@ struct state {
 	struct leat_files *csv;
 	char *folder, *remedy;
 	struct leat_sidecar sidecar;
-	struct leat_filelist list;
+	struct leat_file_table files;
 	uint64_t first[2]; /* what source->first points to: all samples are one part */
 	size_t columns;
 	struct column column[LEAT_MAX_FIELDS];
@@ -97,7 +97,7 @@ read_text(struct column *column, const struct leat_section *values, const struct
 	return true;
 }
 
-/* The columns of a sidecar whose list of files was read; false: they make no sense. */
+/* The columns of a sidecar whose table of files was read; false: they make no sense. */
 static bool
 read_columns(struct state *state, const struct leat_sidecar *sidecar)
 {
@@ -113,13 +113,13 @@ read_columns(struct state *state, const struct leat_sidecar *sidecar)
 		const struct leat_section *values = &sidecar->section[FIRST_COLUMN + 2 * i];
 		struct column *column = &state->column[i];
 
-		if (head[i].type < LEAT_LIST_INT64 || head[i].type > LEAT_LIST_BYTES || !head[i].name[0] ||
+		if (head[i].type < LEAT_CSV_INT64 || head[i].type > LEAT_CSV_BYTES || !head[i].name[0] ||
 		    memchr(head[i].name, '\0', sizeof(head[i].name)) == NULL)
 			return false;
-		*column = (struct column){(enum leat_list_type)head[i].type, head[i].name, values->data, NULL, 0, 0};
-		if (column->type == LEAT_LIST_BYTES
-		            ? !read_text(column, values, values + 1, state->list.count)
-		            : values->bytes != state->list.count * leat_list_value_size(column->type))
+		*column = (struct column){(enum leat_csv_type)head[i].type, head[i].name, values->data, NULL, 0, 0};
+		if (column->type == LEAT_CSV_BYTES
+		            ? !read_text(column, values, values + 1, state->files.count)
+		            : values->bytes != state->files.count * leat_csv_value_size(column->type))
 			return false;
 	}
 	return true;
@@ -128,7 +128,7 @@ read_columns(struct state *state, const struct leat_sidecar *sidecar)
 static bool
 read_sidecar(struct state *state, const struct leat_sidecar *sidecar)
 {
-	return leat_filelist_read(&state->list, sidecar) && read_columns(state, sidecar);
+	return leat_file_table_read(&state->files, sidecar) && read_columns(state, sidecar);
 }
 
 /* For leat_sidecar_load. */
@@ -139,7 +139,7 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 
 	if (!read_sidecar(state, sidecar))
 		return "it makes no sense";
-	*stale = leat_filelist_found(&state->list, leat_files_at(state->csv, 0)->store, state->folder);
+	*stale = leat_file_table_found(&state->files, leat_files_at(state->csv, 0)->store, state->folder);
 	return *stale ? "a file that was missing is there" : NULL;
 }
 
@@ -191,7 +191,7 @@ read_csv(const struct leat_source *source, struct leat_files *csv, char **text, 
 
 /* Moves the columns into the sidecar. */
 static enum leat_status
-add_columns(struct leat_list_table *table, struct leat_sidecar *sidecar, struct leat_err *err)
+add_columns(struct leat_csv_table *table, struct leat_sidecar *sidecar, struct leat_err *err)
 {
 	struct column_head *head = leat_alloc_array(table->mem, table->columns, sizeof(*head));
 
@@ -199,15 +199,15 @@ add_columns(struct leat_list_table *table, struct leat_sidecar *sidecar, struct 
 		return leat_fail_mem(err, table->mem, table->columns * sizeof(*head), "the columns of a list");
 	leat_sidecar_add_take(sidecar, head, table->columns * sizeof(*head));
 	for (size_t i = 0; i < table->columns; i++) {
-		struct leat_list_column *column = &table->column[i];
-		uint64_t values = table->rows + (column->type == LEAT_LIST_BYTES), text_len = column->text.len;
+		struct leat_csv_column *column = &table->column[i];
+		uint64_t values = table->rows + (column->type == LEAT_CSV_BYTES), text_len = column->text.len;
 		char *text = leat_str_take(&column->text);
 
 		if (!text)
 			return leat_fail_mem(err, table->mem, 1, "the texts of a list");
 		head[i].type = column->type;
 		strcpy(head[i].name, column->name);
-		leat_sidecar_add_take(sidecar, column->values, values * leat_list_value_size(column->type));
+		leat_sidecar_add_take(sidecar, column->values, values * leat_csv_value_size(column->type));
 		leat_sidecar_add_take(sidecar, text, text_len);
 		column->values = NULL;
 	}
@@ -219,28 +219,28 @@ fill_sidecar(const struct leat_source *source, struct state *state, unsigned thr
              struct leat_err *err)
 {
 	const struct list *list = source->params;
-	const struct leat_list_wish wish = {list->path, list->columns, list->types};
-	struct leat_filelist_build build;
-	struct leat_list_table table;
+	const struct leat_csv_wish wish = {list->path, list->columns, list->types};
+	struct leat_file_table_build build;
+	struct leat_csv_table table;
 	uint8_t digest[LEAT_SHA256_BYTES];
 	enum leat_status status;
 
 	if (leat_sha256(text, len, digest) != 0)
 		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
-	status = leat_list_parse(&table, text, len, &wish, source->mem, err);
+	status = leat_csv_table_parse(&table, text, len, &wish, source->mem, err);
 	if (status != LEAT_OK) {
 		leat_err_in(err, "'%s'", leat_files_at(state->csv, 0)->uri);
 		return status;
 	}
-	leat_filelist_build_init(&build, source->mem);
-	status = leat_filelist_add_all(&build, table.path, table.rows, leat_files_at(state->csv, 0)->store,
-	                               state->folder, threads, err);
+	leat_file_table_build_init(&build, source->mem);
+	status = leat_file_table_add_all(&build, table.path, table.rows, leat_files_at(state->csv, 0)->store,
+	                                 state->folder, threads, err);
 	if (status == LEAT_OK)
-		status = leat_filelist_finish(&build, digest, sizeof(digest), &state->sidecar, err);
+		status = leat_file_table_finish(&build, digest, sizeof(digest), &state->sidecar, err);
 	if (status == LEAT_OK)
 		status = add_columns(&table, &state->sidecar, err);
-	leat_filelist_build_free(&build);
-	leat_list_free(&table);
+	leat_file_table_build_free(&build);
+	leat_csv_table_free(&table);
 	return status;
 }
 
@@ -249,7 +249,7 @@ look_anew(const struct leat_source *source, struct state *state, const struct le
           struct leat_err *err)
 {
 	const struct leat_object *csv = leat_files_at(state->csv, 0);
-	int64_t begin = leat_filelist_now();
+	int64_t begin = leat_file_table_now();
 	enum leat_status status;
 	size_t len;
 	char *text;
@@ -260,7 +260,7 @@ look_anew(const struct leat_source *source, struct state *state, const struct le
 	status = fill_sidecar(source, state, threads, text, len, err);
 	leat_free(source->mem, text);
 	if (status == LEAT_OK)
-		leat_filelist_keep(source, &state->sidecar, of, csv->uri, csv->mtime_ns, begin);
+		leat_file_table_keep(source, &state->sidecar, of, csv->uri, csv->mtime_ns, begin);
 	return status;
 }
 
@@ -284,7 +284,7 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 }
 
 static enum leat_status
-add_field(struct leat_source *source, const char *name, enum leat_list_type type, size_t beyond, bool apart,
+add_field(struct leat_source *source, const char *name, enum leat_csv_type type, size_t beyond, bool apart,
           struct leat_err *err)
 {
 	static const enum leat_dtype dtypes[] = {LEAT_U8, LEAT_I64, LEAT_F32, LEAT_U8};
@@ -299,7 +299,7 @@ add_field(struct leat_source *source, const char *name, enum leat_list_type type
 			name);
 	if (!field)
 		return leat_fail(err, LEAT_INTERNAL, "the field '%s' cannot be added", name);
-	if (type == LEAT_LIST_BYTES) {
+	if (type == LEAT_CSV_BYTES) {
 		field->ndim = 1;
 		field->shape[0] = -1;
 		source->schema.apart[source->schema.count - 1] = apart;
@@ -316,7 +316,7 @@ add_fields(struct leat_source *source, const struct state *state, struct leat_er
 
 	if (!*list->content || strlen(list->content) > LEAT_MAX_NAME)
 		return leat_fail(err, LEAT_INVALID, "content= has to be a name of 1 to %d characters", LEAT_MAX_NAME);
-	status = add_field(source, list->content, LEAT_LIST_BYTES, 0, false, err);
+	status = add_field(source, list->content, LEAT_CSV_BYTES, 0, false, err);
 	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
 		status = add_field(source, state->column[i].name, state->column[i].type,
 		                   (size_t)state->column[i].longest, true, err);
@@ -326,21 +326,21 @@ add_fields(struct leat_source *source, const struct state *state, struct leat_er
 static enum leat_status
 check_missing(const struct leat_source *source, const struct state *state, struct leat_err *err)
 {
-	const struct leat_filelist *list = &state->list;
+	const struct leat_file_table *files = &state->files;
 	const char *csv = leat_files_at(state->csv, 0)->uri;
 	char buf[LEAT_URI];
 	size_t i = 0;
 
-	if (!list->missing)
+	if (!files->missing)
 		return LEAT_OK;
-	while (list->size[i] != LEAT_NO_FILE)
+	while (files->size[i] != LEAT_NO_FILE)
 		i++;
-	if (list->missing == list->count)
+	if (files->missing == files->count)
 		return leat_fail(err, LEAT_DATA, "none of the files that '%s' lists is there; the first would be '%s'",
 		                 csv, leat_source_uri(source, i, buf));
 	leat_log(source->log, LEAT_LOG_WARN, "%llu of %llu files that '%s' lists %s missing; the first is '%s'",
-	         (unsigned long long)list->missing, (unsigned long long)list->count, csv,
-	         list->missing == 1 ? "is" : "are", leat_source_uri(source, i, buf));
+	         (unsigned long long)files->missing, (unsigned long long)files->count, csv,
+	         files->missing == 1 ? "is" : "are", leat_source_uri(source, i, buf));
 	return LEAT_OK;
 }
 
@@ -352,13 +352,13 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 
 	if (!read_sidecar(state, &state->sidecar))
 		return leat_fail(err, LEAT_INTERNAL, "the list that was made is not in order");
-	state->remedy = leat_filelist_remedy(&state->sidecar, source->mem);
+	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
 	if (!state->remedy)
 		return leat_fail_mem(err, source->mem, 1, "a sentence");
-	state->first[1] = state->list.count;
+	state->first[1] = state->files.count;
 	source->first = state->first;
 	source->parts = 1;
-	leat_filelist_open(&state->list, source, leat_files_at(state->csv, 0)->store, state->folder, state->remedy);
+	leat_file_table_open(&state->files, source, leat_files_at(state->csv, 0)->store, state->folder, state->remedy);
 	status = check_missing(source, state, err);
 	if (status == LEAT_OK)
 		status = add_fields(source, state, err);
@@ -396,7 +396,7 @@ fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
 {
 	const struct state *state = source->state;
 
-	leat_sha256_add(sha, state->list.digest, LEAT_SHA256_BYTES);
+	leat_sha256_add(sha, state->files.digest, LEAT_SHA256_BYTES);
 }
 
 /* ---- samples ---- */
@@ -406,7 +406,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 {
 	const struct state *state = source->state;
 
-	leat_filelist_locate(&state->list, sample, extent);
+	leat_file_table_locate(&state->files, sample, extent);
 }
 
 static void
@@ -414,7 +414,7 @@ object(const struct leat_source *source, size_t file, struct leat_object *found)
 {
 	const struct state *state = source->state;
 
-	leat_filelist_object(&state->list, file, found);
+	leat_file_table_object(&state->files, file, found);
 }
 
 /* Points `datum` at the value of a row, in the sidecar. */
@@ -424,14 +424,14 @@ put_value(const struct column *column, uint64_t row, struct leat_datum *datum)
 	const uint64_t *at = column->values;
 
 	*datum = (struct leat_datum){.borrowed = true};
-	if (column->type == LEAT_LIST_BYTES) {
+	if (column->type == LEAT_CSV_BYTES) {
 		datum->data = (void *)(column->text + at[row]);
 		datum->dtype = LEAT_U8;
 		datum->ndim = 1;
 		datum->shape[0] = (int64_t)(at[row + 1] - at[row]);
 	} else {
-		datum->data = (char *)column->values + row * leat_list_value_size(column->type);
-		datum->dtype = column->type == LEAT_LIST_INT64 ? LEAT_I64 : LEAT_F32;
+		datum->data = (char *)column->values + row * leat_csv_value_size(column->type);
+		datum->dtype = column->type == LEAT_CSV_INT64 ? LEAT_I64 : LEAT_F32;
 	}
 }
 
@@ -441,7 +441,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct state *state = source->state;
-	enum leat_status status = leat_filelist_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
+	enum leat_status status = leat_file_table_unpack(source, &raw->extent, raw->payload, &sample->field[0], err);
 
 	(void)scratch;
 	sample->count = 1 + (int)state->columns;

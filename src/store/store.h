@@ -43,7 +43,7 @@ struct leat_version {
 /* One object, as it was when it was listed. */
 struct leat_object {
 	struct leat_store *store;
-	const char *folder; /* of a table's entry (format/filelist.h): what `uri` is relative to; else NULL */
+	const char *folder; /* of a table's entry (format/file_table.h): what `uri` is relative to; else NULL */
 	const char *uri;    /* as people know it. Without a folder it ends with NUL */
 	size_t uri_len;
 	const char *name; /* relative to the folder common to all files of a source: what a fingerprint sees */

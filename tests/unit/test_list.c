@@ -7,7 +7,7 @@
 #include <locale.h>
 #include <math.h>
 
-#include "format/list.h"
+#include "format/csv_table.h"
 #include "format/sidecar.h"
 #include "support/logged.h"
 #include "support/source.h"
@@ -136,36 +136,36 @@ options_choose_columns_names_and_types(void **state)
 /* ---- tables ---- */
 
 static struct leat_mem mem;
-static struct leat_list_table table;
+static struct leat_csv_table table;
 static struct leat_err err;
 static char csv_text[4000];
 
 static enum leat_status
-parse_as(const char *csv, const struct leat_list_wish *wish)
+parse_as(const char *csv, const struct leat_csv_wish *wish)
 {
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
 	assert_true(strlen(csv) < sizeof csv_text);
 	strcpy(csv_text, csv);
-	return leat_list_parse(&table, csv_text, strlen(csv_text), wish, &mem, &err);
+	return leat_csv_table_parse(&table, csv_text, strlen(csv_text), wish, &mem, &err);
 }
 
 static enum leat_status
 parse(const char *csv)
 {
-	return parse_as(csv, &(struct leat_list_wish){.path = "path"});
+	return parse_as(csv, &(struct leat_csv_wish){.path = "path"});
 }
 
 static void
 done(void)
 {
-	leat_list_free(&table);
+	leat_csv_table_free(&table);
 	assert_int_equal(mem.used, 0);
 }
 
 /* The type that a column of these two cells has. */
 static void
-expect_type(const char *first, const char *second, enum leat_list_type type)
+expect_type(const char *first, const char *second, enum leat_csv_type type)
 {
 	char csv[300];
 
@@ -190,14 +190,14 @@ types_are_decided_over_all_rows(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
-		expect_type("1", wholes[i], LEAT_LIST_INT64);
+		expect_type("1", wholes[i], LEAT_CSV_INT64);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		expect_type("1", numbers[i], LEAT_LIST_FLOAT);
-		expect_type(numbers[i], "1", LEAT_LIST_FLOAT);
+		expect_type("1", numbers[i], LEAT_CSV_FLOAT);
+		expect_type(numbers[i], "1", LEAT_CSV_FLOAT);
 	}
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		expect_type("1", texts[i], LEAT_LIST_BYTES);
-		expect_type(texts[i], "0.5", LEAT_LIST_BYTES);
+		expect_type("1", texts[i], LEAT_CSV_BYTES);
+		expect_type(texts[i], "0.5", LEAT_CSV_BYTES);
 	}
 }
 
@@ -225,7 +225,7 @@ a_byte_order_mark_and_blanks_around_names_do_not_count(void **state)
 	assert_int_equal(parse("\xef\xbb\xbf path , x\r\n\r\n1, 2\r\n"), LEAT_OK);
 	assert_int_equal(table.columns, 1);
 	assert_string_equal(table.column[0].name, "x");
-	assert_int_equal(table.column[0].type, LEAT_LIST_INT64);
+	assert_int_equal(table.column[0].type, LEAT_CSV_INT64);
 	done();
 }
 
@@ -242,7 +242,7 @@ static void
 the_first_row_may_hold_values_if_that_is_asked_for(void **state)
 {
 	static const char *columns[] = {"label"};
-	const struct leat_list_wish wish = {.path = "path", .columns = {1, columns}, .is_header = names_a_file};
+	const struct leat_csv_wish wish = {.path = "path", .columns = {1, columns}, .is_header = names_a_file};
 
 	(void)state;
 	for (int header = 0; header < 2; header++) {

@@ -1,5 +1,5 @@
-/* filelist.c - what sources share whose samples are files */
-#include "format/filelist.h"
+/* file_table.c - what sources share whose samples are files */
+#include "format/file_table.h"
 
 #include <string.h>
 #include <time.h>
@@ -15,55 +15,55 @@ enum { LOOK_AT_ONCE = 1024 }; /* files whose sizes a thread asks for at a time *
 /* ---- from a sidecar ---- */
 
 static bool
-read_names(struct leat_filelist *list)
+read_names(struct leat_file_table *table)
 {
-	if (list->name_at[0] != 0 || list->name_at[list->count] != list->names_len)
+	if (table->name_at[0] != 0 || table->name_at[table->count] != table->names_len)
 		return false;
-	for (uint64_t i = 0; i < list->count; i++) {
-		uint64_t len = list->name_at[i + 1] - list->name_at[i];
+	for (uint64_t i = 0; i < table->count; i++) {
+		uint64_t len = table->name_at[i + 1] - table->name_at[i];
 
-		if (list->name_at[i + 1] < list->name_at[i])
+		if (table->name_at[i + 1] < table->name_at[i])
 			return false;
-		if (len > list->longest)
-			list->longest = len;
+		if (len > table->longest)
+			table->longest = len;
 	}
 	return true;
 }
 
 static void
-read_sizes(struct leat_filelist *list)
+read_sizes(struct leat_file_table *table)
 {
-	for (uint64_t i = 0; i < list->count; i++) {
-		if (list->size[i] == LEAT_NO_FILE)
-			list->missing++;
-		else if (list->size[i] > list->max_size)
-			list->max_size = list->size[i];
+	for (uint64_t i = 0; i < table->count; i++) {
+		if (table->size[i] == LEAT_NO_FILE)
+			table->missing++;
+		else if (table->size[i] > table->max_size)
+			table->max_size = table->size[i];
 	}
 }
 
 bool
-leat_filelist_read(struct leat_filelist *list, const struct leat_sidecar *sidecar)
+leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *sidecar)
 {
 	const struct leat_section *section = sidecar->section;
 
-	*list = (struct leat_filelist){0};
-	if (sidecar->sections < LEAT_FILELIST_SECTIONS)
+	*table = (struct leat_file_table){0};
+	if (sidecar->sections < LEAT_FILE_TABLE_SECTIONS)
 		return false;
-	list->count = section[LEAT_FILELIST_SIZES].bytes / sizeof(*list->size);
-	list->name_at = section[LEAT_FILELIST_NAME_AT].data;
-	list->names = section[LEAT_FILELIST_NAMES].data;
-	list->names_len = section[LEAT_FILELIST_NAMES].bytes;
-	list->size = section[LEAT_FILELIST_SIZES].data;
-	list->digest = section[LEAT_FILELIST_DIGEST].data;
-	list->stamp = section[LEAT_FILELIST_STAMP].data;
-	if (list->count == 0 || list->count > UINT32_MAX ||
-	    section[LEAT_FILELIST_SIZES].bytes != list->count * sizeof(*list->size) ||
-	    section[LEAT_FILELIST_NAME_AT].bytes != (list->count + 1) * sizeof(*list->name_at) ||
-	    section[LEAT_FILELIST_DIGEST].bytes != LEAT_SHA256_BYTES ||
-	    section[LEAT_FILELIST_STAMP].bytes != LEAT_SHA256_BYTES || !read_names(list))
+	table->count = section[LEAT_FILE_TABLE_SIZES].bytes / sizeof(*table->size);
+	table->name_at = section[LEAT_FILE_TABLE_NAME_AT].data;
+	table->names = section[LEAT_FILE_TABLE_NAMES].data;
+	table->names_len = section[LEAT_FILE_TABLE_NAMES].bytes;
+	table->size = section[LEAT_FILE_TABLE_SIZES].data;
+	table->digest = section[LEAT_FILE_TABLE_DIGEST].data;
+	table->stamp = section[LEAT_FILE_TABLE_STAMP].data;
+	if (table->count == 0 || table->count > UINT32_MAX ||
+	    section[LEAT_FILE_TABLE_SIZES].bytes != table->count * sizeof(*table->size) ||
+	    section[LEAT_FILE_TABLE_NAME_AT].bytes != (table->count + 1) * sizeof(*table->name_at) ||
+	    section[LEAT_FILE_TABLE_DIGEST].bytes != LEAT_SHA256_BYTES ||
+	    section[LEAT_FILE_TABLE_STAMP].bytes != LEAT_SHA256_BYTES || !read_names(table))
 		return false;
-	read_sizes(list);
-	return list->max_size <= INT64_MAX;
+	read_sizes(table);
+	return table->max_size <= INT64_MAX;
 }
 
 /* The size of a file below `folder`, and when it was written last. */
@@ -82,21 +82,21 @@ look(struct leat_store *store, const char *folder, const char *name, size_t len,
 }
 
 bool
-leat_filelist_found(const struct leat_filelist *list, struct leat_store *store, const char *folder)
+leat_file_table_found(const struct leat_file_table *table, struct leat_store *store, const char *folder)
 {
-	for (uint64_t i = 0; list->missing && i < list->count; i++) {
-		const char *name = list->names + list->name_at[i];
-		size_t len = (size_t)(list->name_at[i + 1] - list->name_at[i]);
+	for (uint64_t i = 0; table->missing && i < table->count; i++) {
+		const char *name = table->names + table->name_at[i];
+		size_t len = (size_t)(table->name_at[i + 1] - table->name_at[i]);
 		uint64_t time;
 
-		if (list->size[i] == LEAT_NO_FILE && look(store, folder, name, len, &time) != LEAT_NO_FILE)
+		if (table->size[i] == LEAT_NO_FILE && look(store, folder, name, len, &time) != LEAT_NO_FILE)
 			return true;
 	}
 	return false;
 }
 
 int64_t
-leat_filelist_now(void)
+leat_file_table_now(void)
 {
 	struct timespec t;
 
@@ -105,8 +105,8 @@ leat_filelist_now(void)
 }
 
 void
-leat_filelist_keep(const struct leat_source *source, struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
-                   const char *name, int64_t newest, int64_t begin)
+leat_file_table_keep(const struct leat_source *source, struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
+                     const char *name, int64_t newest, int64_t begin)
 {
 	struct leat_err unsaved;
 
@@ -122,7 +122,7 @@ leat_filelist_keep(const struct leat_source *source, struct leat_sidecar *sideca
 }
 
 char *
-leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
+leat_file_table_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
 {
 	if (sidecar->path)
 		return leat_asprintf(mem, "delete '%s' to have the files looked at again", sidecar->path);
@@ -132,43 +132,43 @@ leat_filelist_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
 /* ---- as a source ---- */
 
 void
-leat_filelist_place(struct leat_filelist *list, struct leat_store *store, const char *folder, const char *remedy)
+leat_file_table_place(struct leat_file_table *table, struct leat_store *store, const char *folder, const char *remedy)
 {
-	list->store = store;
-	list->folder = folder;
-	list->remedy = remedy;
-	list->opened_ns = leat_filelist_now();
+	table->store = store;
+	table->folder = folder;
+	table->remedy = remedy;
+	table->opened_ns = leat_file_table_now();
 }
 
 void
-leat_filelist_open(struct leat_filelist *list, struct leat_source *source, struct leat_store *store, const char *folder,
-                   const char *remedy)
+leat_file_table_open(struct leat_file_table *table, struct leat_source *source, struct leat_store *store,
+                     const char *folder, const char *remedy)
 {
-	leat_filelist_place(list, store, folder, remedy);
-	source->count = list->count;
-	source->file_count = (size_t)list->count;
-	source->max_length = source->max_payload = list->max_size;
-	source->stamp = list->stamp;
+	leat_file_table_place(table, store, folder, remedy);
+	source->count = table->count;
+	source->file_count = (size_t)table->count;
+	source->max_length = source->max_payload = table->max_size;
+	source->stamp = table->stamp;
 }
 
 void
-leat_filelist_object(const struct leat_filelist *list, uint64_t i, struct leat_object *object)
+leat_file_table_object(const struct leat_file_table *table, uint64_t i, struct leat_object *object)
 {
 	*object = (struct leat_object){
-		.store = list->store,
-		.folder = list->folder,
-		.uri = list->names + list->name_at[i],
-		.uri_len = (size_t)(list->name_at[i + 1] - list->name_at[i]),
-		.size = list->size[i],
-		.unchanged_since_ns = list->opened_ns,
-		.remedy = list->remedy,
+		.store = table->store,
+		.folder = table->folder,
+		.uri = table->names + table->name_at[i],
+		.uri_len = (size_t)(table->name_at[i + 1] - table->name_at[i]),
+		.size = table->size[i],
+		.unchanged_since_ns = table->opened_ns,
+		.remedy = table->remedy,
 	};
 }
 
 void
-leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_extent *extent)
+leat_file_table_locate(const struct leat_file_table *table, uint64_t i, struct leat_extent *extent)
 {
-	uint64_t size = list->size[i];
+	uint64_t size = table->size[i];
 
 	*extent = (struct leat_extent){.file = (uint32_t)i, .length = size};
 	if (size == LEAT_NO_FILE) {
@@ -178,7 +178,7 @@ leat_filelist_locate(const struct leat_filelist *list, uint64_t i, struct leat_e
 }
 
 enum leat_status
-leat_filelist_describe_missing(const struct leat_object *object, struct leat_err *err)
+leat_file_table_describe_missing(const struct leat_object *object, struct leat_err *err)
 {
 	char buf[LEAT_URI];
 	const char *uri = leat_object_uri(object, buf);
@@ -198,14 +198,14 @@ leat_filelist_describe_missing(const struct leat_object *object, struct leat_err
 }
 
 enum leat_status
-leat_filelist_unpack(const struct leat_source *source, const struct leat_extent *extent, unsigned char *payload,
-                     struct leat_datum *datum, struct leat_err *err)
+leat_file_table_unpack(const struct leat_source *source, const struct leat_extent *extent, unsigned char *payload,
+                       struct leat_datum *datum, struct leat_err *err)
 {
 	if (extent->damaged) {
 		struct leat_object object;
 
 		leat_source_object(source, extent->file, &object);
-		return leat_filelist_describe_missing(&object, err);
+		return leat_file_table_describe_missing(&object, err);
 	}
 	*datum = (struct leat_datum){
 		.data = payload,
@@ -217,12 +217,12 @@ leat_filelist_unpack(const struct leat_source *source, const struct leat_extent 
 }
 
 void
-leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_datum *datum)
+leat_file_table_name(const struct leat_file_table *table, uint64_t i, struct leat_datum *datum)
 {
-	uint64_t begin = list->name_at[i], len = list->name_at[i + 1] - begin;
+	uint64_t begin = table->name_at[i], len = table->name_at[i + 1] - begin;
 
 	*datum = (struct leat_datum){
-		.data = (void *)(list->names + begin),
+		.data = (void *)(table->names + begin),
 		.dtype = LEAT_U8,
 		.ndim = 1,
 		.shape = {(int64_t)len},
@@ -233,14 +233,14 @@ leat_filelist_name(const struct leat_filelist *list, uint64_t i, struct leat_dat
 /* ---- making one ---- */
 
 void
-leat_filelist_build_init(struct leat_filelist_build *build, struct leat_mem *mem)
+leat_file_table_build_init(struct leat_file_table_build *build, struct leat_mem *mem)
 {
-	*build = (struct leat_filelist_build){.mem = mem};
+	*build = (struct leat_file_table_build){.mem = mem};
 	leat_str_init(&build->names, mem, SIZE_MAX / 4);
 }
 
 void
-leat_filelist_build_free(struct leat_filelist_build *build)
+leat_file_table_build_free(struct leat_file_table_build *build)
 {
 	if (!build->mem)
 		return;
@@ -248,12 +248,12 @@ leat_filelist_build_free(struct leat_filelist_build *build)
 	leat_free(build->mem, build->name_at);
 	leat_free(build->mem, build->size);
 	leat_free(build->mem, build->time);
-	*build = (struct leat_filelist_build){0};
+	*build = (struct leat_file_table_build){0};
 }
 
 /* Room for `more` files. */
 static enum leat_status
-grow(struct leat_filelist_build *build, size_t more, struct leat_err *err)
+grow(struct leat_file_table_build *build, size_t more, struct leat_err *err)
 {
 	uint64_t **array[] = {&build->name_at, &build->size, &build->time};
 	enum leat_status status = LEAT_OK;
@@ -270,7 +270,7 @@ grow(struct leat_filelist_build *build, size_t more, struct leat_err *err)
 }
 
 enum leat_status
-leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t len, struct leat_err *err)
+leat_file_table_add(struct leat_file_table_build *build, const char *name, size_t len, struct leat_err *err)
 {
 	enum leat_status status = grow(build, 1, err);
 
@@ -284,7 +284,7 @@ leat_filelist_add(struct leat_filelist_build *build, const char *name, size_t le
 }
 
 enum leat_status
-leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_build *from, struct leat_err *err)
+leat_file_table_append(struct leat_file_table_build *build, struct leat_file_table_build *from, struct leat_err *err)
 {
 	enum leat_status status = grow(build, from->count, err);
 	uint64_t begin = build->names.len;
@@ -299,13 +299,13 @@ leat_filelist_append(struct leat_filelist_build *build, struct leat_filelist_bui
 		build->time[build->count++] = from->time[i];
 		build->name_at[build->count] = begin + from->name_at[i + 1];
 	}
-	leat_filelist_build_free(from);
+	leat_file_table_build_free(from);
 	return LEAT_OK;
 }
 
 /* What the threads that ask for sizes share. */
 struct sizes {
-	struct leat_filelist_build *build;
+	struct leat_file_table_build *build;
 	const char *const *names;
 	size_t first, end; /* in the build */
 	struct leat_store *store;
@@ -327,14 +327,14 @@ ask_sizes(void *arg, size_t i, struct leat_err *err)
 }
 
 enum leat_status
-leat_filelist_add_all(struct leat_filelist_build *build, const char *const *names, size_t count,
-                      struct leat_store *store, const char *folder, unsigned threads, struct leat_err *err)
+leat_file_table_add_all(struct leat_file_table_build *build, const char *const *names, size_t count,
+                        struct leat_store *store, const char *folder, unsigned threads, struct leat_err *err)
 {
 	struct sizes sizes = {build, names, build->count, build->count + count, store, folder};
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)
-		status = leat_filelist_add(build, names[i], strlen(names[i]), err);
+		status = leat_file_table_add(build, names[i], strlen(names[i]), err);
 	return status == LEAT_OK ? leat_parallel(build->mem, threads, (count + LOOK_AT_ONCE - 1) / LOOK_AT_ONCE,
 	                                         ask_sizes, &sizes, err)
 	                         : status;
@@ -342,7 +342,7 @@ leat_filelist_add_all(struct leat_filelist_build *build, const char *const *name
 
 /* Of names, sizes and `more`; and of times. */
 static enum leat_status
-make_digests(const struct leat_filelist_build *build, const void *more, size_t more_len, uint8_t *digest,
+make_digests(const struct leat_file_table_build *build, const void *more, size_t more_len, uint8_t *digest,
              uint8_t *stamp, struct leat_err *err)
 {
 	struct leat_sha256 *sha = leat_sha256_new();
@@ -365,8 +365,8 @@ make_digests(const struct leat_filelist_build *build, const void *more, size_t m
 }
 
 enum leat_status
-leat_filelist_finish(struct leat_filelist_build *build, const void *more, size_t more_len, struct leat_sidecar *sidecar,
-                     struct leat_err *err)
+leat_file_table_finish(struct leat_file_table_build *build, const void *more, size_t more_len,
+                       struct leat_sidecar *sidecar, struct leat_err *err)
 {
 	uint8_t *digest = leat_alloc(build->mem, LEAT_SHA256_BYTES), *stamp = leat_alloc(build->mem, LEAT_SHA256_BYTES);
 	uint64_t names_len = build->names.len;

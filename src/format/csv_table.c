@@ -1,9 +1,9 @@
-/* list_table.c - the rows of a CSV file that lists samples
+/* csv_table.c - the rows of a CSV file that lists samples
  *
  * While rows are read, a column keeps pointers to its cells. Then its type is decided
  * over all of them, and numbers or offsets take the pointers' place: they are no longer,
  * so that each is written where only pointers were that are done with. */
-#include "format/list.h"
+#include "format/csv_table.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -21,8 +21,8 @@ union cell {
 };
 
 struct parser {
-	struct leat_list_table *table;
-	const struct leat_list_wish *wish;
+	struct leat_csv_table *table;
+	const struct leat_csv_wish *wish;
 	struct leat_csv csv;
 	struct leat_csv_row row;
 	size_t cells;                  /* of the first row */
@@ -33,13 +33,13 @@ struct parser {
 };
 
 size_t
-leat_list_value_size(enum leat_list_type type)
+leat_csv_value_size(enum leat_csv_type type)
 {
-	return type == LEAT_LIST_FLOAT ? sizeof(float) : sizeof(int64_t);
+	return type == LEAT_CSV_FLOAT ? sizeof(float) : sizeof(int64_t);
 }
 
 void
-leat_list_free(struct leat_list_table *table)
+leat_csv_table_free(struct leat_csv_table *table)
 {
 	if (!table->mem)
 		return;
@@ -49,14 +49,14 @@ leat_list_free(struct leat_list_table *table)
 	}
 	leat_free(table->mem, table->path);
 	leat_free(table->mem, table->line);
-	*table = (struct leat_list_table){0};
+	*table = (struct leat_csv_table){0};
 }
 
 /* ---- one row ---- */
 
 /* Room for one more row, and for the offset behind the last. */
 static enum leat_status
-grow(struct leat_list_table *table, struct leat_err *err)
+grow(struct leat_csv_table *table, struct leat_err *err)
 {
 	size_t cap = table->cap, same = cap, need = table->rows + 2;
 	enum leat_status status =
@@ -81,7 +81,7 @@ grow(struct leat_list_table *table, struct leat_err *err)
 static enum leat_status
 take_row(struct parser *p)
 {
-	struct leat_list_table *table = p->table;
+	struct leat_csv_table *table = p->table;
 	enum leat_status status = grow(table, p->err);
 
 	if (status != LEAT_OK)
@@ -140,7 +140,7 @@ find_column(const struct parser *p, const char *name)
 static enum leat_status
 take_column(struct parser *p, size_t cell, const char *name)
 {
-	struct leat_list_column *column = &p->table->column[p->table->columns];
+	struct leat_csv_column *column = &p->table->column[p->table->columns];
 
 	if (p->table->columns == LEAT_MAX_FIELDS - 1)
 		return leat_fail(p->err, LEAT_DATA, "there are more than %d columns: choose some with columns=[...]",
@@ -158,13 +158,13 @@ take_column(struct parser *p, size_t cell, const char *name)
 }
 
 static enum leat_status
-take_type(struct leat_list_column *column, const char *type, struct leat_err *err)
+take_type(struct leat_csv_column *column, const char *type, struct leat_err *err)
 {
 	static const char *const names[] = {"auto", "int64", "float", "bytes"};
 
 	for (int i = 0; i < 4; i++) {
 		if (strcmp(type, names[i]) == 0) {
-			column->type = (enum leat_list_type)i;
+			column->type = (enum leat_csv_type)i;
 			return LEAT_OK;
 		}
 	}
@@ -223,7 +223,7 @@ static enum leat_status
 take_header(struct parser *p)
 {
 	const struct leat_strings *types = &p->wish->types;
-	struct leat_list_table *table = p->table;
+	struct leat_csv_table *table = p->table;
 	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
 
 	if (status == LEAT_END)
@@ -245,7 +245,7 @@ take_header(struct parser *p)
 static enum leat_status
 take_rows(struct parser *p)
 {
-	struct leat_list_table *table = p->table;
+	struct leat_csv_table *table = p->table;
 	enum leat_status status;
 
 	while ((status = leat_csv_next(&p->csv, &p->row, p->err)) == LEAT_OK) {
@@ -291,7 +291,7 @@ read_int(const char *cell, int64_t *value, bool *too_large)
 }
 
 bool
-leat_list_read_int(const char *cell, int64_t *value)
+leat_csv_read_int(const char *cell, int64_t *value)
 {
 	bool too_large;
 
@@ -365,41 +365,41 @@ read_float(const char *cell, locale_t c, float *value)
 	return errno != ERANGE || fabsf(*value) < 1; /* too small is 0, or nearly */
 }
 
-static enum leat_list_type
+static enum leat_csv_type
 decide(const union cell *cell, size_t rows, locale_t c)
 {
-	enum leat_list_type type = LEAT_LIST_INT64;
+	enum leat_csv_type type = LEAT_CSV_INT64;
 
 	for (size_t i = 0; i < rows; i++) {
 		bool too_large;
 		int64_t whole;
 		float number;
 
-		if (type == LEAT_LIST_INT64 && read_int(cell[i].text, &whole, &too_large))
+		if (type == LEAT_CSV_INT64 && read_int(cell[i].text, &whole, &too_large))
 			continue;
-		type = LEAT_LIST_FLOAT;
+		type = LEAT_CSV_FLOAT;
 		if (!read_float(cell[i].text, c, &number))
-			return LEAT_LIST_BYTES;
+			return LEAT_CSV_BYTES;
 	}
 	return type;
 }
 
 /* Cell i's value where it belongs. False: it is none. */
 static bool
-put_value(struct leat_list_column *column, size_t i, const char *cell, locale_t c)
+put_value(struct leat_csv_column *column, size_t i, const char *cell, locale_t c)
 {
-	char *to = (char *)column->values + i * leat_list_value_size(column->type);
+	char *to = (char *)column->values + i * leat_csv_value_size(column->type);
 	bool too_large;
 	int64_t whole;
 	float number;
 
 	switch (column->type) {
-	case LEAT_LIST_INT64:
+	case LEAT_CSV_INT64:
 		if (!read_int(cell, &whole, &too_large))
 			return false;
 		memcpy(to, &whole, sizeof(whole));
 		return true;
-	case LEAT_LIST_FLOAT:
+	case LEAT_CSV_FLOAT:
 		if (!read_float(cell, c, &number))
 			return false;
 		memcpy(to, &number, sizeof(number));
@@ -413,11 +413,11 @@ put_value(struct leat_list_column *column, size_t i, const char *cell, locale_t 
 }
 
 static enum leat_status
-convert(const struct parser *p, struct leat_list_column *column)
+convert(const struct parser *p, struct leat_csv_column *column)
 {
 	size_t rows = p->table->rows;
 
-	if (column->type == LEAT_LIST_AUTO)
+	if (column->type == LEAT_CSV_AUTO)
 		column->type = decide(column->values, rows, p->c);
 	for (size_t i = 0; i < rows; i++) {
 		const char *cell = ((const union cell *)column->values)[i].text;
@@ -425,10 +425,10 @@ convert(const struct parser *p, struct leat_list_column *column)
 		if (!put_value(column, i, cell, p->c))
 			return leat_fail(p->err, LEAT_DATA, "line %llu: column '%s' is no %s: '%.40s'",
 			                 (unsigned long long)p->table->line[i], column->name,
-			                 column->type == LEAT_LIST_INT64 ? "int64" : "number that a float can hold",
+			                 column->type == LEAT_CSV_INT64 ? "int64" : "number that a float can hold",
 			                 cell);
 	}
-	if (column->type == LEAT_LIST_BYTES)
+	if (column->type == LEAT_CSV_BYTES)
 		put_value(column, rows, "", p->c);
 	if (column->text.failed)
 		return leat_fail_mem(p->err, p->table->mem, column->text.len, "the texts of a list");
@@ -436,13 +436,13 @@ convert(const struct parser *p, struct leat_list_column *column)
 }
 
 enum leat_status
-leat_list_parse(struct leat_list_table *table, char *text, size_t len, const struct leat_list_wish *wish,
-                struct leat_mem *mem, struct leat_err *err)
+leat_csv_table_parse(struct leat_csv_table *table, char *text, size_t len, const struct leat_csv_wish *wish,
+                     struct leat_mem *mem, struct leat_err *err)
 {
 	struct parser *p = leat_alloc(mem, sizeof(*p)); /* a row has many cells */
 	enum leat_status status;
 
-	*table = (struct leat_list_table){.mem = mem};
+	*table = (struct leat_csv_table){.mem = mem};
 	if (!p)
 		return leat_fail_mem(err, mem, sizeof(*p), "reading a list");
 	p->table = table;
@@ -459,6 +459,6 @@ leat_list_parse(struct leat_list_table *table, char *text, size_t len, const str
 		freelocale(p->c);
 	leat_free(mem, p);
 	if (status != LEAT_OK)
-		leat_list_free(table);
+		leat_csv_table_free(table);
 	return status;
 }
