@@ -1,6 +1,8 @@
 /* bench.c - see bench.h */
 #include "bench.h"
 
+#include "record.h"
+
 void
 bench_open(struct bench *bench)
 {
@@ -130,6 +132,7 @@ bench_run(struct bench *bench, const char *text)
 	struct leat_spec spec = {0};
 	enum leat_status status = leat_spec_parse(&spec, text, &bench->mem, &bench->err);
 
+	record_bench(&bench->sample.field[0], bench->ragged, text);
 	for (size_t i = 0; status == LEAT_OK && i < spec.calls; i++) {
 		const struct leat_op *op = leat_op_find(spec.call[i].name);
 		void *params;
