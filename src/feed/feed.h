@@ -27,7 +27,8 @@ enum {
 	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses, */
 	LEAT_MAX_PREFETCH_FAR = 1024, /* and when a store wants many reads in flight */
 	LEAT_REPLACE_TRIES = 8,
-	LEAT_FEED_RESERVE = 96 * 1024, /* that the list of bad samples leaves: going back to a checkpoint takes memory */
+	LEAT_FEED_RESERVE =
+		96 * 1024, /* that the list of bad samples leaves: going back to a checkpoint takes memory */
 };
 
 /* How the feed's memory is divided, once, at open (budget.c). */
@@ -37,6 +38,7 @@ struct leat_budget {
 	int buffers; /* batches there are */
 	int runs, run_rows, run_reads;
 	size_t run_bytes; /* of a run, unless it is one sample that has more */
+	bool outliers;    /* there are such samples */
 	size_t window;    /* bytes of all runs and units in flight, */
 	int requests;     /* and requests */
 	int units;        /* that are decoded, or being fetched, at a time */

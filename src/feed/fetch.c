@@ -158,7 +158,7 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
-	if (!cached && !feed->budget.form.direct) {
+	if (!cached && feed->budget.outliers) {
 		source->kind->locate(source, sample, &extent);
 		if (!extent.damaged && extent.length > bytes)
 			bytes = (size_t)extent.length < source->max_length ? (size_t)extent.length
@@ -171,14 +171,17 @@ bool
 leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
 {
 	const struct leat_source *source = &feed->pipeline.source;
+	struct leat_extent *extent = &item->raw.extent;
 
-	source->kind->locate(source, item->raw.index, &item->raw.extent);
+	source->kind->locate(source, item->raw.index, extent);
 	item->raw.unit = NULL;
+	if (extent->in_unit && !extent->damaged)
+		return leat_units_pin(feed, run, item);
+	if (!extent->length && !feed->budget.form.direct)
+		return true;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
-	if (item->raw.extent.in_unit && !item->raw.extent.damaged && !leat_units_pin(feed, run, item))
-		return false;
-	check_room(feed, run, &item->raw.extent, row);
+	check_room(feed, run, extent, row);
 	item->merged = run->items > 0 && follows(item, item - 1);
 	if (leat_item_bytes(item) && !item->merged) {
 		if (run->requests > 0 && (run->requests == feed->budget.run_reads ||
@@ -232,11 +235,14 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 {
 	struct iovec iov[LEAT_READ_PARTS];
 	int iovs = scatter(item, items, iov);
-	struct leat_object object;
+	struct leat_object entry;
+	const struct leat_object *object = leat_source_object(&feed->pipeline.source, item->raw.extent.file, &entry);
+	const struct leat_store_kind *kind = object->store->kind;
 	size_t got;
 
-	leat_source_object(&feed->pipeline.source, item->raw.extent.file, &object);
-	return leat_object_read(&object, item->raw.extent.offset, iov, iovs, flags, &got, err);
+	if (!(flags & LEAT_READ_NOWAIT))
+		return leat_object_read(object, item->raw.extent.offset, iov, iovs, flags, &got, err);
+	return kind->read_now ? kind->read_now(object, item->raw.extent.offset, iov, iovs, &got, err) : LEAT_AGAIN;
 }
 
 /* What has no bytes of its own may be lent by the source from memory that has to be brought. */
@@ -377,6 +383,7 @@ submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
 {
 	struct leat_request *request = &run->request[run->submitted];
 	struct leat_read *read = &request->read;
+	struct leat_object entry;
 	enum leat_status status;
 
 	request->first = first;
@@ -385,7 +392,7 @@ submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
 		.offset = run->item[first].raw.extent.offset, .work = work, .done = complete, .arg = request};
 	if (!work)
 		read->iovs = scatter(&run->item[first], end - first, read->iov);
-	leat_source_object(&feed->pipeline.source, run->item[first].raw.extent.file, &read->object);
+	read->object = *leat_source_object(&feed->pipeline.source, run->item[first].raw.extent.file, &entry);
 	atomic_fetch_add(&run->pending, 1);
 	run->submitted++;
 	status = leat_request_submit(feed, request);
@@ -411,15 +418,25 @@ start_group(struct leat_feed *feed, struct leat_run *run, int first, int end)
 		mark_unread(run, first, end);
 }
 
-/* Of items without bytes, from `first` on: the first that would wait takes all others along. */
 static void
-start_touching(struct leat_feed *feed, struct leat_run *run, int first)
+start_groups(struct leat_feed *feed, struct leat_run *run)
 {
-	for (int i = first; i < run->items; i++) {
-		enum leat_status status = LEAT_OK;
+	for (int i = 0; i < run->items;) {
+		int end = group_end(run, i);
 
-		if (!leat_item_bytes(&run->item[i]))
-			status = touch(feed, &run->item[i], LEAT_READ_NOWAIT, NULL);
+		if (leat_item_bytes(&run->item[i]))
+			start_group(feed, run, i, end);
+		i = end;
+	}
+}
+
+/* A source that lends all of its samples: the first that would wait takes all others along. */
+static void
+start_touching(struct leat_feed *feed, struct leat_run *run)
+{
+	for (int i = 0; i < run->items; i++) {
+		enum leat_status status = touch(feed, &run->item[i], LEAT_READ_NOWAIT, NULL);
+
 		if (status == LEAT_AGAIN) {
 			if (submit(feed, run, i, run->items, touch_items))
 				return;
@@ -438,15 +455,10 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 	if (run->first_row == 0)
 		leat_source_check(&feed->pipeline.source);
 	cold = waits && leat_units_start(feed);
-	for (int i = 0; i < run->items;) {
-		int end = group_end(run, i);
-
-		if (leat_item_bytes(&run->item[i]))
-			start_group(feed, run, i, end);
-		i = end;
-	}
 	if (feed->pipeline.source.kind->touch)
-		start_touching(feed, run, 0);
+		start_touching(feed, run);
+	else
+		start_groups(feed, run);
 	cold |= run->submitted > 0;
 	if (cold != atomic_load_explicit(&feed->fetch.cold, memory_order_relaxed))
 		atomic_store_explicit(&feed->fetch.cold, cold, memory_order_relaxed);

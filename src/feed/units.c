@@ -223,12 +223,13 @@ static enum leat_status
 read_unit(struct leat_feed *feed, const struct leat_extent *extent, void *to, int flags, struct leat_err *err)
 {
 	struct iovec iov = {to, (size_t)extent->length};
-	struct leat_object object;
+	struct leat_object entry;
+	const struct leat_object *object = leat_source_object(&feed->pipeline.source, extent->file, &entry);
 	size_t got;
 
-	if (!extent->length || !leat_source_object(&feed->pipeline.source, extent->file, &object))
+	if (!extent->length || !object)
 		return LEAT_OK;
-	return leat_object_read(&object, extent->offset, &iov, 1, flags, &got, err);
+	return leat_object_read(object, extent->offset, &iov, 1, flags, &got, err);
 }
 
 /* True: it has to be waited for. */
@@ -236,6 +237,7 @@ static bool
 start_unit(struct leat_feed *feed, struct leat_unit_slot *slot)
 {
 	enum leat_status status = read_unit(feed, &slot->extent, slot->part.bytes, LEAT_READ_NOWAIT, NULL);
+	struct leat_object entry;
 
 	if (status == LEAT_AGAIN) {
 		slot->request.read = (struct leat_read){
@@ -245,7 +247,7 @@ start_unit(struct leat_feed *feed, struct leat_unit_slot *slot)
 			.done = complete,
 			.arg = slot,
 		};
-		leat_source_object(&feed->pipeline.source, slot->extent.file, &slot->request.read.object);
+		slot->request.read.object = *leat_source_object(&feed->pipeline.source, slot->extent.file, &entry);
 		if (leat_request_submit(feed, &slot->request) == LEAT_OK)
 			return true;
 	}

@@ -113,13 +113,11 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 /* Which samples come next, some rows ahead when there is a cache: by the time it is asked for one, the CPU has what it
  * says. Until a row is planned its number stands in the place of its position. */
 static uint64_t
-draw(struct leat_feed *feed, struct leat_batch *batch)
+draw_ahead(struct leat_feed *feed, struct leat_batch *batch)
 {
 	int64_t left = batch->good_rows - batch->drawn, rows = left < DRAW_AHEAD ? left : DRAW_AHEAD;
 	uint64_t *drawn = leat_batch_positions(batch);
 
-	if (!feed->cache)
-		return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
 	if (batch->drawn == batch->planned)
 		for (; rows > 0; rows--, batch->drawn++) {
 			uint64_t position = batch->first + (uint64_t)batch->drawn;
@@ -128,6 +126,15 @@ draw(struct leat_feed *feed, struct leat_batch *batch)
 			leat_cache_expect(feed->cache, drawn[batch->drawn]);
 		}
 	return drawn[batch->planned];
+}
+
+/* The sample of the batch's next row. */
+static inline uint64_t
+draw(struct leat_feed *feed, struct leat_batch *batch)
+{
+	if (feed->cache)
+		return draw_ahead(feed, batch);
+	return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
 }
 
 /* Adds the sample of the batch's next row to the run; false: the run is long enough without it. */
@@ -169,7 +176,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 {
 	struct leat_run *run = feed->free_runs;
 	struct leat_batch *batch;
-	uint64_t first;
+	uint64_t first = 0;
 
 	if (!run || (!feed->filling && !begin_batch(feed, w)))
 		return NULL;
@@ -177,10 +184,12 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	run->batch = batch;
 	run->first_row = batch->planned;
 	run->items = 0;
-	first = batch->planned < batch->good_rows ? draw(feed, batch) : 0;
-	if (!leat_fetch_reserve(feed, run, first,
-	                        batch->planned == batch->good_rows ||
-	                                (feed->cache && leat_cache_has(feed->cache, first))))
+	if (feed->budget.outliers && batch->planned < batch->good_rows)
+		first = draw(feed, batch);
+	if (!leat_fetch_reserve(
+		    feed, run, first,
+		    batch->planned == batch->good_rows ||
+			    (feed->cache && (!feed->budget.outliers || leat_cache_has(feed->cache, first)))))
 		return NULL;
 	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))

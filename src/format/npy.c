@@ -287,12 +287,13 @@ touch(const struct leat_source *source, uint64_t sample, int flags, struct leat_
 
 	for (size_t i = 0; i < state->arrays && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
 		const struct array *array = &state->array[i];
-		struct iovec row = {.iov_len = (size_t)array->npy.row_bytes};
-		enum leat_status one = LEAT_OK;
-		size_t got;
+		const struct leat_object *file = leat_files_at(source->files, i);
+		enum leat_status one;
 
-		if (array->mapped)
-			one = leat_files_read(source->files, i, row_at(array, sample), &row, 1, flags, &got, err);
+		if (!array->mapped)
+			continue;
+		one = file->store->kind->bring(file, row_at(array, sample), (size_t)array->npy.row_bytes,
+		                               !(flags & LEAT_READ_NOWAIT), err);
 		if (one != LEAT_OK)
 			status = one; /* ask for the other arrays' rows, too */
 	}

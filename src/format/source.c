@@ -58,16 +58,13 @@ leat_source_close(struct leat_source *source)
 	*source = (struct leat_source){0};
 }
 
-bool
-leat_source_object(const struct leat_source *source, size_t file, struct leat_object *object)
+const struct leat_object *
+leat_source_object(const struct leat_source *source, size_t file, struct leat_object *entry)
 {
-	if (source->kind->object)
-		source->kind->object(source, file, object);
-	else if (source->files)
-		*object = *leat_files_at(source->files, file);
-	else
-		return false;
-	return true;
+	if (!source->kind->object)
+		return source->files ? leat_files_at(source->files, file) : NULL;
+	source->kind->object(source, file, entry);
+	return entry;
 }
 
 void
@@ -84,11 +81,11 @@ leat_source_check(const struct leat_source *source)
 const char *
 leat_source_uri(const struct leat_source *source, size_t file, char buf[LEAT_URI])
 {
-	struct leat_object object;
-	const char *uri =
-		leat_source_object(source, file, &object) ? leat_object_uri(&object, buf) : source->kind->name;
+	struct leat_object entry;
+	const struct leat_object *object = leat_source_object(source, file, &entry);
+	const char *uri = object ? leat_object_uri(object, buf) : source->kind->name;
 
-	return uri ? uri : object.folder;
+	return uri ? uri : object->folder;
 }
 
 size_t

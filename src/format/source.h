@@ -131,8 +131,8 @@ enum leat_status leat_source_open(struct leat_source *source, const struct leat_
                                   struct leat_err *err);
 void leat_source_close(struct leat_source *source);
 
-/* Number `file` of an extent. False: the source has no files. */
-bool leat_source_object(const struct leat_source *source, size_t file, struct leat_object *object);
+/* Number `file` of an extent; `entry` is used if it is one of a table. NULL: the source has no files. */
+const struct leat_object *leat_source_object(const struct leat_source *source, size_t file, struct leat_object *entry);
 /* Before a batch is made: looks whether mapped files are what they were. If not, reads from them fail. */
 void leat_source_check(const struct leat_source *source);
 /* Its name, for people; `buf` is used where it has to be put together. Without files, the source's. */

@@ -258,7 +258,8 @@ find_record(const struct leat_source *source, const struct leat_raw *raw, unsign
 
 	if (raw->extent.offset < in->begin || at > in->len || length > in->len - at)
 		return leat_tfrecord_fail_packed(leat_files_at(source->files, raw->extent.file)->uri, in->fault_at,
-		                   in->fault ? in->fault : "its index makes no sense", raw->extent.offset, err);
+		                                 in->fault ? in->fault : "its index makes no sense", raw->extent.offset,
+		                                 err);
 	head = in->bytes + at;
 	*payload = head + LEAT_TFRECORD_HEAD;
 	record.length = length;
@@ -306,8 +307,8 @@ unpack_to(const struct leat_source *source, const struct leat_raw *raw, unsigned
 
 	if (raw->extent.damaged)
 		return leat_tfrecord_damage(indexed, &raw->extent, err);
-	return leat_tfrecord_check_copy(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail, to,
-	                                past_cache, err);
+	return leat_tfrecord_check_copy(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail,
+	                                to, past_cache, err);
 }
 
 const struct leat_source_kind leat_source_tfrecord = {

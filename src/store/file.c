@@ -313,6 +313,7 @@ const struct leat_store_kind leat_store_file = {
 	.submit = leat_file_submit,
 	.cancel = leat_file_cancel,
 	.map = leat_file_map,
+	.bring = leat_file_map_bring,
 	.check = leat_file_check_map,
 	.begin = leat_file_begin,
 	.append = leat_file_append,

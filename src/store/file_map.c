@@ -26,6 +26,7 @@ enum { READ_AHEAD = 1 << 20 }; /* bytes to read on when they are wanted in order
 struct leat_file_map {
 	unsigned char *bytes;
 	size_t size, page;
+	int page_shift;          /* page is 1 << page_shift */
 	_Atomic uint64_t *known; /* a bit for each page: it was in memory */
 	atomic_size_t known_pages;
 	size_t known_limit;
@@ -78,6 +79,7 @@ leat_file_map(struct leat_object *object, const unsigned char **bytes, struct le
 	object->open->map = map; /* ends with it, however this goes on */
 	map->size = (size_t)object->size;
 	map->page = (size_t)sysconf(_SC_PAGESIZE);
+	map->page_shift = __builtin_ctzl(map->page);
 	map->known_limit = leat_ram("") / 4 / map->page;
 	map->known = leat_alloc_array(mem, words(map), sizeof(*map->known));
 	if (!map->known)
@@ -181,7 +183,7 @@ enum leat_status
 leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t len, bool wait, struct leat_err *err)
 {
 	struct leat_file_map *map = object->open->map;
-	struct pages pages = {(size_t)offset / map->page, ((size_t)offset + len - 1) / map->page + 1};
+	struct pages pages = {(size_t)offset >> map->page_shift, (((size_t)offset + len - 1) >> map->page_shift) + 1};
 	enum leat_status status = LEAT_OK;
 
 	if (atomic_load_explicit(&map->changed, memory_order_relaxed))

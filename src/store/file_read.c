@@ -434,12 +434,6 @@ read_cached(const struct leat_object *object, int fd, uint64_t offset, struct cu
 	return read_all(object, fd, offset, at, got, err);
 }
 
-static bool
-is_for_map(const struct iovec *iov, int iovs)
-{
-	return iovs == 1 && !iov->iov_base && iov->iov_len;
-}
-
 enum leat_status
 leat_file_read_now(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, size_t *got,
                    struct leat_err *err)
@@ -448,8 +442,6 @@ leat_file_read_now(const struct leat_object *object, uint64_t offset, const stru
 	enum leat_status status;
 
 	*got = 0;
-	if (is_for_map(iov, iovs))
-		return leat_file_map_bring(object, offset, iov->iov_len, false, err);
 	status = hold(object, LEAT_READ_NOWAIT, &held, err);
 	if (status != LEAT_OK)
 		return status;
@@ -466,8 +458,6 @@ leat_file_read(const struct leat_object *object, uint64_t offset, const struct i
 	enum leat_status status;
 
 	*got = 0;
-	if (is_for_map(iov, iovs))
-		return leat_file_map_bring(object, offset, iov->iov_len, true, err);
 	status = hold(object, 0, &held, err);
 	if (status != LEAT_OK)
 		return status;

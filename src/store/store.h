@@ -60,7 +60,7 @@ struct leat_object {
 struct leat_read {
 	struct leat_object object;
 	uint64_t offset;
-	struct iovec iov[LEAT_READ_PARTS]; /* one without a base: bytes of a mapped object; see `map` */
+	struct iovec iov[LEAT_READ_PARTS];
 	int iovs;
 	/* Called once, by a thread of the store that holds no lock of it. Never from within `submit` or `cancel`. */
 	void (*done)(struct leat_read *read);
@@ -153,8 +153,12 @@ struct leat_store_kind {
 	void (*cancel)(struct leat_store *store, struct leat_read *read);
 
 	/* Optional: the whole object, which is kept, as memory that must not be written. Touching it may wait for a
-	 * device; a read into one iovec whose base is NULL brings its bytes, or says that they are there. */
+	 * device: `bring` does that before. */
 	enum leat_status (*map)(struct leat_object *object, const unsigned char **bytes, struct leat_err *err);
+	/* With `map`: that bytes of a mapped object are in memory. LEAT_AGAIN (no error text): they are not, and with
+	 * `wait` they would be brought. */
+	enum leat_status (*bring)(const struct leat_object *object, uint64_t offset, size_t length, bool wait,
+	                          struct leat_err *err);
 	/* Fails when a mapped object is not the one that was mapped any more, and so do all later reads of it. Called
 	 * before each batch. */
 	enum leat_status (*check)(const struct leat_object *object, struct leat_err *err);
