@@ -143,7 +143,7 @@ leat_outputs_open_shard(struct leat_outputs *o, size_t shard, size_t count, stru
 
 	if (!uri)
 		return leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
-	status = o->store->kind->begin(o->store, uri, &o->file[shard], err);
+	status = leat_store_begin(o->store, uri, &o->file[shard], err);
 	leat_free(o->mem, uri);
 	return status;
 }
@@ -162,7 +162,7 @@ leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool 
 	if (status == LEAT_OK)
 		status = make_folder_of(store, uri, err);
 	if (status == LEAT_OK)
-		status = store->kind->begin(store, uri, &o->file[i], err);
+		status = leat_store_begin(store, uri, &o->file[i], err);
 	leat_free(store->mem, uri);
 	return status;
 }
@@ -202,7 +202,7 @@ remove_stale(struct leat_outputs *o, struct leat_err *err)
 	for (const char *name = NULL; status == LEAT_OK && (name = next_name(&found, name)) != NULL;) {
 		leat_beside_remove(o->store, name, o->mem);
 		if (!is_ours(o, name))
-			status = o->store->kind->remove(o->store, name, err);
+			status = leat_store_remove(o->store, name, err);
 	}
 	leat_str_free(&found);
 	return status;
