@@ -137,7 +137,7 @@ read_all(const struct leat_schema *schema, const struct leat_sample *sample, siz
 		total += bytes;
 		must((uintptr_t)datum->data % 64 == 0 && datum->borrowed, "not aligned, or anyone's");
 		for (int d = 0; d < datum->ndim; d++)
-			must(schema->field[f].shape[d] < 0 || schema->field[f].shape[d] == datum->shape[d],
+			must(schema->entry[f].field.shape[d] < 0 || schema->entry[f].field.shape[d] == datum->shape[d],
 			     "another shape");
 		for (size_t i = 0; i < bytes; i++)
 			sink += ((const uint8_t *)datum->data)[i];

@@ -65,7 +65,7 @@ fuzz_check_fields(const struct leat_source *source, const struct leat_sample *sa
 {
 	must(sample->count == source->schema.count, "a sample has another number of fields");
 	for (int f = 0; f < sample->count; f++) {
-		const struct leat_field *field = &source->schema.field[f];
+		const struct leat_field *field = &source->schema.entry[f].field;
 		const struct leat_datum *datum = &sample->field[f];
 		const uint8_t *at = datum->data;
 		size_t size = leat_datum_bytes(datum);

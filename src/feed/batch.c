@@ -61,7 +61,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 	for (int i = 0; i < schema->count; i++) {
 		struct leat_column_form *column = &form->column[i];
 
-		column->field = schema->field[i];
+		column->field = schema->entry[i].field;
 		if (leat_field_is_static(&column->field)) {
 			column->capacity = dense_bytes(&column->field, rows, &column->row_bytes);
 			column->values_at = reserve(&end, column->capacity);

@@ -124,19 +124,20 @@ ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, si
 	int unbounded = 0;
 
 	for (int i = 0; i < p->schema.count; i++) {
-		const struct leat_field *field = &p->schema.field[i];
+		const struct leat_field *field = &p->schema.entry[i].field;
 		unsigned times = expansion(field, p);
 
 		if (leat_field_is_static(field))
 			continue;
-		if (p->schema.apart[i] && field->ndim == 1) {
-			capacity[i] = ragged_capacity(0, 0, rows, p->schema.beyond[i] * leat_dtype_size(field->dtype));
+		if (p->schema.entry[i].outside_payload && field->ndim == 1) {
+			capacity[i] = ragged_capacity(
+				0, 0, rows, p->schema.entry[i].extra_elements * leat_dtype_size(field->dtype));
 			continue;
 		}
 		if (times > 0 && bound == 0)
 			bound = payload_bound(p, rows, replaces);
 		capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows,
-		                              p->schema.beyond[i] * leat_dtype_size(field->dtype));
+		                              p->schema.entry[i].extra_elements * leat_dtype_size(field->dtype));
 		unbounded += times == 0;
 	}
 	return unbounded;

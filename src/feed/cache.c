@@ -59,8 +59,8 @@ shapes_bytes(const struct leat_schema *schema)
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < schema->count; i++)
-		if (!leat_field_is_static(&schema->field[i]))
-			bytes += (uint64_t)schema->field[i].ndim * sizeof(int64_t);
+		if (!leat_field_is_static(&schema->entry[i].field))
+			bytes += (uint64_t)schema->entry[i].field.ndim * sizeof(int64_t);
 	return up(bytes);
 }
 
@@ -94,7 +94,7 @@ form_make(struct leat_cache *cache)
 	cache->head = sizeof(struct entry) + shapes_bytes(schema);
 	cache->form.count = schema->count;
 	for (int i = 0; i < schema->count; i++) {
-		const struct leat_field *field = &schema->field[i];
+		const struct leat_field *field = &schema->entry[i].field;
 		struct leat_datum *datum = &cache->form.field[i];
 
 		*datum = (struct leat_datum){.dtype = field->dtype, .ndim = field->ndim, .borrowed = true};
@@ -231,7 +231,7 @@ describe(const struct leat_cache *cache, const struct entry *entry, uint64_t byt
 		*datum = cache->form.field[i];
 		datum->data = (unsigned char *)entry + used;
 		if (cache->varies[i]) {
-			if (!read_shape(&cache->schema.field[i], &shape, datum))
+			if (!read_shape(&cache->schema.entry[i].field, &shape, datum))
 				return false;
 			room = room_of(datum);
 		}
@@ -340,7 +340,7 @@ static void
 write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, unsigned char *to)
 {
 	for (int i = 0; i < cache->schema.count; i++) {
-		size_t bytes = (size_t)cache->schema.field[i].ndim * sizeof(int64_t);
+		size_t bytes = (size_t)cache->schema.entry[i].field.ndim * sizeof(int64_t);
 
 		if (!cache->varies[i])
 			continue;

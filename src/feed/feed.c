@@ -513,7 +513,7 @@ leat_field_count(const struct leat_feed *feed)
 const struct leat_field *
 leat_field_at(const struct leat_feed *feed, int i)
 {
-	return i >= 0 && i < feed->pipeline.schema.count ? &feed->pipeline.schema.field[i] : NULL;
+	return i >= 0 && i < feed->pipeline.schema.count ? &feed->pipeline.schema.entry[i].field : NULL;
 }
 
 /* ---- bad samples ---- */

@@ -173,7 +173,7 @@ fail_field(const struct leat_pipeline *p, const struct leat_bound *bound, const 
 	size_t len = 0;
 
 	for (int i = 0; i < p->schema.count; i++) {
-		const struct leat_field *f = &p->schema.field[i];
+		const struct leat_field *f = &p->schema.entry[i].field;
 		int n = snprintf(list + len, sizeof list - len, "%s%s: %s", i ? ", " : "", f->name,
 		                 leat_field_format(f, one, sizeof one));
 
@@ -199,7 +199,7 @@ choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, stru
 			         bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
-		if (!bound->op->accepts(&p->schema.field[i], p->schema.layout[i])) {
+		if (!bound->op->accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
 			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name,
 			         bound->op->wants, bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
@@ -227,11 +227,11 @@ choose_fields(const struct leat_pipeline *p, const struct leat_bound *bound, str
 		return choose_named(p, bound, stage, err);
 	image = leat_schema_find(&p->schema, "image");
 	for (int i = 0; i < p->schema.count; i++)
-		if (bound->op->accepts(&p->schema.field[i], p->schema.layout[i])) {
+		if (bound->op->accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
 			fit++;
 			found = i;
 		}
-	if (image >= 0 && bound->op->accepts(&p->schema.field[image], p->schema.layout[image])) {
+	if (image >= 0 && bound->op->accepts(&p->schema.entry[image].field, p->schema.entry[image].layout)) {
 		fit = 1;
 		found = image;
 	}
@@ -313,13 +313,14 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 		for (int k = 0; k < stage->fields && status == LEAT_OK; k++) {
 			int i = stage->field[k];
 
-			stage->layout[k] = p->schema.layout[i];
-			stage->dtype[k] = p->schema.field[i].dtype;
-			count_aside(p, bound, &p->schema.field[i]);
+			stage->layout[k] = p->schema.entry[i].layout;
+			stage->dtype[k] = p->schema.entry[i].field.dtype;
+			count_aside(p, bound, &p->schema.entry[i].field);
 			if (op->infer)
-				status = op->infer(bound->params, &p->schema.field[i], &p->schema.layout[i], &why);
+				status = op->infer(bound->params, &p->schema.entry[i].field, &p->schema.entry[i].layout,
+				                   &why);
 			if (op->kind == LEAT_OP_POINTWISE)
-				p->schema.field[i].dtype = LEAT_F32;
+				p->schema.entry[i].field.dtype = LEAT_F32;
 		}
 	}
 	if (status != LEAT_OK)
@@ -358,12 +359,13 @@ writes_anew(const struct leat_stage *stage, int i)
 static struct leat_needs
 needs_of(const struct leat_pipeline *p, int i)
 {
-	const struct leat_field *field = &p->schema.field[i];
+	const struct leat_field *field = &p->schema.entry[i].field;
 	size_t element = leat_dtype_size(field->dtype), most = (size_t)1 << 40;
 	int64_t elements = leat_field_elements(field);
 
 	if (!leat_field_is_static(field))
-		return (struct leat_needs){p->schema.beyond[i] * element, field->ndim == 1 ? (unsigned)element : 0};
+		return (struct leat_needs){p->schema.entry[i].extra_elements * element,
+		                           field->ndim == 1 ? (unsigned)element : 0};
 	return (struct leat_needs){
 		elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
 }
@@ -409,12 +411,12 @@ static void
 count_joined(struct leat_pipeline *p, const struct leat_stage *stage)
 {
 	for (int k = 0; k < stage->fields && p->stage[p->stages - 1].joined; k++) {
-		const struct leat_field *field = &p->schema.field[stage->field[k]];
+		const struct leat_field *field = &p->schema.entry[stage->field[k]].field;
 
 		if (stage->op[0]->op->in_place && leat_field_is_static(field))
 			p->scratch.bytes += needs_of(p, stage->field[k]).bytes;
 		if (field->ndim == 3)
-			count_lines(p, field->shape[p->schema.layout[stage->field[k]] == LEAT_CHW ? 2 : 1]);
+			count_lines(p, field->shape[p->schema.entry[stage->field[k]].layout == LEAT_CHW ? 2 : 1]);
 	}
 }
 

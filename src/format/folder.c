@@ -182,8 +182,8 @@ add_fields(struct leat_source *source, const struct state *state)
 	field = leat_schema_add(&source->schema, "path", LEAT_U8);
 	field->ndim = 1;
 	field->shape[0] = -1;
-	source->schema.apart[2] = true;
-	source->schema.beyond[2] = (size_t)state->files.longest;
+	source->schema.entry[2].outside_payload = true;
+	source->schema.entry[2].extra_elements = (size_t)state->files.longest;
 }
 
 static void

@@ -284,7 +284,7 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 }
 
 static enum leat_status
-add_field(struct leat_source *source, const char *name, enum leat_csv_type type, size_t beyond, bool apart,
+add_field(struct leat_source *source, const char *name, enum leat_csv_type type, size_t extra, bool outside,
           struct leat_err *err)
 {
 	static const enum leat_dtype dtypes[] = {LEAT_U8, LEAT_I64, LEAT_F32, LEAT_U8};
@@ -302,8 +302,8 @@ add_field(struct leat_source *source, const char *name, enum leat_csv_type type,
 	if (type == LEAT_CSV_BYTES) {
 		field->ndim = 1;
 		field->shape[0] = -1;
-		source->schema.apart[source->schema.count - 1] = apart;
-		source->schema.beyond[source->schema.count - 1] = beyond;
+		source->schema.entry[source->schema.count - 1].outside_payload = outside;
+		source->schema.entry[source->schema.count - 1].extra_elements = extra;
 	}
 	return LEAT_OK;
 }

@@ -385,7 +385,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 		const char *fault = datum ? leat_mds_value(column, bytes, len, scratch, datum) : NULL;
 
 		if (fault)
-			return fail_sample(source, &raw->extent, source->schema.field[column->field].name, fault, err);
+			return fail_sample(source, &raw->extent, source->schema.entry[column->field].field.name, fault, err);
 		if (datum && !datum->data)
 			return leat_fail(err, LEAT_LIMIT, "a sample's numbers do not fit into memory");
 	}
@@ -409,7 +409,7 @@ learn_from(struct leat_source *source, const struct leat_extent *extent, unsigne
 		const char *fault = column->field < 0 ? NULL : leat_mds_learn(column, bytes, len);
 
 		if (fault)
-			return fail_sample(source, extent, source->schema.field[column->field].name, fault, err);
+			return fail_sample(source, extent, source->schema.entry[column->field].field.name, fault, err);
 	}
 	return cut.fault ? fail_sample(source, extent, NULL, cut.fault, err) : LEAT_OK;
 }
@@ -476,7 +476,7 @@ fill_fields(struct leat_source *source)
 
 		if (column->field < 0)
 			continue;
-		leat_mds_field(column, &source->schema.field[column->field]);
+		leat_mds_field(column, &source->schema.entry[column->field].field);
 		fixed += 64 + (uint64_t)column->size * leat_mds_growth(column);
 		if (!column->size && leat_mds_growth(column) > growth)
 			growth = leat_mds_growth(column);

@@ -54,7 +54,7 @@ int
 leat_schema_find(const struct leat_schema *schema, const char *name)
 {
 	for (int i = 0; i < schema->count; i++)
-		if (strcmp(schema->field[i].name, name) == 0)
+		if (strcmp(schema->entry[i].field.name, name) == 0)
 			return i;
 	return -1;
 }
@@ -63,32 +63,24 @@ struct leat_field *
 leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dtype)
 {
 	size_t len = strnlen(name, LEAT_MAX_NAME + 1);
-	struct leat_field *field;
+	struct leat_schema_entry *entry;
 
 	if (len == 0 || len > LEAT_MAX_NAME || schema->count >= LEAT_MAX_FIELDS || leat_schema_find(schema, name) >= 0)
 		return NULL;
-	schema->layout[schema->count] = LEAT_LAYOUT_NONE;
-	schema->beyond[schema->count] = 0;
-	schema->apart[schema->count] = false;
-	field = &schema->field[schema->count++];
-	memset(field, 0, sizeof(*field));
-	memcpy(field->name, name, len);
-	field->dtype = dtype;
-	return field;
+	entry = &schema->entry[schema->count++];
+	memset(entry, 0, sizeof(*entry));
+	memcpy(entry->field.name, name, len);
+	entry->field.dtype = dtype;
+	return &entry->field;
 }
 
 void
 leat_schema_remove(struct leat_schema *schema, int i)
 {
-	size_t behind;
-
 	if (i < 0 || i >= schema->count)
 		return;
-	behind = (size_t)(--schema->count - i);
-	memmove(&schema->field[i], &schema->field[i + 1], behind * sizeof(schema->field[0]));
-	memmove(&schema->layout[i], &schema->layout[i + 1], behind * sizeof(schema->layout[0]));
-	memmove(&schema->beyond[i], &schema->beyond[i + 1], behind * sizeof(schema->beyond[0]));
-	memmove(&schema->apart[i], &schema->apart[i + 1], behind * sizeof(schema->apart[0]));
+	schema->count--;
+	memmove(&schema->entry[i], &schema->entry[i + 1], (size_t)(schema->count - i) * sizeof(schema->entry[0]));
 }
 
 enum leat_status
@@ -100,7 +92,7 @@ leat_schema_need(const struct leat_schema *schema, const char *name, int *i, str
 	if (*i >= 0)
 		return LEAT_OK;
 	for (int k = 0; k < schema->count; k++)
-		names[k] = schema->field[k].name;
+		names[k] = schema->entry[k].field.name;
 	return leat_fail_unknown(
 		err, LEAT_SPEC,
 		&(struct leat_unknown){.what = "field", .name = name, .known = names, .count = (size_t)schema->count});
@@ -112,11 +104,8 @@ leat_schema_pick(struct leat_schema *schema, const struct leat_pick *pick)
 	const struct leat_schema all = *schema;
 
 	schema->count = pick->count;
-	for (int i = 0; i < pick->count; i++) {
-		schema->field[i] = all.field[pick->from[i]];
-		schema->layout[i] = all.layout[pick->from[i]];
-		schema->beyond[i] = all.beyond[pick->from[i]];
-	}
+	for (int i = 0; i < pick->count; i++)
+		schema->entry[i] = all.entry[pick->from[i]];
 }
 
 void

@@ -8,12 +8,17 @@
 /* How an image's dimensions are ordered; NONE is not an image. */
 enum leat_layout { LEAT_LAYOUT_NONE, LEAT_HWC, LEAT_CHW };
 
+/* All that is known of one field before samples are read. */
+struct leat_schema_entry {
+	struct leat_field field;
+	enum leat_layout layout;
+	bool outside_payload;  /* no element is from the payload: the source supplies them, such as a file's name */
+	size_t extra_elements; /* elements a sample may have that are not from its payload, such as a default */
+};
+
 struct leat_schema {
 	int count;
-	struct leat_field field[LEAT_MAX_FIELDS];
-	enum leat_layout layout[LEAT_MAX_FIELDS];
-	size_t beyond[LEAT_MAX_FIELDS]; /* elements a sample may have that do not come from its bytes: a default */
-	bool apart[LEAT_MAX_FIELDS];    /* none comes from its bytes: what the source lends, like a name */
+	struct leat_schema_entry entry[LEAT_MAX_FIELDS];
 };
 
 int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1: none */

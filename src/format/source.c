@@ -45,7 +45,7 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 	if (source->parts == 0)
 		source->parts = source->file_count;
 	for (int i = 0; i < source->schema.count; i++)
-		source->schema.layout[i] = layout_of(&source->schema.field[i]);
+		source->schema.entry[i].layout = layout_of(&source->schema.entry[i].field);
 	return LEAT_OK;
 }
 

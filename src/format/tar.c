@@ -49,7 +49,7 @@ static const char *
 extensions_of(const struct leat_source *source, int i, size_t *len)
 {
 	const struct leat_tar_params *params = source->params;
-	const char *text = source->schema.field[i].name, *equals;
+	const char *text = source->schema.entry[i].field.name, *equals;
 	struct leat_field unused;
 
 	*len = strlen(text);
@@ -276,7 +276,7 @@ put_number(const struct leat_source *source, const struct leat_extent *extent, c
 		return leat_fail(err, LEAT_DATA,
 		                 "%s at offset %llu: the sample '%s' has the %s '%s', which is no int64",
 		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
-		                 leat_show(shown, sizeof(shown), key, key_len), source->schema.field[field].name,
+		                 leat_show(shown, sizeof(shown), key, key_len), source->schema.entry[field].field.name,
 		                 leat_show(text, sizeof(text), datum->data, (size_t)datum->shape[0]));
 	*datum = (struct leat_datum){.data = number, .dtype = LEAT_I64};
 	return LEAT_OK;
@@ -286,7 +286,7 @@ static enum leat_status
 put_array(const struct leat_source *source, const struct leat_extent *extent, const char *key, size_t key_len,
           int field, struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err)
 {
-	const struct leat_field *wanted = &source->schema.field[field];
+	const struct leat_field *wanted = &source->schema.entry[field].field;
 	enum leat_status status = leat_tar_array(wanted, datum->data, (size_t)datum->shape[0], scratch, datum, err);
 	char shown[200];
 

@@ -426,7 +426,7 @@ open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 	for (int i = 0; i < source->schema.count; i++) {
 		uint64_t bytes = leat_tfds_scratch(state->of[i], source->max_payload);
 
-		if (leat_field_is_static(&source->schema.field[i]))
+		if (leat_field_is_static(&source->schema.entry[i].field))
 			fixed += bytes;
 		else
 			most = bytes > most ? bytes : most; /* they share the record's bytes */

@@ -26,7 +26,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 	struct cutmix *cutmix = params;
 	enum leat_status status = leat_rows_field(schema, cutmix->image, false, &cutmix->field[0], err);
 
-	if (status == LEAT_OK && schema->layout[cutmix->field[0]] == LEAT_LAYOUT_NONE)
+	if (status == LEAT_OK && schema->entry[cutmix->field[0]].layout == LEAT_LAYOUT_NONE)
 		return leat_fail(err, LEAT_SPEC, "field '%s' is no image", cutmix->image);
 	return status == LEAT_OK ? leat_rows_field(schema, cutmix->label, true, &cutmix->field[1], err) : status;
 }
@@ -79,8 +79,8 @@ exchange_box(unsigned char *a, unsigned char *b, const struct box *box, int64_t 
 static void
 mix_pair(const struct cutmix *cutmix, const struct leat_rows *rows, int64_t i)
 {
-	const struct leat_field *image = &rows->schema->field[cutmix->field[0]];
-	bool planar = rows->schema->layout[cutmix->field[0]] == LEAT_CHW;
+	const struct leat_field *image = &rows->schema->entry[cutmix->field[0]].field;
+	bool planar = rows->schema->entry[cutmix->field[0]].layout == LEAT_CHW;
 	int64_t height = image->shape[planar ? 1 : 0], width = image->shape[planar ? 2 : 1];
 	int64_t planes = planar ? image->shape[0] : 1;
 	size_t pixel = leat_dtype_size(image->dtype) * (size_t)(planar ? 1 : image->shape[2]);

@@ -48,7 +48,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 	}
 	drop->pick.count = 0;
 	for (int i = 0; i < schema->count; i++)
-		if (!goes(drop, schema->field[i].name))
+		if (!goes(drop, schema->entry[i].field.name))
 			drop->pick.from[drop->pick.count++] = i;
 	if (drop->pick.count == 0)
 		return leat_fail(err, LEAT_SPEC, "no field is left");

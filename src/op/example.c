@@ -366,7 +366,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 	struct example *example = params;
 	int input = leat_schema_find(schema, "record");
 
-	if (input < 0 || !leat_accepts_bytes(&schema->field[input], schema->layout[input]))
+	if (input < 0 || !leat_accepts_bytes(&schema->entry[input].field, schema->entry[input].layout))
 		return leat_fail(err, LEAT_SPEC,
 		                 "'example' needs a field 'record' of bytes, as tfrecord gives it, and there is none");
 	leat_schema_remove(schema, input);
@@ -380,11 +380,11 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 			return leat_fail(err, LEAT_SPEC, "'example' cannot add the field '%s': %s", wanted->name,
 			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many"
 			                                                            : "there is one already");
-		schema->beyond[schema->count - 1] = wanted->bytes ? strlen(wanted->bytes) : wanted->count;
+		schema->entry[schema->count - 1].extra_elements = wanted->bytes ? strlen(wanted->bytes) : wanted->count;
 		field->ndim = wanted->ndim;
 		memcpy(field->shape, wanted->shape, sizeof(field->shape));
 		if (is_image(wanted))
-			schema->layout[schema->count - 1] = LEAT_HWC;
+			schema->entry[schema->count - 1].layout = LEAT_HWC;
 	}
 	return LEAT_OK;
 }

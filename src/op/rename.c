@@ -95,14 +95,14 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 			return status;
 	}
 	for (size_t i = 0; i < rename->count; i++) {
-		char *name = schema->field[rename->change[i].field].name;
+		char *name = schema->entry[rename->change[i].field].field.name;
 
-		memset(name, 0, sizeof(schema->field[0].name));
+		memset(name, 0, sizeof(schema->entry[0].field.name));
 		memcpy(name, rename->change[i].to, strlen(rename->change[i].to)); /* parse has seen to its length */
 	}
 	for (int i = 0; i < schema->count; i++)
-		if (leat_schema_find(schema, schema->field[i].name) != i)
-			return leat_fail(err, LEAT_SPEC, "there is a field '%s' already", schema->field[i].name);
+		if (leat_schema_find(schema, schema->entry[i].field.name) != i)
+			return leat_fail(err, LEAT_SPEC, "there is a field '%s' already", schema->entry[i].field.name);
 	return LEAT_OK;
 }
 

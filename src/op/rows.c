@@ -22,13 +22,13 @@ leat_rows_field(const struct leat_schema *schema, const char *name, bool floats,
 	*field = leat_schema_find(schema, name);
 	if (*field < 0)
 		return leat_fail(err, LEAT_SPEC, "there is no field '%s'", name);
-	leat_field_format(&schema->field[*field], type, sizeof(type));
-	if (!leat_field_is_static(&schema->field[*field]))
+	leat_field_format(&schema->entry[*field].field, type, sizeof(type));
+	if (!leat_field_is_static(&schema->entry[*field].field))
 		return leat_fail(err, LEAT_SPEC, "field '%s' is %s: it has to have one shape in all samples", name,
 		                 type);
-	if (floats && schema->field[*field].dtype != LEAT_F32)
+	if (floats && schema->entry[*field].field.dtype != LEAT_F32)
 		return leat_fail(err, LEAT_SPEC, "field '%s' is %s and has to be float32: put %s before batch", name,
-		                 type, schema->field[*field].ndim ? "scale(1/255)" : "one_hot");
+		                 type, schema->entry[*field].field.ndim ? "scale(1/255)" : "one_hot");
 	return LEAT_OK;
 }
 

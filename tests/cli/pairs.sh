@@ -82,3 +82,7 @@ while IFS='|' read -r name spec; do
 	try leat look "$(echo "$spec" | tr + '|')" -n 1
 done <sources
 try leat look "tfds('tfds')" -n 1
+
+echo "# select keeps what a source knows of its fields: names and columns are not in a file's bytes"
+checksum "folder('cells', path=true) | select(path, label, image)"
+checksum "list('cells.csv', columns=name) | select(name, image)"

@@ -213,11 +213,12 @@ archive_read(struct archive *a, uint64_t i)
 	for (int f = 0; f < a->sample.count; f++) {
 		const struct leat_datum *datum = &a->sample.field[f];
 
-		assert_int_equal(datum->dtype, source->schema.field[f].dtype);
-		assert_int_equal(datum->ndim, source->schema.field[f].ndim);
+		assert_int_equal(datum->dtype, source->schema.entry[f].field.dtype);
+		assert_int_equal(datum->ndim, source->schema.entry[f].field.ndim);
 		for (int d = 0; d < datum->ndim; d++)
-			assert_true(datum->shape[d] >= 0 && (source->schema.field[f].shape[d] < 0 ||
-			                                     source->schema.field[f].shape[d] == datum->shape[d]));
+			assert_true(datum->shape[d] >= 0 &&
+			            (source->schema.entry[f].field.shape[d] < 0 ||
+			             source->schema.entry[f].field.shape[d] == datum->shape[d]));
 		assert_int_equal((uintptr_t)datum->data % leat_dtype_size(datum->dtype), 0);
 		for (size_t k = 0; k < leat_datum_bytes(datum); k++) /* all of it can be read: sanitizers look */
 			a->err.text[0] = (char)(a->err.text[0] ^ ((const char *)datum->data)[k]);

@@ -127,11 +127,11 @@ print_field(struct specs *specs, const struct leat_op *op, const struct leat_sch
 	if (op->kind == LEAT_OP_DECODE) { /* bytes are bytes to an op, but only these are a file */
 		int image = leat_schema_find(schema, "image");
 
-		return image >= 0 && op->accepts(&schema->field[image], schema->layout[image]);
+		return image >= 0 && op->accepts(&schema->entry[image].field, schema->entry[image].layout);
 	}
 	for (int i = 0; i < schema->count; i++)
-		if (op->accepts(&schema->field[i], schema->layout[i]))
-			fit[n++] = schema->field[i].name;
+		if (op->accepts(&schema->entry[i].field, schema->entry[i].layout))
+			fit[n++] = schema->entry[i].field.name;
 	if (n == 0)
 		return false;
 	if (n == 1 && specs_below(specs, 3))
@@ -154,7 +154,7 @@ print_mix(struct specs *specs, const struct leat_op *op, const struct leat_schem
 	const char *comma = "";
 
 	for (const struct leat_opt *opt = op->opts; opt->type != LEAT_OPT_NONE; opt++) {
-		const char *field = schema->field[specs_below(specs, (unsigned)schema->count)].name;
+		const char *field = schema->entry[specs_below(specs, (unsigned)schema->count)].field.name;
 		char value[128];
 
 		if (opt->type != LEAT_OPT_STRING && !print_value(specs, opt, value, sizeof value))
@@ -343,7 +343,7 @@ specs_batch(struct specs *specs, unsigned size)
 	assert_true(look_at(specs->text, &schema, &specs->size));
 	specs->unbounded = false;
 	for (int i = 0; i < schema.count; i++)
-		specs->unbounded |= schema.field[i].ndim > 1 && !leat_field_is_static(&schema.field[i]);
+		specs->unbounded |= schema.entry[i].field.ndim > 1 && !leat_field_is_static(&schema.entry[i].field);
 	for (; leat_ops[op]; op++)
 		for (int tries = 0; leat_ops[op]->kind == LEAT_OP_MIX && tries < 6; tries++)
 			if (append_op(specs, op, &schema))

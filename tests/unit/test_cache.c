@@ -101,10 +101,11 @@ make_sample(const struct leat_schema *schema, uint64_t i, struct made *made)
 	for (int f = 0; f < schema->count; f++) {
 		struct leat_datum *datum = &made->sample.field[f];
 
-		*datum = (struct leat_datum){
-			.data = made->bytes[f], .dtype = schema->field[f].dtype, .ndim = schema->field[f].ndim};
+		*datum = (struct leat_datum){.data = made->bytes[f],
+		                             .dtype = schema->entry[f].field.dtype,
+		                             .ndim = schema->entry[f].field.ndim};
 		for (int d = 0; d < datum->ndim; d++) {
-			int64_t fixed = schema->field[f].shape[d];
+			int64_t fixed = schema->entry[f].field.shape[d];
 
 			datum->shape[d] = fixed >= 0 ? fixed : (int64_t)leat_rng_below(&rng, 12);
 		}

@@ -192,8 +192,8 @@ arrays_are_like_the_first_ones(void **state)
 	(void)state;
 	put_folder("ndarray", values, (size_t[]){7, 8, 9, 5}, 4);
 	must_open();
-	assert_int_equal(archive.source.schema.field[0].dtype, LEAT_I32);
-	assert_int_equal(archive.source.schema.field[0].ndim, 1);
+	assert_int_equal(archive.source.schema.entry[0].field.dtype, LEAT_I32);
+	assert_int_equal(archive.source.schema.entry[0].field.ndim, 1);
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_int_equal(((int32_t *)archive.sample.field[0].data)[1], 0x403);
 	check_bad(1, "the sample's column 'a' has an array with another number of dimensions");

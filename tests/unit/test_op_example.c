@@ -106,11 +106,11 @@ run_op(const void *record, size_t len)
 	assert_ptr_equal(sample.field[1].data, &schema);
 	assert_int_equal(sample.count, schema.count);
 	for (int i = 0; i < sample.count; i++) { /* what the schema said is what came */
-		assert_int_equal(sample.field[i].dtype, schema.field[i].dtype);
-		assert_int_equal(sample.field[i].ndim, schema.field[i].ndim);
+		assert_int_equal(sample.field[i].dtype, schema.entry[i].field.dtype);
+		assert_int_equal(sample.field[i].ndim, schema.entry[i].field.ndim);
 		for (int k = 0; k < sample.field[i].ndim; k++)
-			assert_true(schema.field[i].shape[k] < 0 ||
-			            schema.field[i].shape[k] == sample.field[i].shape[k]);
+			assert_true(schema.entry[i].field.shape[k] < 0 ||
+			            schema.entry[i].field.shape[k] == sample.field[i].shape[k]);
 	}
 	return status;
 }
@@ -187,15 +187,15 @@ fields_have_the_types_and_shapes_that_were_asked_for(void **state)
 	must_open_op(
 		"example(image=bytes, hash=bytes[16], label=int64, tokens=int64[], box=float[4], grid=float[2,3,1,5])");
 	assert_int_equal(schema.count, 8);
-	assert_string_equal(schema.field[0].name, "before");
-	assert_string_equal(schema.field[1].name, "behind");
-	assert_string_equal(schema.field[2].name, "image");
-	assert_string_equal(leat_field_format(&schema.field[2], text, sizeof(text)), "uint8[?]");
-	assert_string_equal(leat_field_format(&schema.field[3], text, sizeof(text)), "uint8[16]");
-	assert_string_equal(leat_field_format(&schema.field[4], text, sizeof(text)), "int64");
-	assert_string_equal(leat_field_format(&schema.field[5], text, sizeof(text)), "int64[?]");
-	assert_string_equal(leat_field_format(&schema.field[6], text, sizeof(text)), "float32[4]");
-	assert_string_equal(leat_field_format(&schema.field[7], text, sizeof(text)), "float32[2, 3, 1, 5]");
+	assert_string_equal(schema.entry[0].field.name, "before");
+	assert_string_equal(schema.entry[1].field.name, "behind");
+	assert_string_equal(schema.entry[2].field.name, "image");
+	assert_string_equal(leat_field_format(&schema.entry[2].field, text, sizeof(text)), "uint8[?]");
+	assert_string_equal(leat_field_format(&schema.entry[3].field, text, sizeof(text)), "uint8[16]");
+	assert_string_equal(leat_field_format(&schema.entry[4].field, text, sizeof(text)), "int64");
+	assert_string_equal(leat_field_format(&schema.entry[5].field, text, sizeof(text)), "int64[?]");
+	assert_string_equal(leat_field_format(&schema.entry[6].field, text, sizeof(text)), "float32[4]");
+	assert_string_equal(leat_field_format(&schema.entry[7].field, text, sizeof(text)), "float32[2, 3, 1, 5]");
 	close_op();
 }
 
@@ -247,7 +247,7 @@ raw_pixels_become_an_image_that_lies_in_the_record(void **state)
 
 	(void)state;
 	must_open_op("example(image=bytes[2, 2, 3])");
-	assert_int_equal(schema.layout[2], LEAT_HWC);
+	assert_int_equal(schema.entry[2].layout, LEAT_HWC);
 	assert_int_equal(run_op(record.data, record.len), LEAT_OK);
 	check_field(2, "abcdefghijkl", 12);
 	assert_true((unsigned char *)sample.field[2].data > record.data &&
@@ -255,8 +255,8 @@ raw_pixels_become_an_image_that_lies_in_the_record(void **state)
 	assert_true(sample.field[2].borrowed); /* an op that works in place has to leave the record as it is */
 	close_op();
 	must_open_op("example(image=float[2, 2, 4](default=0), grid=float[2, 2, 5](default=0))");
-	assert_int_equal(schema.layout[2], LEAT_HWC);
-	assert_int_equal(schema.layout[3], LEAT_LAYOUT_NONE);
+	assert_int_equal(schema.entry[2].layout, LEAT_HWC);
+	assert_int_equal(schema.entry[3].layout, LEAT_LAYOUT_NONE);
 	close_op();
 	must_open_op("example(image=bytes[2, 3, 3])");
 	assert_int_equal(run_op(record.data, record.len), LEAT_DATA);

@@ -44,7 +44,7 @@ fields_are_added_found_and_removed(void **state)
 	field = leat_schema_add(&schema, "image", LEAT_U8);
 	assert_non_null(field);
 	field->ndim = 3;
-	schema.layout[0] = LEAT_HWC;
+	schema.entry[0].layout = LEAT_HWC;
 	assert_non_null(leat_schema_add(&schema, "label", LEAT_I64));
 	assert_non_null(leat_schema_add(&schema, "id", LEAT_I32));
 	assert_int_equal(leat_schema_find(&schema, "label"), 1);
@@ -53,17 +53,17 @@ fields_are_added_found_and_removed(void **state)
 	assert_int_equal(schema.count, 2);
 	assert_int_equal(leat_schema_find(&schema, "image"), -1);
 	assert_int_equal(leat_schema_find(&schema, "label"), 0);
-	assert_int_equal(schema.layout[0], LEAT_LAYOUT_NONE);
-	assert_int_equal(schema.field[1].dtype, LEAT_I32);
+	assert_int_equal(schema.entry[0].layout, LEAT_LAYOUT_NONE);
+	assert_int_equal(schema.entry[1].field.dtype, LEAT_I32);
 	leat_schema_remove(&schema, -1);
 	leat_schema_remove(&schema, 2);
 	assert_int_equal(schema.count, 2);
 
 	/* A place that was in use before begins afresh. */
-	schema.layout[2] = LEAT_CHW;
+	schema.entry[2].layout = LEAT_CHW;
 	field = leat_schema_add(&schema, "mask", LEAT_U8);
 	assert_int_equal(field->ndim, 0);
-	assert_int_equal(schema.layout[2], LEAT_LAYOUT_NONE);
+	assert_int_equal(schema.entry[2].layout, LEAT_LAYOUT_NONE);
 }
 
 static void
@@ -87,6 +87,29 @@ names_that_do_not_fit_are_refused(void **state)
 	}
 	assert_null(leat_schema_add(&schema, "one_too_many", LEAT_U8));
 	assert_int_equal(schema.count, LEAT_MAX_FIELDS);
+}
+
+static void
+a_pick_keeps_all_that_is_known_of_a_field(void **state)
+{
+	static struct leat_schema schema;
+	const struct leat_pick pick = {.count = 2, .from = {2, 0}};
+	struct leat_schema_entry before[3];
+
+	(void)state;
+	memset(&schema, 0, sizeof(schema));
+	leat_schema_add(&schema, "image", LEAT_U8)->ndim = 3;
+	leat_schema_add(&schema, "label", LEAT_I64);
+	leat_schema_add(&schema, "path", LEAT_U8)->ndim = 1;
+	schema.entry[0].layout = LEAT_HWC;
+	schema.entry[2].extra_elements = 40;
+	schema.entry[2].outside_payload = true;
+	memcpy(before, schema.entry, sizeof(before));
+
+	leat_schema_pick(&schema, &pick);
+	assert_int_equal(schema.count, 2);
+	assert_memory_equal(&schema.entry[0], &before[2], sizeof(before[0]));
+	assert_memory_equal(&schema.entry[1], &before[0], sizeof(before[0]));
 }
 
 static void
@@ -169,6 +192,7 @@ main(void)
 		cmocka_unit_test(every_dtype_has_a_name_and_a_size),
 		cmocka_unit_test(fields_are_added_found_and_removed),
 		cmocka_unit_test(names_that_do_not_fit_are_refused),
+		cmocka_unit_test(a_pick_keeps_all_that_is_known_of_a_field),
 		cmocka_unit_test(fields_know_their_elements_and_are_written_for_people),
 		cmocka_unit_test(the_longest_field_fits_and_short_buffers_are_terminated),
 		cmocka_unit_test(a_field_is_static_when_every_dimension_is_known),

@@ -207,8 +207,8 @@ the_first_sample_says_which_fields_there_are(void **state)
 	must_open("x.tar");
 	assert_int_equal(archive.source.count, 4);
 	assert_int_equal(archive.source.schema.count, 2);
-	assert_string_equal(archive.source.schema.field[0].name, "txt");
-	assert_string_equal(archive.source.schema.field[1].name, "cls");
+	assert_string_equal(archive.source.schema.entry[0].field.name, "txt");
+	assert_string_equal(archive.source.schema.entry[1].field.name, "cls");
 	assert_int_equal(count_of_four(), 4);
 }
 
@@ -270,9 +270,9 @@ text_can_be_read_as_a_number(void **state)
 	put_tar("x.tar");
 	choose(3, (const char *[]){"cls:int64", "text=cls", "label=num;cls:int64"});
 	must_open("x.tar");
-	assert_string_equal(archive.source.schema.field[0].name, "cls");
-	assert_int_equal(archive.source.schema.field[2].dtype, LEAT_I64);
-	assert_int_equal(archive.source.schema.field[2].ndim, 0);
+	assert_string_equal(archive.source.schema.entry[0].field.name, "cls");
+	assert_int_equal(archive.source.schema.entry[2].field.dtype, LEAT_I64);
+	assert_int_equal(archive.source.schema.entry[2].field.ndim, 0);
 	for (uint64_t i = 0; i < archive.source.count; i++) {
 		if (i < sizeof(good) / sizeof(*good)) {
 			assert_int_equal(archive_read(&archive, i), LEAT_OK);
@@ -317,9 +317,9 @@ arrays_are_of_the_type_that_the_spec_tells(void **state)
 	put_tar("x.tar");
 	choose(2, (const char *[]){"x=bin;npy:float32[?, 2]", "npy:float32[3,2]"});
 	must_open("x.tar");
-	assert_int_equal(archive.source.schema.field[0].ndim, 2);
-	assert_int_equal(archive.source.schema.field[0].shape[0], -1);
-	assert_string_equal(archive.source.schema.field[1].name, "npy");
+	assert_int_equal(archive.source.schema.entry[0].field.ndim, 2);
+	assert_int_equal(archive.source.schema.entry[0].field.shape[0], -1);
+	assert_string_equal(archive.source.schema.entry[1].field.name, "npy");
 	check_bad(0, "the sample 'a' has an array npy that cannot be taken: it is float32[1, 2] and not float32[3, 2]");
 	assert_int_equal(archive_read(&archive, 1), LEAT_OK);
 	for (int f = 0; f < 2; f++) {

@@ -329,9 +329,9 @@ samples_of_many_files_are_numbered_in_order(void **state)
 	assert_int_equal(source.count, 9);
 	assert_memory_equal(source.first, first, sizeof(first));
 	assert_int_equal(source.schema.count, 1);
-	assert_string_equal(source.schema.field[0].name, "record");
-	assert_true(source.schema.field[0].dtype == LEAT_U8 && source.schema.field[0].ndim == 1);
-	assert_int_equal(source.schema.field[0].shape[0], -1);
+	assert_string_equal(source.schema.entry[0].field.name, "record");
+	assert_true(source.schema.entry[0].field.dtype == LEAT_U8 && source.schema.entry[0].field.ndim == 1);
+	assert_int_equal(source.schema.entry[0].field.shape[0], -1);
 	check_nothing_is_left_out();
 	for (uint64_t k = 0; k < 100; k++) {
 		uint64_t i = k < 9 ? k : k < 18 ? 17 - k : k * 5 % 9; /* forwards, backwards, and across */
