@@ -164,7 +164,21 @@ LEAT_API const char *leat_canonical(const struct leat_feed *feed);
 
 /* ---- fields and tensors ---- */
 
-enum leat_dtype { LEAT_U8, LEAT_I32, LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32, LEAT_F64 };
+/* New types are added at the end: a program keeps its meaning of those it knows. LEAT_BOOL is a byte, 0 or 1. */
+enum leat_dtype {
+	LEAT_U8,
+	LEAT_I32,
+	LEAT_I64,
+	LEAT_F16,
+	LEAT_BF16,
+	LEAT_F32,
+	LEAT_F64,
+	LEAT_BOOL,
+	LEAT_I8,
+	LEAT_I16,
+	LEAT_U16,
+	LEAT_U32,
+};
 
 LEAT_API const char *leat_dtype_name(enum leat_dtype dtype); /* "uint8" */
 LEAT_API size_t leat_dtype_size(enum leat_dtype dtype);

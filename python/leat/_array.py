@@ -55,7 +55,8 @@ class ArraySource:
 def array(**arrays: Any) -> Any:
     """A pipeline over arrays in memory: row i of all of them is sample i.
 
-    The arrays are copied once. Types are those of `npy`: uint8, int32, int64, float16, float32, float64, bool.
+    The arrays are copied once. Types are those of `npy`: float16, float32, float64, int8 to int64, uint8 to uint32, and
+    bool, which becomes uint8.
     """
     from ._pipeline import Pipeline
 

@@ -50,7 +50,7 @@ def _number(value: Any) -> str:
 
 def _dtype(value: Any) -> Optional[str]:
     """The name of a type: Python's, NumPy's, or a framework's; None when it is no type."""
-    python = {bytes: "bytes", str: "bytes", int: "int64", float: "float32", bool: "uint8"}
+    python = {bytes: "bytes", str: "bytes", int: "int64", float: "float32", bool: "bool"}
     if isinstance(value, type) and value in python:
         return python[value]
     if isinstance(value, type) or type(value).__module__.split(".")[0] in _FRAMEWORKS:
@@ -89,7 +89,7 @@ def feature_value(given: Any) -> str:
         if not _FEATURE.match(given):
             raise InvalidError(f"{given!r} is no type of a feature: expected bytes, int64 or float, as in 'int64[3]'")
         return given
-    name = {"int32": "int64", "uint8": "bytes", "float32": "float", "float64": "float"}
+    name = {"int32": "int64", "uint8": "bytes", "bool": "bytes", "float32": "float", "float64": "float"}
     text = to_text(given)
     return name.get(text, text)
 

@@ -151,6 +151,26 @@ def test_bfloat16(numbers):
     assert batch["y"].dtype.itemsize == 2
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "uint32"])
+def test_narrow_types(numbers, dtype):
+    feed = numbers.cast(dtype, field="y").batch(100).feed(epochs=1)
+    y = next(iter(feed))["y"]
+    assert feed.fields["y"].dtype == dtype and y.dtype == np.dtype(dtype)
+    want = np.arange(100).reshape(100, 1) * [1, 2]
+    assert y.tolist() == np.minimum(want, 127 if dtype == "int8" else 198).astype(dtype).tolist()
+
+
+def test_types_of_python_and_numpy_are_casts(numbers):
+    batch = next(iter(numbers.cast(bool, field="x").cast(np.int16, field="y").batch(3).feed()))
+    assert batch["x"].tolist() == [False, True, True] and batch["y"].dtype == np.int16
+
+
+def test_narrow_arrays_are_read_as_they_are():
+    arrays = {name: np.arange(4).astype(name) for name in ["int8", "int16", "uint16", "uint32"]}
+    batch = next(iter(leat.array(**arrays).batch(4).feed()))
+    assert all(batch[name].dtype == name and batch[name].tolist() == [0, 1, 2, 3] for name in arrays)
+
+
 def test_types_of_fields_are_known_beforehand(images):
     feed = images.batch(8).feed()
     assert feed.fields == {"image": leat.FieldSpec("float32", (16, 16, 3)), "label": leat.FieldSpec("int64", ())}

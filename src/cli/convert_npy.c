@@ -79,6 +79,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 		leat_str_addf(out, "%s%s='%s/%s.npy'", f ? ", " : "", name, path, name);
 	}
 	leat_str_add(out, ")");
+	leat_convert_print_casts(c, LEAT_BOOL, false, out); /* npy gives bools as uint8 */
 }
 
 const struct leat_convert_format leat_convert_npy = {

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "cli/convert_formats.h"
 #include "format/record.h"
+#include "image/image.h"
 
 #define SHAPE "_shape"
 
@@ -17,7 +18,12 @@ static enum feature
 feature_of(const struct leat_field *field)
 {
 	switch (field->dtype) {
+	case LEAT_BOOL:
+	case LEAT_I8:
+	case LEAT_I16:
+	case LEAT_U16:
 	case LEAT_I32:
+	case LEAT_U32:
 	case LEAT_I64:
 		return AS_INT64S;
 	case LEAT_F32:
@@ -75,15 +81,13 @@ make_room(struct leat_convert *c, int64_t count, struct leat_err *err)
 }
 
 static enum leat_status
-add_int32s(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
+add_narrow_ints(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
 {
 	int64_t *numbers = make_room(c, row->count, err);
-	const int32_t *from = row->data;
 
 	if (!numbers)
 		return LEAT_NOMEM;
-	for (int64_t i = 0; i < row->count; i++)
-		numbers[i] = from[i];
+	leat_cast(row->data, row->field->dtype, numbers, LEAT_I64, (size_t)row->count);
 	leat_example_add_int64s(&c->example, row->field->name, numbers, (size_t)row->count);
 	return LEAT_OK;
 }
@@ -109,12 +113,12 @@ add_row(struct leat_convert *c, const struct leat_row *row, struct leat_err *err
 	char name[LEAT_MAX_NAME + sizeof(SHAPE)];
 	enum leat_status status = LEAT_OK;
 
-	if (field->dtype == LEAT_I32)
-		status = add_int32s(c, row, err);
+	if (field->dtype == LEAT_I64)
+		leat_example_add_int64s(&c->example, field->name, row->data, (size_t)row->count);
+	else if (feature_of(field) == AS_INT64S)
+		status = add_narrow_ints(c, row, err);
 	else if (field->dtype == LEAT_F64)
 		status = add_doubles(c, row, err);
-	else if (field->dtype == LEAT_I64)
-		leat_example_add_int64s(&c->example, field->name, row->data, (size_t)row->count);
 	else if (field->dtype == LEAT_F32)
 		leat_example_add_floats(&c->example, field->name, row->data, (size_t)row->count);
 	else
@@ -210,13 +214,16 @@ print_feature(const struct leat_convert *c, int f, struct leat_str *out)
 static void
 print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 {
+	static const enum leat_dtype cast_back[] = {LEAT_I32, LEAT_BOOL, LEAT_I8, LEAT_I16, LEAT_U16, LEAT_U32};
+
 	leat_str_add(out, "tfrecord(");
 	leat_str_add_quoted(out, path);
 	leat_str_add(out, ") | example(");
 	for (int f = 0; f < leat_field_count(c->feed); f++)
 		print_feature(c, f, out);
 	leat_str_add(out, ")");
-	leat_convert_print_casts(c, LEAT_I32, false, out);
+	for (size_t i = 0; i < sizeof(cast_back) / sizeof(*cast_back); i++)
+		leat_convert_print_casts(c, cast_back[i], false, out);
 }
 
 const struct leat_convert_format leat_convert_tfrecord = {

@@ -47,6 +47,21 @@ print_value(const void *data, enum leat_dtype dtype, int64_t i)
 	case LEAT_F64:
 		printf(" %.6g", ((const double *)data)[i]);
 		break;
+	case LEAT_BOOL:
+		printf(" %s", ((const uint8_t *)data)[i] ? "true" : "false");
+		break;
+	case LEAT_I8:
+		printf(" %d", ((const int8_t *)data)[i]);
+		break;
+	case LEAT_I16:
+		printf(" %d", ((const int16_t *)data)[i]);
+		break;
+	case LEAT_U16:
+		printf(" %u", ((const uint16_t *)data)[i]);
+		break;
+	case LEAT_U32:
+		printf(" %" PRIu32, ((const uint32_t *)data)[i]);
+		break;
 	case LEAT_F16:
 	case LEAT_BF16:
 		printf(" 0x%04x", ((const uint16_t *)data)[i]);

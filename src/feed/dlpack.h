@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum { LEAT_DL_CPU = 1 };
-enum { LEAT_DL_INT = 0, LEAT_DL_UINT = 1, LEAT_DL_FLOAT = 2, LEAT_DL_BFLOAT = 4 };
+enum { LEAT_DL_INT = 0, LEAT_DL_UINT = 1, LEAT_DL_FLOAT = 2, LEAT_DL_BFLOAT = 4, LEAT_DL_BOOL = 6 };
 
 struct leat_dl_tensor {
 	void *data;

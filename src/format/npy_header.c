@@ -19,8 +19,8 @@ static const struct {
 	const char *descr;
 	enum leat_dtype dtype;
 } dtypes[] = {
-	{"<f4", LEAT_F32}, {"<f8", LEAT_F64}, {"<i4", LEAT_I32}, {"<i8", LEAT_I64},
-	{"|u1", LEAT_U8},  {"|b1", LEAT_U8},  {"<f2", LEAT_F16},
+	{"<f4", LEAT_F32}, {"<f8", LEAT_F64}, {"<i4", LEAT_I32}, {"<i8", LEAT_I64}, {"|u1", LEAT_U8},  {"|b1", LEAT_U8},
+	{"<f2", LEAT_F16}, {"|i1", LEAT_I8},  {"<i2", LEAT_I16}, {"<u2", LEAT_U16}, {"<u4", LEAT_U32},
 };
 
 static void
@@ -92,6 +92,7 @@ read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
 		if (len == 3 && memcmp(descr, dtypes[i].descr, 3) == 0) {
 			npy->dtype = dtypes[i].dtype;
+			npy->is_bool = descr[1] == 'b';
 			return LEAT_OK;
 		}
 	}
@@ -100,8 +101,8 @@ read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 			len = i;
 	return leat_fail(
 		err, LEAT_UNSUPPORTED,
-		"its dtype '%.*s' is not supported: save it as float32, float64, float16, int32, int64, uint8 or "
-		"bool",
+		"its dtype '%.*s' is not supported: save it as float32, float64, float16, int8 to int64, uint8 to "
+		"uint32 or bool",
 		(int)(len > 40 ? 40 : len), descr);
 }
 

@@ -12,7 +12,8 @@
 enum { LEAT_NPY_HEADER = 64 * 1024 }; /* no header of a plain array is longer */
 
 struct leat_npy {
-	enum leat_dtype dtype;
+	enum leat_dtype dtype; /* of bools: uint8 */
+	bool is_bool;
 	int ndim; /* of the array; 0: a single value */
 	int64_t shape[1 + LEAT_MAX_DIMS];
 	uint64_t data_at;   /* offset in the file */

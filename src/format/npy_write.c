@@ -28,6 +28,16 @@ name_of(enum leat_dtype dtype)
 		return ORDER "f4";
 	case LEAT_F64:
 		return ORDER "f8";
+	case LEAT_BOOL:
+		return "|b1";
+	case LEAT_I8:
+		return "|i1";
+	case LEAT_I16:
+		return ORDER "i2";
+	case LEAT_U16:
+		return ORDER "u2";
+	case LEAT_U32:
+		return ORDER "u4";
 	case LEAT_BF16:
 		break;
 	}

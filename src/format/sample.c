@@ -27,6 +27,16 @@ leat_dtype_name(enum leat_dtype dtype)
 		return "float32";
 	case LEAT_F64:
 		return "float64";
+	case LEAT_BOOL:
+		return "bool";
+	case LEAT_I8:
+		return "int8";
+	case LEAT_I16:
+		return "int16";
+	case LEAT_U16:
+		return "uint16";
+	case LEAT_U32:
+		return "uint32";
 	}
 	return "unknown";
 }
@@ -36,11 +46,16 @@ leat_dtype_size(enum leat_dtype dtype)
 {
 	switch (dtype) {
 	case LEAT_U8:
+	case LEAT_BOOL:
+	case LEAT_I8:
 		return 1;
 	case LEAT_F16:
 	case LEAT_BF16:
+	case LEAT_I16:
+	case LEAT_U16:
 		return 2;
 	case LEAT_I32:
+	case LEAT_U32:
 	case LEAT_F32:
 		return 4;
 	case LEAT_I64:

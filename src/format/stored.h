@@ -1,6 +1,6 @@
-/* stored.h - numbers as files hold them: little-endian, unaligned, and of types that fields do not have
+/* stored.h - numbers as files hold them: little-endian, unaligned, and of types that sources widen
  *
- * A type that no field can have becomes the next one that holds all its values: int8, int16 and
+ * A narrow type becomes the next one that holds all its values: int8, int16 and
  * uint16 are int32, uint32 and uint64 are int64 (where a value beyond it is an error), bool is
  * uint8. No state: any thread. */
 #ifndef LEAT_FORMAT_STORED_H

@@ -10,7 +10,8 @@
 static bool
 take_dtype(const char *text, size_t len, enum leat_dtype *dtype)
 {
-	static const enum leat_dtype known[] = {LEAT_U8, LEAT_I32, LEAT_I64, LEAT_F16, LEAT_F32, LEAT_F64};
+	static const enum leat_dtype known[] = {LEAT_U8,   LEAT_I32, LEAT_I64, LEAT_F16, LEAT_F32, LEAT_F64,
+	                                        LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16, LEAT_U32};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		const char *name = leat_dtype_name(known[i]);
@@ -75,6 +76,8 @@ leat_tar_array(const struct leat_field *field, const unsigned char *bytes, size_
 
 	if (status != LEAT_OK)
 		return status;
+	if (npy.is_bool && field->dtype == LEAT_BOOL)
+		npy.dtype = LEAT_BOOL;
 	same = npy.dtype == field->dtype && npy.ndim == field->ndim;
 	for (int d = 0; d < npy.ndim && same; d++)
 		same = field->shape[d] < 0 || field->shape[d] == npy.shape[d];
@@ -94,5 +97,7 @@ leat_tar_array(const struct leat_field *field, const unsigned char *bytes, size_
 	if (!datum->data)
 		return leat_fail(err, LEAT_LIMIT, "no memory for a sample's arrays");
 	memcpy(datum->data, bytes + npy.data_at, size);
+	for (size_t i = 0; i < size && npy.dtype == LEAT_BOOL; i++) /* hostile bytes: frameworks rely on 0 and 1 */
+		((uint8_t *)datum->data)[i] = ((uint8_t *)datum->data)[i] != 0;
 	return LEAT_OK;
 }

@@ -2,7 +2,8 @@
  *
  * One macro makes all 49 pairs: read an element, widen it if needed (16-bit floats compute as f32), convert, store.
  * Conversions to integers saturate; see image.h. 16-bit floats are handled as bits in a uint16_t, because not every
- * compiler has types for them. cast_avx2.c has faster versions of common pairs. */
+ * compiler has types for them. cast_avx2.c has faster versions of common pairs, cast_narrow.c has
+ * bool and the narrow integers. */
 #include "image/plain.h"
 
 #include <string.h>
@@ -157,6 +158,8 @@ i64_from_f64(double x)
 		case LEAT_F64:                                                                                         \
 			LOOP(FROM, READ, double, AS_F64);                                                              \
 			break;                                                                                         \
+		default: /* leat_cast_narrow's */                                                                      \
+			break;                                                                                         \
 		}                                                                                                      \
 	}
 
@@ -168,11 +171,21 @@ CAST_FROM(cast_bf16, uint16_t, bf16_to, u8_from_f32, i32_from_f64, i64_from_f64)
 CAST_FROM(cast_f32, float, SAME, u8_from_f32, i32_from_f64, i64_from_f64)
 CAST_FROM(cast_f64, double, SAME, u8_from_f64, i32_from_f64, i64_from_f64)
 
+static bool
+is_narrow(enum leat_dtype dtype)
+{
+	return dtype == LEAT_BOOL || dtype == LEAT_I8 || dtype == LEAT_I16 || dtype == LEAT_U16 || dtype == LEAT_U32;
+}
+
 void
 leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
 {
 	if (from == to) { /* bit for bit: NaNs keep their payload */
 		memcpy(out, in, count * leat_dtype_size(from));
+		return;
+	}
+	if (is_narrow(from) || is_narrow(to)) {
+		leat_cast_narrow(in, from, out, to, count);
 		return;
 	}
 	switch (from) {
@@ -196,6 +209,8 @@ leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype
 		break;
 	case LEAT_F64:
 		cast_f64(in, out, to, count);
+		break;
+	default:
 		break;
 	}
 }

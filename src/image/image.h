@@ -154,7 +154,8 @@ void leat_erase_noise(const struct leat_datum *image, const struct leat_window *
 void leat_channel_means(const struct leat_datum *image, float *mean);
 
 /* Converts any type to any other; in and out do not overlap. To a float: rounded to nearest, ties to even; to f16 and
- * bf16 by way of f32. To an integer: truncated and saturated, NaN becomes 0. */
+ * bf16 by way of f32. To an integer: truncated and saturated, NaN becomes 0. To bool: 0 is false, everything
+ * else is true, NaN too. */
 void leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
 
 /* {pixels, channels} to {channels, pixels} and back; elements have `size` (1, 2, 4 or 8) bytes. */

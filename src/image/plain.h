@@ -10,6 +10,8 @@
 #include "image/view.h"
 
 void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
+/* The same where one of the types is bool, int8, int16, uint16 or uint32. */
+void leat_cast_narrow(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
 void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
                              const struct leat_affine *step, int steps);
 void leat_to_planar_plain(const void *in, void *out, size_t pixels, size_t channels, size_t size);

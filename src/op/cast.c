@@ -1,7 +1,8 @@
 /* cast.c - the same numbers as another type
  *
  * To a floating type values are rounded to nearest, ties to even. To an integer the fraction is cut
- * off and what does not fit becomes the nearest value that does, NaN 0 (tf.cast leaves both open). */
+ * off and what does not fit becomes the nearest value that does, NaN 0 (tf.cast leaves both open).
+ * To bool: false is 0, all else is true, as tf.cast. */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -10,7 +11,8 @@ struct cast {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_ENUM(struct cast, dtype, LEAT_REQUIRED, "uint8|int32|int64|float16|bfloat16|float32|float64",
+	LEAT_ENUM(struct cast, dtype, LEAT_REQUIRED,
+                  "uint8|int32|int64|float16|bfloat16|float32|float64|bool|int8|int16|uint16|uint32",
                   "type of the result"),
 	LEAT_OPT_END,
 };

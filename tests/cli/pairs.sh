@@ -53,6 +53,15 @@ echo "# tar keeps every shape, and single bytes; TFRecord files have no shapes t
 same ragged tar "mds('mds-arrays', fields=[grid])"
 same mixed tar "tfds('tfds', fields=[flag, matrix])"
 
+echo "# narrow types stay what they are"
+narrow="npy(a='vector.npy', b='vector.npy', c='vector.npy', d='vector.npy', e='vector.npy')"
+narrow="$narrow | cast(bool, field=a) | cast(int8, field=b) | cast(int16, field=c) | cast(uint16, field=d) | cast(uint32, field=e)"
+for format in tfrecord tar npy; do
+	same narrow $format "$narrow"
+	tail -n 1 said
+	leat look "$(tail -n 1 said)" -n 2
+done
+
 echo "# made one size, images are rows of an array"
 same tfrecord npy "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | $pixels"
 same compressed npy "tfrecord('packed/*.gz') | example(image=bytes, label=int64) | $pixels"

@@ -38,9 +38,12 @@ SAME_SIZE(struct leat_dl_managed_tensor, struct DLManagedTensor);
 SAME_PLACE(struct leat_dl_managed_tensor, tensor, struct DLManagedTensor, dl_tensor);
 SAME_PLACE(struct leat_dl_managed_tensor, manager, struct DLManagedTensor, manager_ctx);
 SAME_PLACE(struct leat_dl_managed_tensor, deleter, struct DLManagedTensor, deleter);
+enum { DL_BOOL = 6 }; /* kDLBool, which headers before 0.8 lack */
+
 _Static_assert((int)LEAT_DL_CPU == (int)kDLCPU, "the CPU's number");
 _Static_assert((int)LEAT_DL_INT == (int)kDLInt && (int)LEAT_DL_UINT == (int)kDLUInt &&
-                       (int)LEAT_DL_FLOAT == (int)kDLFloat && (int)LEAT_DL_BFLOAT == (int)kDLBfloat,
+                       (int)LEAT_DL_FLOAT == (int)kDLFloat && (int)LEAT_DL_BFLOAT == (int)kDLBfloat &&
+                       (int)LEAT_DL_BOOL == DL_BOOL,
                "the types' numbers");
 
 static const size_t counts[] = {30};
@@ -90,7 +93,7 @@ static struct DLManagedTensor *export(struct leat_batch *batch, const char *name
 }
 
 static void
-check(struct DLManagedTensor *tensor, DLDataTypeCode code, int bits, int ndim, const int64_t *shape)
+check(struct DLManagedTensor *tensor, int code, int bits, int ndim, const int64_t *shape)
 {
 	assert_int_equal(tensor->dl_tensor.dtype.code, code);
 	assert_int_equal(tensor->dl_tensor.dtype.bits, bits);
@@ -105,11 +108,12 @@ tensors_say_what_they_hold(void **state)
 {
 	static const struct {
 		const char *dtype;
-		DLDataTypeCode code;
+		int code;
 		int bits;
 	} types[] = {{"uint8", kDLUInt, 8},     {"int32", kDLInt, 32},       {"int64", kDLInt, 64},
 	             {"float16", kDLFloat, 16}, {"bfloat16", kDLBfloat, 16}, {"float32", kDLFloat, 32},
-	             {"float64", kDLFloat, 64}};
+	             {"float64", kDLFloat, 64}, {"bool", DL_BOOL, 8},        {"int8", kDLInt, 8},
+	             {"int16", kDLInt, 16},     {"uint16", kDLUInt, 16},     {"uint32", kDLUInt, 32}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

@@ -37,7 +37,8 @@ random_elements(enum leat_dtype dtype, size_t count)
 
 /* ---- casts ---- */
 
-static const enum leat_dtype dtypes[] = {LEAT_U8, LEAT_I32, LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32, LEAT_F64};
+static const enum leat_dtype dtypes[] = {LEAT_U8,  LEAT_I32,  LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32,
+                                         LEAT_F64, LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16,  LEAT_U32};
 enum { DTYPES = sizeof(dtypes) / sizeof(*dtypes) };
 
 static void
@@ -68,6 +69,49 @@ casts_are_those_of_the_plain_loop(void **state)
 			}
 		}
 	}
+}
+
+/* More than a block of cast_narrow.c: elements at its end and behind it are as those before. */
+static void
+narrow_casts_saturate_and_cut_off_fractions(void **state)
+{
+	enum { COUNT = 1200, KINDS = 12 };
+	static const double x[KINDS] = {0,      -0.0, 0.5,   -0.5,    1.9,        -1.9,
+	                                127.99, 300,  -1e30, 70000.5, 4294967296, 0.0 / 0.0};
+	static const int64_t want[KINDS][4] = {/* int8, int16, uint16, uint32 */
+	                                       {0, 0, 0, 0},
+	                                       {0, 0, 0, 0},
+	                                       {0, 0, 0, 0},
+	                                       {0, 0, 0, 0},
+	                                       {1, 1, 1, 1},
+	                                       {-1, -1, 0, 0},
+	                                       {127, 127, 127, 127},
+	                                       {127, 300, 300, 300},
+	                                       {-128, -32768, 0, 0},
+	                                       {127, 32767, 65535, 70000},
+	                                       {127, 32767, 65535, 4294967295},
+	                                       {0, 0, 0, 0}};
+	static const enum leat_dtype to[] = {LEAT_I8, LEAT_I16, LEAT_U16, LEAT_U32};
+	static double in[COUNT];
+	static int64_t back[COUNT];
+	static uint32_t out[COUNT];
+	static uint8_t bools[COUNT];
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++)
+		in[i] = x[i % KINDS];
+	for (int t = 0; t < 4; t++) {
+		leat_cast(in, LEAT_F64, out, to[t], COUNT);
+		leat_cast(out, to[t], back, LEAT_I64, COUNT);
+		for (int i = 0; i < COUNT; i++)
+			assert_int_equal(back[i], want[i % KINDS][t]);
+	}
+	leat_cast(in, LEAT_F64, bools, LEAT_BOOL, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(bools[i], i % KINDS >= 2); /* NaN and fractions are true */
+	leat_cast(bools, LEAT_BOOL, in, LEAT_F64, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		assert_true(in[i] == (double)(i % KINDS >= 2));
 }
 
 /* The upper 18 bits of an f32 and the place behind them: what is rounded away is 0, less than half, half, more. */
@@ -382,6 +426,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
+		cmocka_unit_test(narrow_casts_saturate_and_cut_off_fractions),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
 		cmocka_unit_test_setup(sizes_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(flips_are_those_of_the_plain_loop, set_up),

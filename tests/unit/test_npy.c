@@ -51,6 +51,8 @@ value(const struct leat_tensor *tensor, int64_t i)
 		return (double)((const float *)tensor->data)[i];
 	case LEAT_F64:
 		return ((const double *)tensor->data)[i];
+	case LEAT_I16:
+		return ((const int16_t *)tensor->data)[i];
 	default:
 		fail();
 	}
@@ -92,6 +94,7 @@ arrays_of_all_types_and_shapes_are_read(void **state)
 	expect_counted("i8", LEAT_I64, 2, five_by_three);
 	expect_counted("u1", LEAT_U8, 2, five_by_three);
 	expect_counted("vector", LEAT_F32, 1, five_by_three);
+	expect_counted("int16", LEAT_I16, 1, five_by_three);
 	expect_counted("deep", LEAT_I32, 5, deep);
 	expect_counted("planes", LEAT_F32, 4, planes);
 	expect_counted("v2", LEAT_F32, 2, five_by_three);
@@ -172,7 +175,6 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		{"fortran", LEAT_UNSUPPORTED, "Fortran's order"},
 		{"big-endian", LEAT_UNSUPPORTED, "dtype '>f4' is not supported: save it as float32"},
 		{"complex", LEAT_UNSUPPORTED, "dtype '<c8'"},
-		{"int16", LEAT_UNSUPPORTED, "dtype '<i2'"},
 		{"text", LEAT_UNSUPPORTED, "dtype '<U2'"},
 		{"structure", LEAT_UNSUPPORTED, "structures"},
 		{"dims", LEAT_UNSUPPORTED, "more than 5 dimensions"},
@@ -245,6 +247,34 @@ headers_may_be_written_in_other_ways(void **state)
 		assert_int_equal(parse(same[i], 23, &npy, &err), LEAT_DATA);
 		assert_non_null(strstr(err.text, "cut off: its shape needs 24 bytes, and 23 follow"));
 	}
+}
+
+static void
+headers_tell_the_type(void **state)
+{
+	static const struct {
+		const char *descr;
+		enum leat_dtype dtype;
+		bool is_bool;
+	} known[] = {
+		{"|b1", LEAT_U8, true},   {"|u1", LEAT_U8, false},  {"|i1", LEAT_I8, false},  {"<i2", LEAT_I16, false},
+		{"<u2", LEAT_U16, false}, {"<i4", LEAT_I32, false}, {"<u4", LEAT_U32, false}, {"<i8", LEAT_I64, false},
+	};
+	struct leat_npy npy;
+	struct leat_err err;
+	char header[100];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,)}",
+		         known[i].descr);
+		assert_int_equal(parse(header, 2 * leat_dtype_size(known[i].dtype), &npy, &err), LEAT_OK);
+		assert_int_equal(npy.dtype, known[i].dtype);
+		assert_int_equal(npy.is_bool, known[i].is_bool);
+	}
+	assert_int_equal(parse("{'descr': '<u8', 'fortran_order': False, 'shape': (2,)}", 16, &npy, &err),
+	                 LEAT_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "dtype '<u8' is not supported: save it as"));
 }
 
 static void
@@ -498,6 +528,7 @@ main(void)
 		cmocka_unit_test(what_cannot_be_read_is_refused_by_name),
 		cmocka_unit_test(arguments_are_fields_and_files),
 		cmocka_unit_test(headers_may_be_written_in_other_ways),
+		cmocka_unit_test(headers_tell_the_type),
 		cmocka_unit_test(headers_that_make_no_sense_are_refused),
 		cmocka_unit_test(arrays_may_lie_at_any_offset),
 		cmocka_unit_test(what_is_not_in_memory_is_brought_by_io_threads),

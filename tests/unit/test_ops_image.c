@@ -365,8 +365,14 @@ cast_takes_labels_and_images_but_no_blobs(void **state)
 	bench_put(&bench, (const int64_t[]){-7}, LEAT_I64, 0, sizes[0], LEAT_LAYOUT_NONE);
 	run("cast(int32)");
 	assert_pixels(((const int32_t[]){-7}));
+	run("cast(int16)");
+	assert_pixels(((const int16_t[]){-7}));
+	run("cast(bool)");
+	assert_pixels(((const uint8_t[]){1}));
 	put(6, LEAT_U8);
 	run("cast(float64) | cast(int64) | cast(bfloat16) | cast(float16) | cast(float32) | cast(uint8)");
+	assert_pixels(bytes);
+	run("cast(uint16) | cast(uint32) | cast(int16) | cast(uint8)");
 	assert_pixels(bytes);
 	assert_int_equal(bench.layout, LEAT_HWC);
 	bench_put_bytes(&bench, bytes, 10);

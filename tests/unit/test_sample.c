@@ -19,7 +19,8 @@ every_dtype_has_a_name_and_a_size(void **state)
 	} known[] = {
 		{LEAT_U8, "uint8", 1},    {LEAT_I32, "int32", 4},     {LEAT_I64, "int64", 8},
 		{LEAT_F16, "float16", 2}, {LEAT_BF16, "bfloat16", 2}, {LEAT_F32, "float32", 4},
-		{LEAT_F64, "float64", 8},
+		{LEAT_F64, "float64", 8}, {LEAT_BOOL, "bool", 1},     {LEAT_I8, "int8", 1},
+		{LEAT_I16, "int16", 2},   {LEAT_U16, "uint16", 2},    {LEAT_U32, "uint32", 4},
 	};
 
 	(void)state;
