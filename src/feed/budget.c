@@ -248,7 +248,7 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	set_window(b, p, rows);
 	b->depth = 1;
 	b->buffers = 2;
-	b->scratch = p->scratch.bytes + p->aside + p->lines +
+	b->scratch = p->scratch.bytes + p->op_scratch + p->row_scratch +
 	             (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
 	/* A replaced sample is read into the jumbo scratch too, and so is its unit. */
 	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest +

@@ -43,7 +43,7 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
               const struct leat_sample_id *id, struct leat_err *err)
 {
 	struct leat_datum in = work->sample->field[field];
-	struct leat_affine step[LEAT_MAX_JOINED * LEAT_MAX_AFFINE];
+	struct leat_affine step[LEAT_MAX_FUSED * LEAT_MAX_AFFINE];
 	enum leat_status status = LEAT_OK;
 	int steps = 0;
 
@@ -65,25 +65,25 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 	return LEAT_OK;
 }
 
-/* Ops that were joined: each tells what it would do, and as much as possible is done at once. */
+/* Fused ops: each adds its part to the pass, which touches the pixels as late as possible. */
 static enum leat_status
-run_joined(const struct leat_stage *stage, struct leat_work *work, int field, const struct leat_sample_id *id,
-           struct leat_err *err)
+run_fused(const struct leat_stage *stage, struct leat_work *work, int field, const struct leat_sample_id *id,
+          struct leat_err *err)
 {
 	struct leat_pass pass;
 	enum leat_status status;
 
 	start_stream(work, stage->op[0], id);
-	status = leat_op_lead(stage->op[0]->op, stage->op[0]->params, work, field, &pass, err);
+	status = leat_fuse_begin(stage->op[0]->op, stage->op[0]->params, work, field, &pass, err);
 	for (int k = 1; k < stage->ops && status == LEAT_OK; k++) {
 		const struct leat_bound *bound = stage->op[k];
 
 		work->op = k;
 		start_stream(work, bound, id);
-		status = leat_op_tell(bound->op, bound->params, work, &pass, err);
+		status = leat_fuse_add(bound->op, bound->params, work, &pass, err);
 	}
 	if (status == LEAT_OK)
-		status = leat_pass_finish(&pass, work, field, err);
+		status = leat_fuse_finish(&pass, work, field, err);
 	if (pass.undecodable)
 		work->op = 0;
 	leat_pass_drop(&pass);
@@ -96,8 +96,8 @@ run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, cons
 {
 	work->layout = stage->layout[k];
 	work->op = 0;
-	if (stage->joined && stage->ops > 1)
-		return run_joined(stage, work, stage->field[k], id, err);
+	if (stage->fused && stage->ops > 1)
+		return run_fused(stage, work, stage->field[k], id, err);
 	if (stage->op[0]->op->kind == LEAT_OP_POINTWISE)
 		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
 	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */

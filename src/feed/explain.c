@@ -1,6 +1,6 @@
 /* explain.c - see explain.h
  *
- * How joined ops fall into passes is not told by a second set of rules: they are run dry, on an image without pixels.
+ * Which fused ops share a pass is not decided by a second set of rules: they run dry, on an image without pixels.
  */
 #include "feed/explain.h"
 
@@ -55,7 +55,7 @@ end_line(struct line *line, bool final)
 
 /* The first op, as if there were an image. */
 static bool
-lead_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pass *pass)
+begin_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pass *pass)
 {
 	const struct leat_bound *bound = stage->op[0];
 	struct leat_datum image = {
@@ -75,7 +75,7 @@ lead_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pas
 	}
 	leat_pass_image(pass, &image, NULL);
 	pass->dry = true;
-	return leat_op_tell(bound->op, bound->params, work, pass, &ignored) == LEAT_OK;
+	return leat_fuse_add(bound->op, bound->params, work, pass, &ignored) == LEAT_OK;
 }
 
 static bool
@@ -85,25 +85,25 @@ is_cropped(const struct leat_pass *pass)
 }
 
 static void
-explain_joined(const struct leat_stage *stage, bool final, struct leat_str *out)
+explain_fused(const struct leat_stage *stage, bool final, struct leat_str *out)
 {
 	struct leat_work work = {0};
 	struct leat_pass pass;
 	struct leat_err ignored;
 	struct line line;
-	bool told; /* until an op refuses the nominal image */
+	bool accepted; /* until an op refuses the nominal image */
 
 	leat_rng_init(&work.rng, 0, 0, 0, stage->op[0]->stream);
 	begin_line(&line, out);
 	add_op(&line, stage->op[0]);
-	told = lead_dry(stage, &work, &pass);
+	accepted = begin_dry(stage, &work, &pass);
 	for (int k = 1; k < stage->ops; k++) {
 		const struct leat_bound *bound = stage->op[k];
 		const unsigned before = pass.passes;
 		const bool cropped = is_cropped(&pass), reduced = leat_pass_may_reduce(&pass);
 
 		leat_rng_init(&work.rng, 0, 0, 0, bound->stream);
-		told = told && leat_op_tell(bound->op, bound->params, &work, &pass, &ignored) == LEAT_OK;
+		accepted = accepted && leat_fuse_add(bound->op, bound->params, &work, &pass, &ignored) == LEAT_OK;
 		if (pass.passes != before) {
 			line.cropped = cropped;
 			line.reduced = reduced;
@@ -122,7 +122,7 @@ static bool
 is_final(const struct leat_stage *stage)
 {
 	for (int k = 0; k < stage->fields; k++)
-		if (stage->slot[stage->field[k]] >= 0)
+		if (stage->output_slot[stage->field[k]] >= 0)
 			return true;
 	return false;
 }
@@ -132,8 +132,8 @@ explain_stage(const struct leat_stage *stage, bool final, struct leat_str *out)
 {
 	struct line line;
 
-	if (stage->joined && stage->ops > 1) {
-		explain_joined(stage, final, out);
+	if (stage->fused && stage->ops > 1) {
+		explain_fused(stage, final, out);
 		return;
 	}
 	begin_line(&line, out);

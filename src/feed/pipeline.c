@@ -252,21 +252,21 @@ same_fields(const struct leat_stage *a, const struct leat_stage *b)
 	return a->fields == b->fields && memcmp(a->field, b->field, (size_t)a->fields * sizeof a->field[0]) == 0;
 }
 
-/* Can other ops be joined with this one, which stands first? */
+/* Can later ops be fused with this one? */
 static bool
-leads(const struct leat_stage *stage)
+can_start_fusion(const struct leat_stage *stage)
 {
 	const struct leat_op *op = stage->op[0]->op;
 
 	for (int k = 0; k < stage->fields; k++)
-		if (!leat_op_leads(op, stage->dtype[k], stage->layout[k]))
+		if (!leat_op_can_start_fusion(op, stage->dtype[k], stage->layout[k]))
 			return false;
 	return stage->fields > 0 && op->accepts;
 }
 
-/* Neighbours on the same fields share passes over the elements: pointwise ops, and those that tell what they do. */
+/* Fuses the op with the stage before it, on the same fields, if both can share passes over the elements. */
 static bool
-join(struct leat_pipeline *p, const struct leat_stage *stage)
+fuse(struct leat_pipeline *p, const struct leat_stage *stage)
 {
 	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
 	const struct leat_op *op = stage->op[0]->op;
@@ -274,9 +274,9 @@ join(struct leat_pipeline *p, const struct leat_stage *stage)
 	/* A cache keeps what is between two stages: none may reach across it. */
 	if (p->cache && p->cached == p->stages)
 		return false;
-	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_JOINED)
+	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_FUSED)
 		return false;
-	if (last->joined ? !leat_op_tells(op) : !op->affine || !last->op[0]->op->affine)
+	if (last->fused ? !leat_op_can_fuse(op) : !op->affine || !last->op[0]->op->affine)
 		return false;
 	last->op[last->ops++] = stage->op[0];
 	return true;
@@ -284,20 +284,20 @@ join(struct leat_pipeline *p, const struct leat_stage *stage)
 
 /* Fields are worked on one after the other: what one needed is free for the next. */
 static void
-count_aside(struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_field *field)
+count_op_scratch(struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_field *field)
 {
-	size_t bytes = bound->op->aside ? bound->op->aside(bound->params, field) : 0;
+	size_t bytes = bound->op->scratch_bytes ? bound->op->scratch_bytes(bound->params, field) : 0;
 
-	p->aside = bytes > p->aside ? bytes : p->aside;
+	p->op_scratch = bytes > p->op_scratch ? bytes : p->op_scratch;
 }
 
 /* Rows on their way, of `width` pixels; -1 is not known, and not counted. */
 static void
-count_lines(struct leat_pipeline *p, int64_t width)
+count_row_scratch(struct leat_pipeline *p, int64_t width)
 {
 	size_t bytes = width > 0 ? leat_sink_scratch(width) : 0;
 
-	p->lines = bytes > p->lines ? bytes : p->lines;
+	p->row_scratch = bytes > p->row_scratch ? bytes : p->row_scratch;
 }
 
 static enum leat_status
@@ -315,7 +315,7 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 
 			stage->layout[k] = p->schema.entry[i].layout;
 			stage->dtype[k] = p->schema.entry[i].field.dtype;
-			count_aside(p, bound, &p->schema.entry[i].field);
+			count_op_scratch(p, bound, &p->schema.entry[i].field);
 			if (op->infer)
 				status = op->infer(bound->params, &p->schema.entry[i].field, &p->schema.entry[i].layout,
 				                   &why);
@@ -406,17 +406,17 @@ count_scratch(struct leat_pipeline *p, const struct leat_stage *stage)
 	}
 }
 
-/* What works in place by itself may need a copy when it is joined: means are those of an image that lies somewhere. */
+/* An op that works in place by itself may need a copy when fused: channel means need the whole image. */
 static void
-count_joined(struct leat_pipeline *p, const struct leat_stage *stage)
+count_fused(struct leat_pipeline *p, const struct leat_stage *stage)
 {
-	for (int k = 0; k < stage->fields && p->stage[p->stages - 1].joined; k++) {
+	for (int k = 0; k < stage->fields && p->stage[p->stages - 1].fused; k++) {
 		const struct leat_field *field = &p->schema.entry[stage->field[k]].field;
 
 		if (stage->op[0]->op->in_place && leat_field_is_static(field))
 			p->scratch.bytes += needs_of(p, stage->field[k]).bytes;
 		if (field->ndim == 3)
-			count_lines(p, field->shape[p->schema.entry[stage->field[k]].layout == LEAT_CHW ? 2 : 1]);
+			count_row_scratch(p, field->shape[p->schema.entry[stage->field[k]].layout == LEAT_CHW ? 2 : 1]);
 	}
 }
 
@@ -436,11 +436,11 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 	p->converts |= bound->op->kind == LEAT_OP_CONVERT;
 	stage.count = p->schema.count;
 	count_scratch(p, &stage);
-	if (!join(p, &stage)) {
-		stage.joined = leads(&stage);
+	if (!fuse(p, &stage)) {
+		stage.fused = can_start_fusion(&stage);
 		p->stage[p->stages++] = stage;
 	} else {
-		count_joined(p, &stage);
+		count_fused(p, &stage);
 	}
 	return LEAT_OK;
 }
@@ -559,7 +559,7 @@ arrange(struct leat_pipeline *p, struct leat_err *err)
 /* Backwards from the finished sample: a field goes straight to its slot from the last stage that writes it anew. (A
  * stage behind that one works in place; it needs new memory only for what a cache lent.) */
 static void
-place_results(struct leat_pipeline *p)
+assign_output_slots(struct leat_pipeline *p)
 {
 	int final[LEAT_MAX_FIELDS];  /* by field, as numbered after the stage looked at: the final field, or -1 */
 	int before[LEAT_MAX_FIELDS]; /* likewise, as numbered before it */
@@ -571,10 +571,10 @@ place_results(struct leat_pipeline *p)
 		struct leat_stage *stage = &p->stage[s];
 
 		for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
-			stage->slot[i] = before[i] = -1;
+			stage->output_slot[i] = before[i] = -1;
 			if (i >= stage->count || final[i] < 0 || placed[final[i]])
 				continue;
-			stage->slot[i] = final[i];
+			stage->output_slot[i] = final[i];
 			placed[final[i]] = writes_anew(stage, i);
 		}
 		for (int i = 0; i < stage->count; i++)
@@ -635,7 +635,7 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 	leat_str_add(out, ")");
 }
 
-/* Does an op have a say in what comes out? A cache only by freezing what random ops before it draw. */
+/* Does an op affect the output? A cache only by freezing what random ops before it draw. */
 static bool
 counts(const struct leat_pipeline *p, const struct leat_op *op)
 {
@@ -728,7 +728,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, uns
 		status = arrange(p, err);
 	}
 	if (status == LEAT_OK) {
-		place_results(p);
+		assign_output_slots(p);
 		status = name_pipeline(p, err);
 	}
 	if (status != LEAT_OK)

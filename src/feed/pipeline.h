@@ -13,7 +13,7 @@
 #include "op/cache.h"
 #include "op/op.h"
 
-enum { LEAT_MAX_OPS = 64, LEAT_MAX_JOINED = 16 };
+enum { LEAT_MAX_OPS = 64, LEAT_MAX_FUSED = 16 };
 
 /* One op of the spec with its options. */
 struct leat_bound {
@@ -24,18 +24,18 @@ struct leat_bound {
 	struct leat_strings fields; /* that `field=` names; none: the op's own choice */
 };
 
-/* What a worker does to a sample in one go: a sample op; neighbouring pointwise ops in one pass; or ops that tell what
- * they would do to an image (op.h), as few passes as possible. */
+/* One step of the chain: a single sample op, neighbouring pointwise ops applied in one pass, or fused ops on an image
+ * (op.h), run in as few passes as possible. */
 struct leat_stage {
-	const struct leat_bound *op[LEAT_MAX_JOINED];
+	const struct leat_bound *op[LEAT_MAX_FUSED];
 	int ops;
-	bool joined;                              /* of the last kind: others may join */
+	bool fused;                               /* of the last kind: more ops may be fused */
 	int fields, field[LEAT_MAX_FIELDS];       /* it works on; as numbered when it begins */
 	enum leat_layout layout[LEAT_MAX_FIELDS]; /* of those, when it begins */
 	enum leat_dtype dtype[LEAT_MAX_FIELDS];   /* likewise */
 	int count;                                /* fields of the sample when it is done */
-	int slot[LEAT_MAX_FIELDS];                /* by field when it is done: the final field whose slot new memory
-	                                             is, because no later stage writes it anew; or -1: scratch */
+	int output_slot[LEAT_MAX_FIELDS];         /* by field when it is done: the final field whose slot new memory
+	                                      is, because no later stage writes it anew; or -1: scratch */
 };
 
 struct leat_pipeline {
@@ -60,8 +60,8 @@ struct leat_pipeline {
 		size_t bytes;                /* of fixed shapes */
 		unsigned times;              /* lists: so many times the payload */
 	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
-	size_t aside;                        /* an op's own need while it runs, */
-	size_t lines;                        /* and that of rows on their way, where ops are joined */
+	size_t op_scratch;                   /* the most that one op needs for itself while it runs */
+	size_t row_scratch;                  /* the most that rows between fused ops need */
 
 	const struct leat_bound *cache;  /* NULL: none */
 	int cached;                      /* stages that come before it, their results are what is kept */

@@ -234,8 +234,8 @@ wake_for_more(struct leat_feed *feed)
 static void *
 place(struct leat_work *work, int field, size_t bytes)
 {
-	struct leat_worker *w = work->place_arg;
-	int column = w->feed->pipeline.stage[work->stage].slot[field];
+	struct leat_worker *w = work->output_slot_arg;
+	int column = w->feed->pipeline.stage[work->stage].output_slot[field];
 
 	return column < 0 ? NULL : leat_batch_place(w->batch, column, w->row, bytes);
 }
@@ -644,8 +644,8 @@ leat_worker_body(void *arg, unsigned i)
 	struct leat_worker *w = &feed->worker[i];
 
 	w->work.sample = &w->sample;
-	w->work.place = place;
-	w->work.place_arg = w;
+	w->work.output_slot = place;
+	w->work.output_slot_arg = w;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
 		struct leat_unit_slot *unit = leat_units_take(feed);

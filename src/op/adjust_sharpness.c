@@ -19,7 +19,7 @@ static const struct leat_opt options[] = {
 };
 
 static size_t
-aside(const void *params, const struct leat_field *field)
+scratch_bytes(const void *params, const struct leat_field *field)
 {
 	(void)params;
 	return leat_adjust_sharpness_scratch(field->shape, field->dtype);
@@ -53,5 +53,5 @@ const struct leat_op leat_op_adjust_sharpness = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
 	.run = run,
-	.aside = aside,
+	.scratch_bytes = scratch_bytes,
 };

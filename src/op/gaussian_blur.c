@@ -32,7 +32,7 @@ check(void *params, struct leat_err *err)
 }
 
 static size_t
-aside(const void *params, const struct leat_field *field)
+scratch_bytes(const void *params, const struct leat_field *field)
 {
 	const struct gaussian_blur *blur = params;
 
@@ -66,6 +66,6 @@ const struct leat_op leat_op_gaussian_blur = {
 	.check = check,
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
-	.aside = aside,
+	.scratch_bytes = scratch_bytes,
 	.run = run,
 };

@@ -133,8 +133,8 @@ leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim
 	elements = leat_datum_elements(&out);
 	if (elements < 0 || __builtin_mul_overflow((size_t)elements, leat_dtype_size(dtype), &bytes))
 		return leat_fail(err, LEAT_LIMIT, "the result would have more bytes than can be counted");
-	if (work->place)
-		out.data = work->place(work, field, bytes);
+	if (work->output_slot)
+		out.data = work->output_slot(work, field, bytes);
 	if (!out.data)
 		out.data = leat_scratch_alloc(work->scratch, bytes);
 	if (!out.data)

@@ -43,8 +43,9 @@ struct leat_work {
 	size_t max_pixels;            /* that decode may produce */
 	enum leat_layout layout;      /* of the field that `run` gets */
 	/* The engine's: */
-	void *(*place)(struct leat_work *work, int field, size_t bytes); /* where a final result goes; NULL: scratch */
-	void *place_arg;
+	void *(*output_slot)(struct leat_work *work, int field,
+	                     size_t bytes); /* where a final result goes; NULL: scratch */
+	void *output_slot_arg;
 	int stage; /* of the chain that runs */
 	int op;    /* of the stage's ops, the one that runs */
 };
@@ -122,9 +123,9 @@ struct leat_op {
 	                          struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
 
-	/* Ops on images that say what is to be done instead of doing it, so that the engine can do it together with
-	 * what their neighbours say (image/pass.h): one of these, by kind. No `run` then, but for CONVERT, which is not
-	 * for images alone. */
+	/* Ops on images that can be fused: they describe their effect instead of applying it, and the engine applies
+	 * neighbours in one pass (image/pass.h). One of these, by kind; no `run` then, except CONVERT, which also works
+	 * on fields that are not images. */
 	enum leat_status (*begin)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
 	                          struct leat_decode *decode, struct leat_err *err); /* DECODE */
 	bool (*reduces)(const void *params); /* DECODE, optional: may images be reduced on the way (image/pass.h)? */
@@ -135,9 +136,9 @@ struct leat_op {
 	int (*affine_about)(const void *params, struct leat_rng *rng, const float *mean, int channels,
 	                    struct leat_affine *step);
 
-	/* Optional: the most scratch that `run` needs beside its result for a field as it is before `infer`, so far as
-	 * its shape tells; for memory=, which has to be enough whatever comes. */
-	size_t (*aside)(const void *params, const struct leat_field *field);
+	/* Optional: an upper bound of the scratch that the op needs besides its result, for a field as it is before
+	 * `infer`. The memory limit is checked against it at open. */
+	size_t (*scratch_bytes)(const void *params, const struct leat_field *field);
 	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass
 	 * (leat_affine_apply). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <= LEAT_MAX_CHANNELS of each, and
 	 * returns how many. */
@@ -176,16 +177,16 @@ extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the en
 enum leat_status leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work, int field,
                              struct leat_err *err);
 
-/* Can it take part in a pass, and be the first there? `dtype` and `layout`: of the field before it. */
-bool leat_op_tells(const struct leat_op *op);
-bool leat_op_leads(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout);
-/* What it would do is added to the pass, which the first op begins; work->rng is its stream. */
-enum leat_status leat_op_lead(const struct leat_op *op, const void *params, struct leat_work *work, int field,
-                              struct leat_pass *pass, struct leat_err *err);
-enum leat_status leat_op_tell(const struct leat_op *op, const void *params, struct leat_work *work,
-                              struct leat_pass *pass, struct leat_err *err);
-/* Does it all; the result is the field's. */
-enum leat_status leat_pass_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err);
+/* Can the op be fused with others, and can it be the first of them? `dtype` and `layout`: of its input. */
+bool leat_op_can_fuse(const struct leat_op *op);
+bool leat_op_can_start_fusion(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout);
+/* Adds the op to the pass, which the first op begins; work->rng is its stream. */
+enum leat_status leat_fuse_begin(const struct leat_op *op, const void *params, struct leat_work *work, int field,
+                                 struct leat_pass *pass, struct leat_err *err);
+enum leat_status leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *work,
+                               struct leat_pass *pass, struct leat_err *err);
+/* Runs the pass; the result becomes the field. */
+enum leat_status leat_fuse_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err);
 
 const struct leat_op *leat_op_find(const char *name);
 

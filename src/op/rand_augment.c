@@ -36,7 +36,7 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 
 /* From the second change on they work in place. */
 static size_t
-aside(const void *params, const struct leat_field *field)
+scratch_bytes(const void *params, const struct leat_field *field)
 {
 	(void)params;
 	return leat_augment_scratch(field->shape, true);
@@ -84,5 +84,5 @@ const struct leat_op leat_op_rand_augment = {
 	.accepts = accepts,
 	.wants = "a gray or RGB image in uint8 (height x width x 1 or 3; put it before what makes float32)",
 	.run = run,
-	.aside = aside,
+	.scratch_bytes = scratch_bytes,
 };

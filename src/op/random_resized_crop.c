@@ -55,7 +55,7 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static size_t
-aside(const void *params, const struct leat_field *field)
+scratch_bytes(const void *params, const struct leat_field *field)
 {
 	const struct random_resized_crop *crop = params;
 
@@ -128,6 +128,6 @@ const struct leat_op leat_op_random_resized_crop = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.aside = aside,
+	.scratch_bytes = scratch_bytes,
 	.move = move,
 };

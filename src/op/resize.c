@@ -40,7 +40,7 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 }
 
 static size_t
-aside(const void *params, const struct leat_field *field)
+scratch_bytes(const void *params, const struct leat_field *field)
 {
 	const struct resize *resize = params;
 
@@ -75,6 +75,6 @@ const struct leat_op leat_op_resize = {
 	.accepts = leat_accepts_image,
 	.wants = "an image (height x width x channels, uint8 or float32)",
 	.infer = infer,
-	.aside = aside,
+	.scratch_bytes = scratch_bytes,
 	.move = move,
 };

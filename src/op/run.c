@@ -1,17 +1,17 @@
-/* run.c - a sample op, by itself or as a part of a pass over an image
+/* run.c - a sample op, by itself or fused with others into a pass over an image
  *
  * Worker threads: nothing is locked, nothing is allocated but scratch and what it keeps. */
 #include "op/op.h"
 
 bool
-leat_op_tells(const struct leat_op *op)
+leat_op_can_fuse(const struct leat_op *op)
 {
 	return op->begin || op->move || op->affine || op->affine_about || op->convert;
 }
 
 /* An op that works in place costs less alone than with a pass of its own. */
 bool
-leat_op_leads(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout)
+leat_op_can_start_fusion(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout)
 {
 	if (op->begin)
 		return true;
@@ -19,8 +19,8 @@ leat_op_leads(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout 
 }
 
 static enum leat_status
-tell_about(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
-           struct leat_err *err)
+add_affine_about(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
+                 struct leat_err *err)
 {
 	struct leat_affine step[LEAT_MAX_AFFINE];
 	float mean[LEAT_MAX_CHANNELS];
@@ -33,7 +33,7 @@ tell_about(const struct leat_op *op, const void *params, struct leat_work *work,
 }
 
 static enum leat_status
-tell_conversion(const struct leat_op *op, const void *params, struct leat_pass *pass, struct leat_err *err)
+add_conversion(const struct leat_op *op, const void *params, struct leat_pass *pass, struct leat_err *err)
 {
 	enum leat_dtype before = leat_pass_dtype(pass), dtype = before;
 	enum leat_layout layout = pass->sink.planar ? LEAT_CHW : LEAT_HWC;
@@ -44,8 +44,8 @@ tell_conversion(const struct leat_op *op, const void *params, struct leat_pass *
 }
 
 enum leat_status
-leat_op_tell(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
-             struct leat_err *err)
+leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
+              struct leat_err *err)
 {
 	struct leat_affine step[LEAT_MAX_AFFINE];
 	struct leat_move move;
@@ -55,17 +55,17 @@ leat_op_tell(const struct leat_op *op, const void *params, struct leat_work *wor
 	if (op->affine)
 		return leat_pass_step(pass, step, op->affine(params, &work->rng, (int)pass->sink.channels, step), err);
 	if (op->affine_about)
-		return tell_about(op, params, work, pass, err);
+		return add_affine_about(op, params, work, pass, err);
 	if (op->convert)
-		return tell_conversion(op, params, pass, err);
+		return add_conversion(op, params, pass, err);
 	leat_pass_shape(pass, shape);
 	status = op->move(params, &work->rng, shape, &move, err);
 	return status == LEAT_OK ? leat_pass_move(pass, &move, err) : status;
 }
 
 enum leat_status
-leat_op_lead(const struct leat_op *op, const void *params, struct leat_work *work, int field, struct leat_pass *pass,
-             struct leat_err *err)
+leat_fuse_begin(const struct leat_op *op, const void *params, struct leat_work *work, int field, struct leat_pass *pass,
+                struct leat_err *err)
 {
 	const struct leat_datum *datum = &work->sample->field[field];
 	enum leat_status status;
@@ -81,11 +81,11 @@ leat_op_lead(const struct leat_op *op, const void *params, struct leat_work *wor
 	if (status != LEAT_OK)
 		return status;
 	leat_pass_image(pass, datum, work->scratch);
-	return leat_op_tell(op, params, work, pass, err);
+	return leat_fuse_add(op, params, work, pass, err);
 }
 
 enum leat_status
-leat_pass_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err)
+leat_fuse_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err)
 {
 	enum leat_status status;
 	int64_t shape[3];
@@ -140,9 +140,9 @@ leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work
 		return run_move_in_place(op, params, work, datum, err);
 	if (op->affine_about)
 		return run_about_in_place(op, params, work, datum, err);
-	status = leat_op_lead(op, params, work, field, &pass, err);
+	status = leat_fuse_begin(op, params, work, field, &pass, err);
 	if (status == LEAT_OK)
-		status = leat_pass_finish(&pass, work, field, err);
+		status = leat_fuse_finish(&pass, work, field, err);
 	leat_pass_drop(&pass);
 	return status;
 }

@@ -41,14 +41,14 @@ run_bytes(const void *bytes, size_t size, uint64_t position, const char *text)
 		assert_int_equal(leat_opts_set(op->opts, params, &spec.call[i], spec.text, &bench.mem, &bench.err),
 		                 LEAT_OK);
 		leat_rng_init(&bench.work.rng, 7, 0, position, leat_stream(op->name, 0));
-		status = i ? leat_op_tell(op, params, &bench.work, &pass, &bench.err)
-		           : leat_op_lead(op, params, &bench.work, 0, &pass, &bench.err);
+		status = i ? leat_fuse_add(op, params, &bench.work, &pass, &bench.err)
+		           : leat_fuse_begin(op, params, &bench.work, 0, &pass, &bench.err);
 		if (status != LEAT_OK)
 			fail_msg("%s: %s", text, bench.err.text);
 		leat_opts_free(op->opts, params, &bench.mem);
 		leat_free(&bench.mem, params);
 	}
-	assert_int_equal(leat_pass_finish(&pass, &bench.work, 0, &bench.err), LEAT_OK);
+	assert_int_equal(leat_fuse_finish(&pass, &bench.work, 0, &bench.err), LEAT_OK);
 	leat_spec_free(&spec);
 	length = leat_datum_bytes(&bench.sample.field[0]);
 	copy = malloc(length);

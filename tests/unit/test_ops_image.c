@@ -444,22 +444,22 @@ static void *
 place(struct leat_work *work, int field, size_t size)
 {
 	(void)field;
-	return size == 4 * 4 * 3 * sizeof(float) ? work->place_arg : NULL;
+	return size == 4 * 4 * 3 * sizeof(float) ? work->output_slot_arg : NULL;
 }
 
 static void
 results_go_to_the_slot_or_the_scratch_or_fail(void **state)
 {
 	(void)state;
-	bench.work.place = place;
-	bench.work.place_arg = slot;
+	bench.work.output_slot = place;
+	bench.work.output_slot_arg = slot;
 	put(4, LEAT_U8);
 	run("resize(4, 4)");
 	assert_ptr_equal(bench.sample.field[0].data, slot);
 	put(4, LEAT_U8);
 	run("resize(4, 5)");
 	assert_ptr_not_equal(bench.sample.field[0].data, slot);
-	bench.work.place = NULL;
+	bench.work.output_slot = NULL;
 	put(4, LEAT_U8);
 	refuse("resize(20000, 20000)", LEAT_LIMIT, "raise memory");
 	put(4, LEAT_U8);

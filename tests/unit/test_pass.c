@@ -1,4 +1,4 @@
-/* test_pass.c - ops that are joined give what they give one after the other, in every bit */
+/* test_pass.c - fused ops give what they give one by one, in every bit */
 #include "support/bench.h"
 
 #include "image/pass.h"
@@ -6,7 +6,7 @@
 
 enum { MAX_CHAIN = 9, MAX_SIDE = 40, CHAINS = TEST_SLOW ? 1500 : 6000 };
 
-/* What chains are made of beside the examples of all ops that tell what they do. */
+/* What chains are made of beside the examples of all ops that can be fused. */
 static const char *const more[] = {
 	"resize(9, 13)",
 	"resize(17, 8, mode=torch)",
@@ -53,7 +53,7 @@ struct call {
 	void *params;
 };
 
-static struct bench alone, joined;
+static struct bench alone, fused;
 static struct leat_rng dice;
 static const char *texts[256];
 static int text_count;
@@ -64,10 +64,10 @@ set_up(void **state)
 {
 	(void)state;
 	bench_open(&alone);
-	bench_open(&joined);
+	bench_open(&fused);
 	leat_rng_init(&dice, 5, 0, 0, 0);
 	for (const struct leat_op *const *op = leat_ops; *op; op++)
-		if (leat_op_tells(*op))
+		if (leat_op_can_fuse(*op))
 			texts[text_count++] = (*op)->example;
 	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++)
 		texts[text_count++] = more[i];
@@ -79,7 +79,7 @@ tear_down(void **state)
 {
 	(void)state;
 	bench_close(&alone);
-	bench_close(&joined);
+	bench_close(&fused);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ run_alone(struct call *chain, int *count)
 	return status;
 }
 
-/* As the engine joins them. */
+/* As the engine fuses them. */
 static enum leat_status
 run_joined(const struct call *chain, int count)
 {
@@ -144,18 +144,18 @@ run_joined(const struct call *chain, int count)
 	for (int i = 0; i < count && status == LEAT_OK; i++) {
 		const struct leat_op *op = chain[i].op;
 
-		leat_rng_init(&joined.work.rng, 7, 0, joined.position, leat_stream(op->name, 0));
+		leat_rng_init(&fused.work.rng, 7, 0, fused.position, leat_stream(op->name, 0));
 		if (open) {
-			status = leat_op_tell(op, chain[i].params, &joined.work, &pass, &joined.err);
-		} else if (leat_op_leads(op, joined.sample.field[0].dtype, joined.layout)) {
+			status = leat_fuse_add(op, chain[i].params, &fused.work, &pass, &fused.err);
+		} else if (leat_op_can_start_fusion(op, fused.sample.field[0].dtype, fused.layout)) {
 			open = true;
-			status = leat_op_lead(op, chain[i].params, &joined.work, 0, &pass, &joined.err);
+			status = leat_fuse_begin(op, chain[i].params, &fused.work, 0, &pass, &fused.err);
 		} else {
-			status = bench_run_op(&joined, op, chain[i].params);
+			status = bench_run_op(&fused, op, chain[i].params);
 		}
 	}
 	if (open && status == LEAT_OK)
-		status = leat_pass_finish(&pass, &joined.work, 0, &joined.err);
+		status = leat_fuse_finish(&pass, &fused.work, 0, &fused.err);
 	if (open)
 		leat_pass_drop(&pass);
 	if (open && status == LEAT_OK) {
@@ -168,7 +168,7 @@ run_joined(const struct call *chain, int count)
 static void
 compare(const struct call *chain, int count, enum leat_status status)
 {
-	const struct leat_datum *a = &alone.sample.field[0], *b = &joined.sample.field[0];
+	const struct leat_datum *a = &alone.sample.field[0], *b = &fused.sample.field[0];
 	enum leat_status other = run_joined(chain, count);
 	bool same = status == other;
 
@@ -180,14 +180,14 @@ compare(const struct call *chain, int count, enum leat_status status)
 		return;
 	for (int i = 0; i < count; i++)
 		print_message("%s%s", i ? " | " : "", chain[i].text);
-	fail_msg(": joined they give something else (%d, %d: %s)", status, other, joined.err.text);
+	fail_msg(": fused they give something else (%d, %d: %s)", status, other, fused.err.text);
 }
 
 static void
 put_same(const void *data, enum leat_dtype dtype, int64_t height, int64_t width, int64_t channels)
 {
 	bench_put_image(&alone, data, dtype, height, width, channels);
-	bench_put_image(&joined, data, dtype, height, width, channels);
+	bench_put_image(&fused, data, dtype, height, width, channels);
 }
 
 static void
@@ -220,7 +220,7 @@ put_random_file(void)
 
 	bytes = bench_read(paths[draw(4)], &size);
 	bench_put_bytes(&alone, bytes, size);
-	bench_put_bytes(&joined, bytes, size);
+	bench_put_bytes(&fused, bytes, size);
 	free(bytes);
 }
 
@@ -233,7 +233,7 @@ random_chains_are_the_same_joined(void **state)
 		int count = 1 + (int)draw(MAX_CHAIN - 1), first = 0;
 		enum leat_status status;
 
-		alone.position = joined.position = (uint64_t)n;
+		alone.position = fused.position = (uint64_t)n;
 		if (n % 3 == 0) {
 			put_random_file();
 			prepare(&chain[first++], draw(2) ? "decode" : "decode(mode=torch)");
@@ -248,7 +248,7 @@ random_chains_are_the_same_joined(void **state)
 		for (int i = 0; i < count; i++)
 			discard(&chain[i]);
 	}
-	print_message("%lu joined, %lu of their results settled on the way\n", passes, settled);
+	print_message("%lu fused, %lu of their results settled on the way\n", passes, settled);
 	assert_true(passes > CHAINS / 2);
 }
 
@@ -262,19 +262,19 @@ passes_of(const char *const *text, int count, const char *path)
 	size_t size;
 
 	bytes = bench_read(path, &size);
-	bench_put_bytes(&joined, bytes, size);
+	bench_put_bytes(&fused, bytes, size);
 	free(bytes);
 	for (int i = 0; i < count; i++) {
 		prepare(&call, text[i]);
-		leat_rng_init(&joined.work.rng, 7, 0, 0, leat_stream(call.op->name, 0));
+		leat_rng_init(&fused.work.rng, 7, 0, 0, leat_stream(call.op->name, 0));
 		if (i == 0)
-			assert_int_equal(leat_op_lead(call.op, call.params, &joined.work, 0, &pass, &joined.err),
+			assert_int_equal(leat_fuse_begin(call.op, call.params, &fused.work, 0, &pass, &fused.err),
 			                 LEAT_OK);
 		else
-			assert_int_equal(leat_op_tell(call.op, call.params, &joined.work, &pass, &joined.err), LEAT_OK);
+			assert_int_equal(leat_fuse_add(call.op, call.params, &fused.work, &pass, &fused.err), LEAT_OK);
 		discard(&call);
 	}
-	assert_int_equal(leat_pass_finish(&pass, &joined.work, 0, &joined.err), LEAT_OK);
+	assert_int_equal(leat_fuse_finish(&pass, &fused.work, 0, &fused.err), LEAT_OK);
 	return pass.passes;
 }
 
