@@ -53,8 +53,8 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 		return status;
 	for (int k = 0; k < stage->ops; k++) {
 		start_stream(work, stage->op[k], id);
-		steps += stage->op[k]->op->affine(stage->op[k]->params, &work->rng, channels_of(&in, layout),
-		                                  &step[steps]);
+		steps += stage->op[k]->op->on_field.fuse.affine(stage->op[k]->params, &work->rng,
+		                                                channels_of(&in, layout), &step[steps]);
 	}
 	if (in.dtype != LEAT_F32 || in.borrowed) {
 		status = leat_work_out(work, field, LEAT_F32, in.ndim, in.shape, err);
@@ -102,7 +102,7 @@ run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, cons
 		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
 	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
 	start_stream(work, stage->op[0], id);
-	if (stage->op[0]->op->in_place) {
+	if (stage->op[0]->op->on_field.in_place) {
 		enum leat_status status = own(work, stage->field[k], err);
 
 		if (status != LEAT_OK)
@@ -117,9 +117,9 @@ run_stage(const struct leat_stage *stage, struct leat_work *work, const struct l
 	enum leat_status status = LEAT_OK;
 
 	work->op = 0;
-	if (stage->op[0]->op->run_all) {
+	if (stage->op[0]->op->on_fields.run) {
 		start_stream(work, stage->op[0], id);
-		status = stage->op[0]->op->run_all(stage->op[0]->params, work, err);
+		status = stage->op[0]->op->on_fields.run(stage->op[0]->params, work, err);
 		work->sample->count = stage->count;
 	}
 	for (int k = 0; k < stage->fields && status == LEAT_OK; k++)

@@ -91,11 +91,11 @@ leat_item_at(size_t i, struct leat_item *item)
 	item->doc = op->doc;
 	item->example = op->example;
 	item->kind = kind_name(op->kind);
-	item->wants = op->accepts ? op->wants : NULL;
+	item->wants = op->on_field.wants;
 	item->version = op->version;
 	item->random = op->random;
 	item->free_form = op->parse != NULL;
-	add_options(item, op->opts, op->accepts != NULL);
+	add_options(item, op->opts, leat_op_is_on_field(op));
 	return true;
 }
 

@@ -62,12 +62,13 @@ begin_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pa
 		.data = pass, .dtype = stage->dtype[0], .ndim = 3, .shape = {NOMINAL_SIDE, NOMINAL_SIDE, 3}};
 	struct leat_err ignored;
 
-	if (bound->op->begin) {
+	if (bound->op->on_field.fuse.decode) {
 		pass->decode = (struct leat_decode){
 			.height = NOMINAL_SIDE,
 			.width = NOMINAL_SIDE,
 			.channels = 3,
-			.reducible = bound->op->reduces && bound->op->reduces(bound->params),
+			.reducible =
+				bound->op->on_field.fuse.reduces && bound->op->on_field.fuse.reduces(bound->params),
 		};
 		leat_pass_encoded(pass, NULL);
 		pass->dry = true;

@@ -111,7 +111,7 @@ set_params(struct leat_pipeline *p, struct leat_bound *bound, struct leat_err *e
 	bound->params = leat_alloc(p->mem, op->params_size ? op->params_size : 1);
 	if (!bound->params)
 		return leat_fail_mem(err, p->mem, op->params_size, "an op's options");
-	if (op->accepts)
+	if (leat_op_is_on_field(op))
 		status = take_field_argument(p, bound, &rest, err);
 	if (status == LEAT_OK && op->parse)
 		status = op->parse(bound->params, &rest, p->spec.text, p->mem, err);
@@ -199,9 +199,9 @@ choose_named(const struct leat_pipeline *p, const struct leat_bound *bound, stru
 			         bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
-		if (!bound->op->accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
+		if (!bound->op->on_field.accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
 			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name,
-			         bound->op->wants, bound->fields.value[k]);
+			         bound->op->on_field.wants, bound->fields.value[k]);
 			return fail_field(p, bound, what, err);
 		}
 		for (int n = 0; n < stage->fields; n++)
@@ -227,11 +227,11 @@ choose_fields(const struct leat_pipeline *p, const struct leat_bound *bound, str
 		return choose_named(p, bound, stage, err);
 	image = leat_schema_find(&p->schema, "image");
 	for (int i = 0; i < p->schema.count; i++)
-		if (bound->op->accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
+		if (bound->op->on_field.accepts(&p->schema.entry[i].field, p->schema.entry[i].layout)) {
 			fit++;
 			found = i;
 		}
-	if (image >= 0 && bound->op->accepts(&p->schema.entry[image].field, p->schema.entry[image].layout)) {
+	if (image >= 0 && bound->op->on_field.accepts(&p->schema.entry[image].field, p->schema.entry[image].layout)) {
 		fit = 1;
 		found = image;
 	}
@@ -239,7 +239,7 @@ choose_fields(const struct leat_pipeline *p, const struct leat_bound *bound, str
 		snprintf(what, sizeof what,
 		         fit ? "%s needs %s, and several fields fit: say which with field=NAME"
 		             : "%s needs %s, and no field is",
-		         bound->op->name, bound->op->wants);
+		         bound->op->name, bound->op->on_field.wants);
 		return fail_field(p, bound, what, err);
 	}
 	stage->field[stage->fields++] = found;
@@ -261,7 +261,7 @@ can_start_fusion(const struct leat_stage *stage)
 	for (int k = 0; k < stage->fields; k++)
 		if (!leat_op_can_start_fusion(op, stage->dtype[k], stage->layout[k]))
 			return false;
-	return stage->fields > 0 && op->accepts;
+	return stage->fields > 0;
 }
 
 /* Fuses the op with the stage before it, on the same fields, if both can share passes over the elements. */
@@ -276,7 +276,7 @@ fuse(struct leat_pipeline *p, const struct leat_stage *stage)
 		return false;
 	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_FUSED)
 		return false;
-	if (last->fused ? !leat_op_can_fuse(op) : !op->affine || !last->op[0]->op->affine)
+	if (last->fused ? !leat_op_can_fuse(op) : !op->on_field.fuse.affine || !last->op[0]->op->on_field.fuse.affine)
 		return false;
 	last->op[last->ops++] = stage->op[0];
 	return true;
@@ -286,7 +286,7 @@ fuse(struct leat_pipeline *p, const struct leat_stage *stage)
 static void
 count_op_scratch(struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_field *field)
 {
-	size_t bytes = bound->op->scratch_bytes ? bound->op->scratch_bytes(bound->params, field) : 0;
+	size_t bytes = bound->op->on_field.scratch_bytes ? bound->op->on_field.scratch_bytes(bound->params, field) : 0;
 
 	p->op_scratch = bytes > p->op_scratch ? bytes : p->op_scratch;
 }
@@ -307,8 +307,10 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 	enum leat_status status = LEAT_OK;
 	struct leat_err why = {0};
 
-	if (op->infer_all) {
-		status = op->infer_all(bound->params, &p->schema, &why);
+	if (op->on_batch.infer) {
+		status = op->on_batch.infer(bound->params, &p->schema, &why);
+	} else if (op->on_fields.infer) {
+		status = op->on_fields.infer(bound->params, &p->schema, &why);
 	} else {
 		for (int k = 0; k < stage->fields && status == LEAT_OK; k++) {
 			int i = stage->field[k];
@@ -316,9 +318,9 @@ infer(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_stage
 			stage->layout[k] = p->schema.entry[i].layout;
 			stage->dtype[k] = p->schema.entry[i].field.dtype;
 			count_op_scratch(p, bound, &p->schema.entry[i].field);
-			if (op->infer)
-				status = op->infer(bound->params, &p->schema.entry[i].field, &p->schema.entry[i].layout,
-				                   &why);
+			if (op->on_field.infer)
+				status = op->on_field.infer(bound->params, &p->schema.entry[i].field,
+				                            &p->schema.entry[i].layout, &why);
 			if (op->kind == LEAT_OP_POINTWISE)
 				p->schema.entry[i].field.dtype = LEAT_F32;
 		}
@@ -337,7 +339,7 @@ carried_from(const struct leat_stage *stage, int i)
 
 	if (bound->op->kind != LEAT_OP_FIELDS)
 		return i;
-	return bound->op->carries && i < stage->count ? bound->op->carries(bound->params, i) : -1;
+	return bound->op->on_fields.carries && i < stage->count ? bound->op->on_fields.carries(bound->params, i) : -1;
 }
 
 /* Does this stage put field `i` (numbered as when it is done) into new memory? An op that works in
@@ -351,7 +353,7 @@ writes_anew(const struct leat_stage *stage, int i)
 		return carried_from(stage, i) < 0;
 	for (int k = 0; k < stage->fields; k++)
 		if (stage->field[k] == i)
-			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->in_place;
+			return op->kind == LEAT_OP_POINTWISE ? stage->dtype[k] != LEAT_F32 : !op->on_field.in_place;
 	return false;
 }
 
@@ -413,7 +415,7 @@ count_fused(struct leat_pipeline *p, const struct leat_stage *stage)
 	for (int k = 0; k < stage->fields && p->stage[p->stages - 1].fused; k++) {
 		const struct leat_field *field = &p->schema.entry[stage->field[k]].field;
 
-		if (stage->op[0]->op->in_place && leat_field_is_static(field))
+		if (stage->op[0]->op->on_field.in_place && leat_field_is_static(field))
 			p->scratch.bytes += needs_of(p, stage->field[k]).bytes;
 		if (field->ndim == 3)
 			count_row_scratch(p, field->shape[p->schema.entry[stage->field[k]].layout == LEAT_CHW ? 2 : 1]);
@@ -426,7 +428,7 @@ add_stage(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_e
 	struct leat_stage stage = {.op = {bound}, .ops = 1};
 	enum leat_status status = LEAT_OK;
 
-	if (bound->op->accepts)
+	if (leat_op_is_on_field(bound->op))
 		status = choose_fields(p, bound, &stage, err);
 	if (status == LEAT_OK)
 		status = infer(p, bound, &stage, err);
@@ -476,7 +478,8 @@ add_mix(struct leat_pipeline *p, const struct leat_bound *bound, struct leat_err
 	struct leat_stage none = {0};
 
 	p->mix[p->mixes++] = bound;
-	p->row_group = common_multiple(p->row_group, bound->op->row_group > 0 ? bound->op->row_group : 1);
+	p->row_group =
+		common_multiple(p->row_group, bound->op->on_batch.row_group > 0 ? bound->op->on_batch.row_group : 1);
 	return infer(p, bound, &none, err);
 }
 
@@ -523,7 +526,7 @@ refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
 	for (int i = 0; i < p->ops; i++) {
 		const struct leat_bound *bound = &p->op[i];
 
-		if (bound->op->scatters && bound->op->scatters(bound->params))
+		if (bound->op->on_plan.scatters && bound->op->on_plan.scatters(bound->params))
 			return leat_fail_at(
 				err, p->spec.text, bound->call->at, bound->call->end - bound->call->at,
 				"%s in any order reads compressed files too slowly: use shuffle(window) or "

@@ -37,8 +37,8 @@ check_input(const struct leat_plan *plan, const struct leat_op *op, struct leat_
 static void
 close_step(const struct leat_plan_step *step)
 {
-	if (step->op->plan_close)
-		step->op->plan_close(step->state, step->in.mem);
+	if (step->op->on_plan.close)
+		step->op->on_plan.close(step->state, step->in.mem);
 }
 
 enum leat_status
@@ -60,7 +60,7 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 		step->in.first = plan->first;
 		step->in.files = plan->files;
 	}
-	status = op->plan_open(params, &step->in, &size, &step->state, err);
+	status = op->on_plan.open(params, &step->in, &size, &step->state, err);
 	if (status != LEAT_OK)
 		return status;
 	if (size == 0) {
@@ -106,8 +106,8 @@ leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position)
 	for (int i = plan->ops; i-- > 0;) {
 		struct leat_plan_step *step = &plan->op[i];
 
-		if (step->op->plan_map)
-			step->op->plan_map(step->params, &step->in, step->state, &at);
+		if (step->op->on_plan.map)
+			step->op->on_plan.map(step->params, &step->in, step->state, &at);
 	}
 	return at.pos;
 }

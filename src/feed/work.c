@@ -554,7 +554,7 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 	}
 	for (int i = 0; i < p->mixes; i++) {
 		rows.stream = p->mix[i]->stream;
-		p->mix[i]->op->run_rows(p->mix[i]->params, &rows);
+		p->mix[i]->op->on_batch.run(p->mix[i]->params, &rows);
 	}
 }
 

@@ -36,8 +36,8 @@ const struct leat_op leat_op_autocontrast = {
 	.opts = options,
 	.params_size = sizeof(struct autocontrast),
 	.random = true,
-	.in_place = true,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
-	.run = run,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels; uint8, or float32 from 0 to 1)",
+	.on_field.in_place = true,
+	.on_field.run = run,
 };

@@ -55,8 +55,8 @@ const struct leat_op leat_op_center_crop = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct center_crop),
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.infer = infer,
-	.move = move,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.infer = infer,
+	.on_field.fuse.move = move,
 };

@@ -126,9 +126,9 @@ const struct leat_op leat_op_color_jitter = {
 	.opts = options,
 	.params_size = sizeof(struct color_jitter),
 	.random = true,
-	.in_place = true,
 	.check = check,
-	.accepts = leat_accepts_color,
-	.wants = "a gray or RGB image (height x width x 1 or 3; uint8, or float32 from 0 to 1)",
-	.run = run,
+	.on_field.accepts = leat_accepts_color,
+	.on_field.wants = "a gray or RGB image (height x width x 1 or 3; uint8, or float32 from 0 to 1)",
+	.on_field.in_place = true,
+	.on_field.run = run,
 };

@@ -21,7 +21,7 @@ static const struct leat_opt options[] = {
 };
 
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct cutmix *cutmix = params;
 	enum leat_status status = leat_rows_field(schema, cutmix->image, false, &cutmix->field[0], err);
@@ -101,7 +101,7 @@ mix_pair(const struct cutmix *cutmix, const struct leat_rows *rows, int64_t i)
 }
 
 static void
-run_rows(const void *params, const struct leat_rows *rows)
+run(const void *params, const struct leat_rows *rows)
 {
 	for (int64_t i = 0; i < rows->count; i++)
 		if (leat_rows_pair(rows, i))
@@ -117,7 +117,7 @@ const struct leat_op leat_op_cutmix = {
 	.opts = options,
 	.params_size = sizeof(struct cutmix),
 	.random = true,
-	.infer_all = infer_all,
-	.run_rows = run_rows,
-	.row_group = 2,
+	.on_batch.infer = infer,
+	.on_batch.run = run,
+	.on_batch.row_group = 2,
 };

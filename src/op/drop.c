@@ -7,7 +7,7 @@
 
 struct drop {
 	struct leat_strings names;
-	struct leat_pick pick; /* what stays; set by infer_all */
+	struct leat_pick pick; /* what stays; set by infer */
 };
 
 static const struct leat_opt options[] = {
@@ -35,7 +35,7 @@ goes(const struct drop *drop, const char *name)
 }
 
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct drop *drop = params;
 
@@ -57,7 +57,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 }
 
 static enum leat_status
-run_all(const void *params, struct leat_work *work, struct leat_err *err)
+run(const void *params, struct leat_work *work, struct leat_err *err)
 {
 	const struct drop *drop = params;
 
@@ -81,7 +81,7 @@ const struct leat_op leat_op_drop = {
 	.opts = options,
 	.params_size = sizeof(struct drop),
 	.check = check,
-	.infer_all = infer_all,
-	.run_all = run_all,
-	.carries = carries,
+	.on_fields.infer = infer,
+	.on_fields.run = run,
+	.on_fields.carries = carries,
 };

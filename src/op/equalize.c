@@ -42,8 +42,8 @@ const struct leat_op leat_op_equalize = {
 	.opts = options,
 	.params_size = sizeof(struct equalize),
 	.random = true,
-	.in_place = true,
-	.accepts = accepts,
-	.wants = "a uint8 image (height x width x channels; put it before what makes float32)",
-	.run = run,
+	.on_field.accepts = accepts,
+	.on_field.wants = "a uint8 image (height x width x channels; put it before what makes float32)",
+	.on_field.in_place = true,
+	.on_field.run = run,
 };

@@ -39,7 +39,7 @@ struct example {
 	struct wanted *wanted;
 	struct leat_feature_key *key;
 	struct leat_example_order *order;
-	int input, first; /* set by infer_all: the field that is read, and the first of those that are made */
+	int input, first; /* set by infer: the field that is read, and the first of those that are made */
 };
 
 /* What parsing one argument needs everywhere. */
@@ -361,7 +361,7 @@ is_image(const struct wanted *wanted)
 }
 
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct example *example = params;
 	int input = leat_schema_find(schema, "record");
@@ -521,7 +521,7 @@ put_feature(const struct example *example, size_t i, const struct leat_feature *
 
 /* Worker thread. */
 static enum leat_status
-run_all(const void *params, struct leat_work *work, struct leat_err *err)
+run(const void *params, struct leat_work *work, struct leat_err *err)
 {
 	const struct example *example = params;
 	struct leat_sample *sample = work->sample;
@@ -556,6 +556,6 @@ const struct leat_op leat_op_example = {
 	.parse = parse,
 	.print = print,
 	.params_free = params_free,
-	.infer_all = infer_all,
-	.run_all = run_all,
+	.on_fields.infer = infer,
+	.on_fields.run = run,
 };

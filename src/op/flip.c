@@ -28,8 +28,8 @@ const struct leat_op leat_op_flip = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct flip),
-	.in_place = true,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.move = move,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.in_place = true,
+	.on_field.fuse.move = move,
 };

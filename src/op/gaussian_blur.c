@@ -64,8 +64,8 @@ const struct leat_op leat_op_gaussian_blur = {
 	.params_size = sizeof(struct gaussian_blur),
 	.random = true,
 	.check = check,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.scratch_bytes = scratch_bytes,
-	.run = run,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.scratch_bytes = scratch_bytes,
+	.on_field.run = run,
 };

@@ -73,8 +73,8 @@ const struct leat_op leat_op_grayscale = {
 	.params_size = sizeof(struct grayscale),
 	.random = true,
 	.check = check,
-	.accepts = leat_accepts_color,
-	.wants = "a gray or RGB image (height x width x 1 or 3, uint8 or float32)",
-	.infer = infer,
-	.run = run,
+	.on_field.accepts = leat_accepts_color,
+	.on_field.wants = "a gray or RGB image (height x width x 1 or 3, uint8 or float32)",
+	.on_field.infer = infer,
+	.on_field.run = run,
 };

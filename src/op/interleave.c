@@ -387,7 +387,7 @@ const struct leat_op leat_op_interleave = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct interleave),
-	.plan_open = plan_open,
-	.plan_map = plan_map,
-	.plan_close = plan_close,
+	.on_plan.open = plan_open,
+	.on_plan.map = plan_map,
+	.on_plan.close = plan_close,
 };

@@ -19,7 +19,7 @@ static const struct leat_opt options[] = {
 };
 
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct mixup *mixup = params;
 	enum leat_status status = leat_rows_field(schema, mixup->image, true, &mixup->field[0], err);
@@ -28,7 +28,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 }
 
 static void
-run_rows(const void *params, const struct leat_rows *rows)
+run(const void *params, const struct leat_rows *rows)
 {
 	const struct mixup *mixup = params;
 
@@ -54,7 +54,7 @@ const struct leat_op leat_op_mixup = {
 	.opts = options,
 	.params_size = sizeof(struct mixup),
 	.random = true,
-	.infer_all = infer_all,
-	.run_rows = run_rows,
-	.row_group = 2,
+	.on_batch.infer = infer,
+	.on_batch.run = run,
+	.on_batch.row_group = 2,
 };

@@ -75,8 +75,8 @@ const struct leat_op leat_op_normalize = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct normalize),
-	.accepts = leat_accepts_numbers,
-	.wants = "uint8 or float32 numbers, such as a decoded image",
-	.infer = infer,
-	.affine = affine,
+	.on_field.accepts = leat_accepts_numbers,
+	.on_field.wants = "uint8 or float32 numbers, such as a decoded image",
+	.on_field.infer = infer,
+	.on_field.fuse.affine = affine,
 };

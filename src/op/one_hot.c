@@ -72,8 +72,8 @@ const struct leat_op leat_op_one_hot = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct one_hot),
-	.accepts = accepts,
-	.wants = "one int64 or int32 number, such as a label",
-	.infer = infer,
-	.run = run,
+	.on_field.accepts = accepts,
+	.on_field.wants = "one int64 or int32 number, such as a label",
+	.on_field.infer = infer,
+	.on_field.run = run,
 };

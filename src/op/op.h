@@ -20,14 +20,14 @@
 enum leat_op_kind {
 	LEAT_OP_DECODE,     /* bytes -> image */
 	LEAT_OP_GEOMETRY,   /* moves or resamples pixels */
-	LEAT_OP_POINTWISE,  /* each element x becomes mul * x + add: `affine`, no `run` */
+	LEAT_OP_POINTWISE,  /* each element x becomes mul * x + add */
 	LEAT_OP_STATISTICS, /* looks at the whole image first */
 	LEAT_OP_COLOR,      /* changes what pixels look like, in more ways than POINTWISE can */
-	LEAT_OP_FIELDS,     /* works on the set of fields: `infer_all` and `run_all` */
+	LEAT_OP_FIELDS,     /* works on the set of fields: `on_fields` */
 	LEAT_OP_CONVERT,    /* same values, other type or order: cast, layout */
-	LEAT_OP_PLAN,       /* `plan_*` */
+	LEAT_OP_PLAN,       /* maps positions: `on_plan` */
 	LEAT_OP_BATCH,      /* ends the sample chain; the engine reads its params (op/batch.h) */
-	LEAT_OP_MIX,        /* works on whole batches, behind `batch`: `run_rows` */
+	LEAT_OP_MIX,        /* works on whole batches, after `batch`: `on_batch` */
 	LEAT_OP_CACHE,      /* keeps samples as they are here; the engine reads its params (op/cache.h) */
 	LEAT_OP_HINT,       /* changes speed only: stays out of the pipeline's hash */
 };
@@ -88,7 +88,7 @@ struct leat_at {
 /* No pass has more positions than this, so that sums of two sizes never overflow. */
 #define LEAT_MAX_POSITIONS ((uint64_t)1 << 62)
 
-/* What a plan op can know of its input. `seed` may change between two calls of plan_map. */
+/* What a plan op can know of its input. `seed` may change between two calls of `map`. */
 struct leat_plan_in {
 	uint64_t size;         /* positions of one pass, at least 1 */
 	uint64_t seed, stream; /* for its random numbers */
@@ -97,14 +97,79 @@ struct leat_plan_in {
 	struct leat_mem *mem;
 };
 
+/* An op that can be fused describes its effect instead of applying it, and the engine applies neighbours in one pass
+ * over the pixels (image/pass.h). One of these; `run` is not needed then, except beside `convert`, which also works on
+ * fields that are not images. */
+struct leat_fusion {
+	enum leat_status (*decode)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
+	                           struct leat_decode *decode, struct leat_err *err);
+	bool (*reduces)(const void *params); /* optional, beside `decode`: may images be decoded at reduced size? */
+	/* shape: height, width, channels */
+	enum leat_status (*move)(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move,
+	                         struct leat_err *err);
+	void (*convert)(const void *params, enum leat_dtype *dtype, enum leat_layout *layout);
+	/* POINTWISE: works on f32 (u8 is converted first). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <=
+	 * LEAT_MAX_CHANNELS of each, and returns how many. Neighbours are one pass on any field, image or not. */
+	int (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step);
+	/* The same, given the mean of each channel. */
+	int (*affine_about)(const void *params, struct leat_rng *rng, const float *mean, int channels,
+	                    struct leat_affine *step);
+};
+
+/* A sample op on one field. The spec's `field=NAME` (or a list) chooses it; without that it is the field called
+ * `image`, else the only one accepted. */
+struct leat_field_op {
+	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
+	const char *wants; /* what `accepts` accepts, for errors: "an image (height x width x channels)" */
+	/* What the field becomes; NULL: it stays what it is. */
+	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout,
+	                          struct leat_err *err);
+	bool in_place; /* `run` changes the datum's memory and neither dtype nor shape */
+	/* Optional: an upper bound of the scratch that the op needs besides its result, for a field as it is before
+	 * `infer`. The memory limit is checked against it at open. */
+	size_t (*scratch_bytes)(const void *params, const struct leat_field *field);
+	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
+	struct leat_fusion fuse;
+};
+
+/* A sample op that sees and changes all fields. */
+struct leat_fields_op {
+	enum leat_status (*infer)(void *params, struct leat_schema *schema, struct leat_err *err);
+	enum leat_status (*run)(const void *params, struct leat_work *work,
+	                        struct leat_err *err); /* NULL: the sample stays as it is */
+	/* Which field, as numbered before, field `i` is unchanged, or -1: it is new; NULL: all are new. A field that is
+	 * carried along can be in the batch already. */
+	int (*carries)(const void *params, int i);
+};
+
+/* An op on whole batches, of dense fields only (`infer` checks that and may change nothing). One thread calls it for a
+ * batch, after bad samples were removed. To give the same bytes for any number of ranks, rows may depend only on rows
+ * of the same group of `row_group`, counted from the global batch's first; ranks never split a group. */
+struct leat_batch_op {
+	enum leat_status (*infer)(void *params, struct leat_schema *schema, struct leat_err *err);
+	void (*run)(const void *params, const struct leat_rows *rows);
+	int row_group;
+};
+
+/* A plan op. `open` gives the size of its output (0: nothing is left, which the plan refuses) and optionally a state,
+ * with memory from in->mem; `map` (NULL: every position stays) turns an output position into an input position. The
+ * state is only a cache: `map` is a pure function of params, `in` and the position, so a cache remembers which seed and
+ * pass it belongs to. */
+struct leat_plan_op {
+	enum leat_status (*open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
+	                         struct leat_err *err);
+	void (*map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
+	void (*close)(void *state, struct leat_mem *mem);
+	bool (*scatters)(const void *params); /* optional: can neighbours in the output be far apart in the input? */
+};
+
 struct leat_op {
 	const char *name, *doc, *example;
 	enum leat_op_kind kind;
 	int version;
 	const struct leat_opt *opts;
 	size_t params_size;
-	bool random;   /* draws from work->rng */
-	bool in_place; /* `run` changes the datum's memory and neither dtype nor shape */
+	bool random; /* draws from work->rng */
 
 	/* Optional: more checks between options, or arguments that no table can describe. `parse`, when
 	 * set, replaces the table; `print` then adds the canonical arguments; `params_free` what parse took. */
@@ -114,60 +179,18 @@ struct leat_op {
 	void (*print)(const void *params, struct leat_str *out);
 	void (*params_free)(void *params, struct leat_mem *mem);
 
-	/* Sample ops on one field. The spec's `field=NAME` (or a list) chooses; without it the field
-	 * called `image`, else the only one accepted. `accepts` says what fits and, for the error, what is wanted. */
-	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
-	const char *wants; /* "an image (height x width x channels)" */
-	/* `infer` says what the field becomes; NULL: it stays what it is. */
-	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout,
-	                          struct leat_err *err);
-	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
-
-	/* Ops on images that can be fused: they describe their effect instead of applying it, and the engine applies
-	 * neighbours in one pass (image/pass.h). One of these, by kind; no `run` then, except CONVERT, which also works
-	 * on fields that are not images. */
-	enum leat_status (*begin)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
-	                          struct leat_decode *decode, struct leat_err *err); /* DECODE */
-	bool (*reduces)(const void *params); /* DECODE, optional: may images be reduced on the way (image/pass.h)? */
-	enum leat_status (*move)(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move,
-	                         struct leat_err *err); /* GEOMETRY; shape: height, width, channels */
-	void (*convert)(const void *params, enum leat_dtype *dtype, enum leat_layout *layout); /* CONVERT */
-	/* STATISTICS: as `affine`, knowing the mean of each channel. */
-	int (*affine_about)(const void *params, struct leat_rng *rng, const float *mean, int channels,
-	                    struct leat_affine *step);
-
-	/* Optional: an upper bound of the scratch that the op needs besides its result, for a field as it is before
-	 * `infer`. The memory limit is checked against it at open. */
-	size_t (*scratch_bytes)(const void *params, const struct leat_field *field);
-	/* POINTWISE: works on f32 (u8 is converted first); the engine applies neighbours in one pass
-	 * (leat_affine_apply). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <= LEAT_MAX_CHANNELS of each, and
-	 * returns how many. */
-	int (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step);
-
-	/* FIELDS ops: see and change all fields. `carries`: which field, as numbered before, field `i` is
-	 * unchanged, or -1: it is written anew; NULL: all are. What is carried along can lie in the batch already. */
-	enum leat_status (*infer_all)(void *params, struct leat_schema *schema, struct leat_err *err);
-	enum leat_status (*run_all)(const void *params, struct leat_work *work,
-	                            struct leat_err *err); /* NULL: stays as it is */
-	int (*carries)(const void *params, int i);
-
-	/* MIX ops: dense fields only (`infer_all` checks and may change nothing). Called by one thread for a batch,
-	 * with its bad samples gone. To give the same bytes for any number of ranks, rows may depend on rows of the
-	 * same group of `row_group` only, counted from the global batch's begin; ranks never split such a group. */
-	void (*run_rows)(const void *params, const struct leat_rows *rows);
-	int row_group;
-
-	/* PLAN ops. open gives the size of its output (0: nothing is left, which the plan refuses) and
-	 * optionally a state (with what memory it needs from in->mem); map (NULL: every place stays as
-	 * it is) turns an output place into an input place. The state is only a cache: map is a pure
-	 * function of params, `in` and the place, so a cache remembers which seed and pass it belongs to. */
-	enum leat_status (*plan_open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
-	                              struct leat_err *err);
-	void (*plan_map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
-	void (*plan_close)(void *state, struct leat_mem *mem);
-	/* Optional: do neighbours of the output come from anywhere in the input? */
-	bool (*scatters)(const void *params);
+	/* One of these, by kind: what the op works on. BATCH, CACHE and HINT have none. */
+	struct leat_field_op on_field;
+	struct leat_fields_op on_fields;
+	struct leat_batch_op on_batch;
+	struct leat_plan_op on_plan;
 };
+
+static inline bool
+leat_op_is_on_field(const struct leat_op *op)
+{
+	return op->on_field.accepts != NULL;
+}
 
 extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the end */
 

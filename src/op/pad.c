@@ -91,8 +91,8 @@ const struct leat_op leat_op_pad = {
 	.opts = options,
 	.params_size = sizeof(struct pad),
 	.check = check,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.infer = infer,
-	.move = move,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.infer = infer,
+	.on_field.fuse.move = move,
 };

@@ -81,8 +81,9 @@ const struct leat_op leat_op_rand_augment = {
 	.params_size = sizeof(struct rand_augment),
 	.random = true,
 	.check = check,
-	.accepts = accepts,
-	.wants = "a gray or RGB image in uint8 (height x width x 1 or 3; put it before what makes float32)",
-	.run = run,
-	.scratch_bytes = scratch_bytes,
+	.on_field.accepts = accepts,
+	.on_field.wants = "a gray or RGB image in uint8 (height x width x 1 or 3; put it before what makes "
+			  "float32)",
+	.on_field.scratch_bytes = scratch_bytes,
+	.on_field.run = run,
 };

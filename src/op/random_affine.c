@@ -128,7 +128,7 @@ const struct leat_op leat_op_random_affine = {
 	.params_size = sizeof(struct random_affine),
 	.random = true,
 	.check = check,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.run = run,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.run = run,
 };

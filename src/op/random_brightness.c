@@ -42,8 +42,8 @@ const struct leat_op leat_op_random_brightness = {
 	.opts = options,
 	.params_size = sizeof(struct random_brightness),
 	.random = true,
-	.accepts = accepts,
-	.wants = "a float32 image (put scale(1/255) before it)",
-	.infer = leat_infer_f32,
-	.affine = affine,
+	.on_field.accepts = accepts,
+	.on_field.wants = "a float32 image (put scale(1/255) before it)",
+	.on_field.infer = leat_infer_f32,
+	.on_field.fuse.affine = affine,
 };

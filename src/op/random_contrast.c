@@ -59,9 +59,9 @@ const struct leat_op leat_op_random_contrast = {
 	.opts = options,
 	.params_size = sizeof(struct random_contrast),
 	.random = true,
-	.in_place = true,
 	.check = check,
-	.accepts = accepts,
-	.wants = "a float32 image (height x width x channels; put scale(1/255) before it)",
-	.affine_about = affine_about,
+	.on_field.accepts = accepts,
+	.on_field.wants = "a float32 image (height x width x channels; put scale(1/255) before it)",
+	.on_field.in_place = true,
+	.on_field.fuse.affine_about = affine_about,
 };

@@ -50,7 +50,7 @@ const struct leat_op leat_op_random_rotate = {
 	.params_size = sizeof(struct random_rotate),
 	.random = true,
 	.check = check,
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.move = move,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.fuse.move = move,
 };

@@ -10,7 +10,7 @@
 
 struct change {
 	const char *to, *from;
-	int field; /* set by infer_all */
+	int field; /* set by infer */
 };
 
 struct rename {
@@ -83,7 +83,7 @@ print(const void *params, struct leat_str *out)
 
 /* Finds all before it names one: names may change places. */
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct rename *rename = params;
 
@@ -123,6 +123,6 @@ const struct leat_op leat_op_rename = {
 	.parse = parse,
 	.print = print,
 	.params_free = params_free,
-	.infer_all = infer_all,
-	.carries = carries,
+	.on_fields.infer = infer,
+	.on_fields.carries = carries,
 };

@@ -48,6 +48,6 @@ const struct leat_op leat_op_repeat = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct repeat),
-	.plan_open = plan_open,
-	.plan_map = plan_map,
+	.on_plan.open = plan_open,
+	.on_plan.map = plan_map,
 };

@@ -40,7 +40,7 @@ const struct leat_op leat_op_rotate = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct rotate),
-	.accepts = leat_accepts_image,
-	.wants = "an image (height x width x channels, uint8 or float32)",
-	.move = move,
+	.on_field.accepts = leat_accepts_image,
+	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.fuse.move = move,
 };

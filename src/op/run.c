@@ -6,20 +6,24 @@
 bool
 leat_op_can_fuse(const struct leat_op *op)
 {
-	return op->begin || op->move || op->affine || op->affine_about || op->convert;
+	const struct leat_fusion *fuse = &op->on_field.fuse;
+
+	return fuse->decode || fuse->move || fuse->affine || fuse->affine_about || fuse->convert;
 }
 
 /* An op that works in place costs less alone than with a pass of its own. */
 bool
 leat_op_can_start_fusion(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout)
 {
-	if (op->begin)
+	const struct leat_fusion *fuse = &op->on_field.fuse;
+
+	if (fuse->decode)
 		return true;
-	return layout == LEAT_HWC && ((op->move && !op->in_place) || (op->affine && dtype == LEAT_U8));
+	return layout == LEAT_HWC && ((fuse->move && !op->on_field.in_place) || (fuse->affine && dtype == LEAT_U8));
 }
 
 static enum leat_status
-add_affine_about(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
+add_affine_about(const struct leat_fusion *fuse, const void *params, struct leat_work *work, struct leat_pass *pass,
                  struct leat_err *err)
 {
 	struct leat_affine step[LEAT_MAX_AFFINE];
@@ -29,16 +33,16 @@ add_affine_about(const struct leat_op *op, const void *params, struct leat_work 
 
 	if (status != LEAT_OK)
 		return status;
-	return leat_pass_step(pass, step, op->affine_about(params, &work->rng, mean, channels, step), err);
+	return leat_pass_step(pass, step, fuse->affine_about(params, &work->rng, mean, channels, step), err);
 }
 
 static enum leat_status
-add_conversion(const struct leat_op *op, const void *params, struct leat_pass *pass, struct leat_err *err)
+add_conversion(const struct leat_fusion *fuse, const void *params, struct leat_pass *pass, struct leat_err *err)
 {
 	enum leat_dtype before = leat_pass_dtype(pass), dtype = before;
 	enum leat_layout layout = pass->sink.planar ? LEAT_CHW : LEAT_HWC;
 
-	op->convert(params, &dtype, &layout);
+	fuse->convert(params, &dtype, &layout);
 	leat_pass_layout(pass, layout);
 	return dtype == before ? LEAT_OK : leat_pass_cast(pass, dtype, err);
 }
@@ -47,19 +51,21 @@ enum leat_status
 leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
               struct leat_err *err)
 {
+	const struct leat_fusion *fuse = &op->on_field.fuse;
 	struct leat_affine step[LEAT_MAX_AFFINE];
 	struct leat_move move;
 	enum leat_status status;
 	int64_t shape[3];
 
-	if (op->affine)
-		return leat_pass_step(pass, step, op->affine(params, &work->rng, (int)pass->sink.channels, step), err);
-	if (op->affine_about)
-		return add_affine_about(op, params, work, pass, err);
-	if (op->convert)
-		return add_conversion(op, params, pass, err);
+	if (fuse->affine)
+		return leat_pass_step(pass, step, fuse->affine(params, &work->rng, (int)pass->sink.channels, step),
+		                      err);
+	if (fuse->affine_about)
+		return add_affine_about(fuse, params, work, pass, err);
+	if (fuse->convert)
+		return add_conversion(fuse, params, pass, err);
 	leat_pass_shape(pass, shape);
-	status = op->move(params, &work->rng, shape, &move, err);
+	status = fuse->move(params, &work->rng, shape, &move, err);
 	return status == LEAT_OK ? leat_pass_move(pass, &move, err) : status;
 }
 
@@ -71,8 +77,8 @@ leat_fuse_begin(const struct leat_op *op, const void *params, struct leat_work *
 	enum leat_status status;
 
 	pass->decoding = pass->undecodable = false;
-	if (op->begin) {
-		status = op->begin(params, datum, work, &pass->decode, err);
+	if (op->on_field.fuse.decode) {
+		status = op->on_field.fuse.decode(params, datum, work, &pass->decode, err);
 		if (status == LEAT_OK)
 			leat_pass_encoded(pass, work->scratch);
 		return status;
@@ -104,7 +110,7 @@ run_move_in_place(const struct leat_op *op, const void *params, struct leat_work
                   struct leat_err *err)
 {
 	struct leat_move move;
-	enum leat_status status = op->move(params, &work->rng, image->shape, &move, err);
+	enum leat_status status = op->on_field.fuse.move(params, &work->rng, image->shape, &move, err);
 
 	if (status == LEAT_OK && move.kind == LEAT_MOVE_FLIP)
 		leat_flip(image, move.flip);
@@ -123,7 +129,7 @@ run_about_in_place(const struct leat_op *op, const void *params, struct leat_wor
 		return status;
 	leat_channel_means(image, mean);
 	leat_affine_apply(image, image, LEAT_HWC, step,
-	                  op->affine_about(params, &work->rng, mean, (int)image->shape[2], step));
+	                  op->on_field.fuse.affine_about(params, &work->rng, mean, (int)image->shape[2], step));
 	return LEAT_OK;
 }
 
@@ -134,11 +140,11 @@ leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work
 	struct leat_pass pass;
 	enum leat_status status;
 
-	if (op->run)
-		return op->run(params, work, field, err);
-	if (op->move && op->in_place)
+	if (op->on_field.run)
+		return op->on_field.run(params, work, field, err);
+	if (op->on_field.fuse.move && op->on_field.in_place)
 		return run_move_in_place(op, params, work, datum, err);
-	if (op->affine_about)
+	if (op->on_field.fuse.affine_about)
 		return run_about_in_place(op, params, work, datum, err);
 	status = leat_fuse_begin(op, params, work, field, &pass, err);
 	if (status == LEAT_OK)

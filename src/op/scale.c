@@ -34,8 +34,8 @@ const struct leat_op leat_op_scale = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct scale),
-	.accepts = leat_accepts_numbers,
-	.wants = "uint8 or float32 numbers, such as a decoded image",
-	.infer = leat_infer_f32,
-	.affine = affine,
+	.on_field.accepts = leat_accepts_numbers,
+	.on_field.wants = "uint8 or float32 numbers, such as a decoded image",
+	.on_field.infer = leat_infer_f32,
+	.on_field.fuse.affine = affine,
 };

@@ -7,7 +7,7 @@
 
 struct select {
 	struct leat_strings names;
-	struct leat_pick pick; /* set by infer_all */
+	struct leat_pick pick; /* set by infer */
 };
 
 static const struct leat_opt options[] = {
@@ -30,7 +30,7 @@ check(void *params, struct leat_err *err)
 }
 
 static enum leat_status
-infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
+infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
 	struct select *select = params;
 
@@ -48,7 +48,7 @@ infer_all(void *params, struct leat_schema *schema, struct leat_err *err)
 }
 
 static enum leat_status
-run_all(const void *params, struct leat_work *work, struct leat_err *err)
+run(const void *params, struct leat_work *work, struct leat_err *err)
 {
 	const struct select *select = params;
 
@@ -72,7 +72,7 @@ const struct leat_op leat_op_select = {
 	.opts = options,
 	.params_size = sizeof(struct select),
 	.check = check,
-	.infer_all = infer_all,
-	.run_all = run_all,
-	.carries = carries,
+	.on_fields.infer = infer,
+	.on_fields.run = run,
+	.on_fields.carries = carries,
 };

@@ -59,6 +59,6 @@ const struct leat_op leat_op_shard = {
 	.opts = options,
 	.params_size = sizeof(struct shard),
 	.check = check,
-	.plan_open = plan_open,
-	.plan_map = plan_map,
+	.on_plan.open = plan_open,
+	.on_plan.map = plan_map,
 };

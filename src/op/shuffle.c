@@ -325,8 +325,8 @@ const struct leat_op leat_op_shuffle = {
 	.opts = options,
 	.params_size = sizeof(struct shuffle),
 	.check = check,
-	.plan_open = plan_open,
-	.plan_map = plan_map,
-	.plan_close = plan_close,
-	.scatters = scatters,
+	.on_plan.open = plan_open,
+	.on_plan.map = plan_map,
+	.on_plan.close = plan_close,
+	.on_plan.scatters = scatters,
 };

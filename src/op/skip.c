@@ -39,6 +39,6 @@ const struct leat_op leat_op_skip = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct skip),
-	.plan_open = plan_open,
-	.plan_map = plan_map,
+	.on_plan.open = plan_open,
+	.on_plan.map = plan_map,
 };

@@ -29,5 +29,5 @@ const struct leat_op leat_op_take = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct take),
-	.plan_open = plan_open,
+	.on_plan.open = plan_open,
 };

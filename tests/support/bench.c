@@ -85,9 +85,10 @@ bench_run_op(struct bench *bench, const struct leat_op *op, void *params)
 
 	if (op->check != NULL && (status = op->check(params, &bench->err)) != LEAT_OK)
 		return status;
-	if (!op->accepts(&field, layout))
-		return leat_fail(&bench->err, LEAT_SPEC, "%s wants %s", op->name, op->wants);
-	if (op->infer != NULL && (status = op->infer(params, &field, &layout, &bench->err)) != LEAT_OK)
+	if (!op->on_field.accepts(&field, layout))
+		return leat_fail(&bench->err, LEAT_SPEC, "%s wants %s", op->name, op->on_field.wants);
+	if (op->on_field.infer != NULL &&
+	    (status = op->on_field.infer(params, &field, &layout, &bench->err)) != LEAT_OK)
 		return status;
 
 	leat_rng_init(&bench->work.rng, 7, 0, bench->position, leat_stream(op->name, 0));
@@ -100,17 +101,18 @@ bench_run_op(struct bench *bench, const struct leat_op *op, void *params)
 		struct leat_field whole = field;
 
 		memcpy(whole.shape, before.shape, sizeof(whole.shape));
-		int steps = op->affine(params, &bench->work.rng, (int)leat_field_channels(&whole, layout), step);
+		int steps = op->on_field.fuse.affine(params, &bench->work.rng, (int)leat_field_channels(&whole, layout),
+		                                     step);
 
 		assert_in_range(steps, 1, LEAT_MAX_AFFINE);
-		assert_null(op->run);
+		assert_null(op->on_field.run);
 		status = leat_work_out(&bench->work, 0, LEAT_F32, before.ndim, before.shape, &bench->err);
 		if (status == LEAT_OK)
 			leat_affine_apply(&before, &bench->sample.field[0], layout, step, steps);
 	} else {
 		status = leat_op_run(op, params, &bench->work, 0, &bench->err);
 	}
-	if (op->in_place) {
+	if (op->on_field.in_place) {
 		assert_ptr_equal(bench->sample.field[0].data, before.data);
 	} else {
 		assert_memory_equal(copy, before.data, bytes);

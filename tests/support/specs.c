@@ -127,10 +127,10 @@ print_field(struct specs *specs, const struct leat_op *op, const struct leat_sch
 	if (op->kind == LEAT_OP_DECODE) { /* bytes are bytes to an op, but only these are a file */
 		int image = leat_schema_find(schema, "image");
 
-		return image >= 0 && op->accepts(&schema->entry[image].field, schema->entry[image].layout);
+		return image >= 0 && op->on_field.accepts(&schema->entry[image].field, schema->entry[image].layout);
 	}
 	for (int i = 0; i < schema->count; i++)
-		if (op->accepts(&schema->entry[i].field, schema->entry[i].layout))
+		if (op->on_field.accepts(&schema->entry[i].field, schema->entry[i].layout))
 			fit[n++] = schema->entry[i].field.name;
 	if (n == 0)
 		return false;
@@ -188,7 +188,7 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 		snprintf(out, cap, "%s", op->example);
 		return true;
 	}
-	if (op->accepts && !print_field(specs, op, schema, field, sizeof field))
+	if (leat_op_is_on_field(op) && !print_field(specs, op, schema, field, sizeof field))
 		return false;
 	snprintf(out, cap, "%s(%s%s%s)", op->name, options, options[0] && field[0] ? ", " : "", field);
 	return true;

@@ -156,7 +156,7 @@ ops_on_one_field_have_the_option_field(void **state)
 	(void)state;
 	for (size_t i = 0; leat_item_at(i, &item); i++) {
 		const struct leat_op *op = leat_op_find(item.name);
-		bool works_on_one = op && op->accepts && strcmp(item.kind, "source") != 0;
+		bool works_on_one = op && leat_op_is_on_field(op) && strcmp(item.kind, "source") != 0;
 
 		if ((leat_opt_find(item.opts, "field") != NULL) != works_on_one)
 			fail_msg("%s %s the option field", item.name, works_on_one ? "lacks" : "has");

@@ -70,7 +70,7 @@ must_open_op(const char *text)
 	record->ndim = 1;
 	record->shape[0] = -1;
 	leat_schema_add(&schema, "behind", LEAT_I64);
-	if (op->infer_all(params, &schema, &err) != LEAT_OK)
+	if (op->on_fields.infer(params, &schema, &err) != LEAT_OK)
 		fail_msg("%s", err.text);
 	assert_int_equal(leat_scratch_open(&scratch, &mem, 1 << 20), 0);
 }
@@ -98,7 +98,7 @@ run_op(const void *record, size_t len)
 	sample.field[1] =
 		(struct leat_datum){.data = (void *)record, .dtype = LEAT_U8, .ndim = 1, .shape = {(int64_t)len}};
 	sample.field[2] = (struct leat_datum){.data = &schema, .dtype = LEAT_I64};
-	status = op->run_all(params, &work, &err);
+	status = op->on_fields.run(params, &work, &err);
 	assert_int_equal(status, err.status);
 	if (status != LEAT_OK)
 		return status;
@@ -206,13 +206,13 @@ a_pipeline_without_records_is_refused(void **state)
 	assert_int_equal(open_op("example(image=bytes)"), LEAT_OK);
 	memset(&schema, 0, sizeof(schema));
 	leat_schema_add(&schema, "record", LEAT_F32);
-	assert_int_equal(op->infer_all(params, &schema, &err), LEAT_SPEC);
+	assert_int_equal(op->on_fields.infer(params, &schema, &err), LEAT_SPEC);
 	assert_non_null(strstr(err.text, "needs a field 'record'"));
 	leat_err_clear(&err);
 	memset(&schema, 0, sizeof(schema));
 	leat_schema_add(&schema, "image", LEAT_F32);
 	leat_schema_add(&schema, "record", LEAT_U8)->ndim = 1;
-	assert_int_equal(op->infer_all(params, &schema, &err), LEAT_SPEC);
+	assert_int_equal(op->on_fields.infer(params, &schema, &err), LEAT_SPEC);
 	assert_non_null(strstr(err.text, "there is one already"));
 	memset(&scratch, 0, sizeof(scratch));
 	close_op();

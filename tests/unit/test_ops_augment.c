@@ -429,7 +429,7 @@ random_erasing_refuses_what_does_not_fit(void **state)
 	refuse("random_erasing(scale=[0.5, 0.1])", LEAT_SPEC, "scale=[0.5, 0.1]");
 	refuse("random_erasing(ratio=1)", LEAT_SPEC, "ratio takes two numbers");
 	assert_int_equal(op->params_size, sizeof(params));
-	assert_int_equal(op->infer(&params, &field, &layout, &bench.err), LEAT_SPEC);
+	assert_int_equal(op->on_field.infer(&params, &field, &layout, &bench.err), LEAT_SPEC);
 	assert_non_null(strstr(bench.err.text, "decode(channels=3)"));
 }
 

@@ -188,7 +188,7 @@ pad_adds_to_the_sides_that_are_known(void **state)
 	(void)state;
 	assert_true(op->params_size <= sizeof(params));
 	memcpy(params, (const int64_t[]){0, 1, 2, 3, 4}, 40);
-	assert_int_equal(op->infer(params, &field, &layout, &bench.err), LEAT_OK);
+	assert_int_equal(op->on_field.infer(params, &field, &layout, &bench.err), LEAT_OK);
 	assert_int_equal(field.shape[0], -1);
 	assert_int_equal(field.shape[1], 14);
 }

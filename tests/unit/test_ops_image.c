@@ -306,7 +306,7 @@ normalize_refuses_lists_that_do_not_fit(void **state)
 	refuse("normalize(mean=0, std=0)", LEAT_SPEC, "std");
 	refuse("normalize(mean=[], std=1)", LEAT_SPEC, "mean");
 	assert_int_equal(op->params_size, sizeof(params));
-	assert_int_equal(op->infer(&params, &field, &layout, &bench.err), LEAT_SPEC);
+	assert_int_equal(op->on_field.infer(&params, &field, &layout, &bench.err), LEAT_SPEC);
 	assert_non_null(strstr(bench.err.text, "decode(channels=3)"));
 }
 
@@ -479,7 +479,28 @@ ops_are_found_by_name_and_are_described(void **state)
 	for (const struct leat_op *const *op = leat_ops; *op; op++) {
 		assert_ptr_equal(leat_op_find((*op)->name), *op);
 		assert_true((*op)->doc != NULL && (*op)->example != NULL && (*op)->version > 0);
-		assert_true((*op)->accepts == NULL || (*op)->wants != NULL);
+		assert_true(!leat_op_is_on_field(*op) || (*op)->on_field.wants != NULL);
+	}
+}
+
+static void
+ops_have_the_part_that_belongs_to_their_kind_and_no_other(void **state)
+{
+	(void)state;
+	for (const struct leat_op *const *op = leat_ops; *op; op++) {
+		enum leat_op_kind kind = (*op)->kind;
+		bool none = kind == LEAT_OP_BATCH || kind == LEAT_OP_CACHE || kind == LEAT_OP_HINT;
+		bool fields = kind == LEAT_OP_FIELDS, batch = kind == LEAT_OP_MIX, plan = kind == LEAT_OP_PLAN;
+		bool can_run = (*op)->on_field.run || leat_op_can_fuse(*op);
+
+		assert_int_equal(leat_op_is_on_field(*op), !none && !fields && !batch && !plan);
+		assert_int_equal(can_run, leat_op_is_on_field(*op));
+		assert_int_equal((*op)->on_fields.infer != NULL, fields);
+		assert_int_equal((*op)->on_batch.infer != NULL, batch);
+		assert_int_equal((*op)->on_batch.run != NULL, batch);
+		assert_int_equal((*op)->on_plan.open != NULL, plan);
+		assert_int_equal((*op)->on_field.fuse.decode != NULL, kind == LEAT_OP_DECODE);
+		assert_int_equal((*op)->on_field.fuse.affine != NULL, kind == LEAT_OP_POINTWISE);
 	}
 }
 
@@ -508,6 +529,7 @@ main(void)
 		TEST(images_without_pixels_or_with_many_channels_are_data_errors),
 		TEST(results_go_to_the_slot_or_the_scratch_or_fail),
 		TEST(ops_are_found_by_name_and_are_described),
+		TEST(ops_have_the_part_that_belongs_to_their_kind_and_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
