@@ -94,21 +94,23 @@ static enum leat_status
 run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, const struct leat_sample_id *id,
              struct leat_err *err)
 {
-	work->layout = stage->layout[k];
+	int field = stage->field[k].number;
+
+	work->layout = stage->field[k].layout;
 	work->op = 0;
 	if (stage->fused && stage->ops > 1)
-		return run_fused(stage, work, stage->field[k], id, err);
+		return run_fused(stage, work, field, id, err);
 	if (stage->op[0]->op->kind == LEAT_OP_POINTWISE)
-		return run_pointwise(stage, work, stage->field[k], stage->layout[k], id, err);
+		return run_pointwise(stage, work, field, work->layout, id, err);
 	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
 	start_stream(work, stage->op[0], id);
 	if (stage->op[0]->op->on_field.in_place) {
-		enum leat_status status = own(work, stage->field[k], err);
+		enum leat_status status = own(work, field, err);
 
 		if (status != LEAT_OK)
 			return status;
 	}
-	return leat_op_run(stage->op[0]->op, stage->op[0]->params, work, stage->field[k], err);
+	return leat_op_run(stage->op[0]->op, stage->op[0]->params, work, field, err);
 }
 
 static enum leat_status

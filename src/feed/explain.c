@@ -59,7 +59,7 @@ begin_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pa
 {
 	const struct leat_bound *bound = stage->op[0];
 	struct leat_datum image = {
-		.data = pass, .dtype = stage->dtype[0], .ndim = 3, .shape = {NOMINAL_SIDE, NOMINAL_SIDE, 3}};
+		.data = pass, .dtype = stage->field[0].dtype, .ndim = 3, .shape = {NOMINAL_SIDE, NOMINAL_SIDE, 3}};
 	struct leat_err ignored;
 
 	if (bound->op->on_field.fuse.decode) {
@@ -123,7 +123,7 @@ static bool
 is_final(const struct leat_stage *stage)
 {
 	for (int k = 0; k < stage->fields; k++)
-		if (stage->output_slot[stage->field[k]] >= 0)
+		if (stage->output_slot[stage->field[k].number] >= 0)
 			return true;
 	return false;
 }

@@ -1,7 +1,7 @@
-/* pipeline.h - a spec, checked against the tables and compiled: source, plan, chain of stages, batch
+/* pipeline.h - a compiled spec: source, plan, chain of stages, batch
  *
- * Compiling opens the source (which may index it), binds every op to the fields it
- * works on and decides which stage may write its result straight into the slot.
+ * Compiling (pipeline_compile.h) opens the source, which may index it, binds every op to the
+ * fields it works on and decides which stage writes its result straight into the batch.
  * Afterwards only the plan's caches change: workers share a pipeline without locks. */
 #ifndef LEAT_FEED_PIPELINE_H
 #define LEAT_FEED_PIPELINE_H
@@ -20,8 +20,14 @@ struct leat_bound {
 	const struct leat_op *op;
 	void *params;
 	uint64_t stream;
-	const struct leat_call *call;
 	struct leat_strings fields; /* that `field=` names; none: the op's own choice */
+};
+
+/* A field that a stage works on, as it is when the stage begins. */
+struct leat_stage_field {
+	int number; /* in the sample */
+	enum leat_layout layout;
+	enum leat_dtype dtype;
 };
 
 /* One step of the chain: a single sample op, neighbouring pointwise ops applied in one pass, or fused ops on an image
@@ -29,18 +35,23 @@ struct leat_bound {
 struct leat_stage {
 	const struct leat_bound *op[LEAT_MAX_FUSED];
 	int ops;
-	bool fused;                               /* of the last kind: more ops may be fused */
-	int fields, field[LEAT_MAX_FIELDS];       /* it works on; as numbered when it begins */
-	enum leat_layout layout[LEAT_MAX_FIELDS]; /* of those, when it begins */
-	enum leat_dtype dtype[LEAT_MAX_FIELDS];   /* likewise */
-	int count;                                /* fields of the sample when it is done */
-	int output_slot[LEAT_MAX_FIELDS];         /* by field when it is done: the final field whose slot new memory
-	                                      is, because no later stage writes it anew; or -1: scratch */
+	bool fused; /* of the last kind: more ops may be fused */
+	int fields; /* it works on */
+	struct leat_stage_field *field;
+	int count;        /* fields of the sample when it is done */
+	int *output_slot; /* by field when it is done: the final field whose slot new memory is, because no later
+	                     stage writes it anew; or -1: scratch */
+};
+
+/* Scratch for results of which the size can be bounded. */
+struct leat_needs {
+	size_t bytes;   /* of fixed shapes */
+	unsigned times; /* lists: so many times the payload */
 };
 
 struct leat_pipeline {
 	struct leat_mem *mem;
-	struct leat_spec spec;
+	struct leat_spec spec; /* params point into it */
 	struct leat_source source;
 	const struct leat_source_kind *source_kind;
 	void *source_params;
@@ -55,13 +66,9 @@ struct leat_pipeline {
 	bool decodes;              /* has a stage whose result's size is not known beforehand */
 	bool converts;             /* has a stage that may change the size of an element */
 
-	/* What a sample's results on their way need of scratch, where it can be known beforehand: */
-	struct leat_needs {
-		size_t bytes;                /* of fixed shapes */
-		unsigned times;              /* lists: so many times the payload */
-	} scratch, written[LEAT_MAX_FIELDS]; /* written: while arranging, by the op that wrote the field last */
-	size_t op_scratch;                   /* the most that one op needs for itself while it runs */
-	size_t row_scratch;                  /* the most that rows between fused ops need */
+	struct leat_needs scratch; /* for results that are not the last of their field */
+	size_t op_scratch;         /* the most that one op needs for itself while it runs */
+	size_t row_scratch;        /* the most that rows between fused ops need */
 
 	const struct leat_bound *cache;  /* NULL: none */
 	int cached;                      /* stages that come before it, their results are what is kept */
@@ -69,8 +76,9 @@ struct leat_pipeline {
 	bool cache_frozen;               /* random ops come before it */
 	char cache_key[LEAT_SHA256_HEX];
 
-	const struct leat_bound *mix[LEAT_MAX_OPS]; /* ops on whole batches, behind `batch` */
-	int mixes, row_group;                       /* ranks take multiples of row_group rows */
+	const struct leat_bound *mix[LEAT_MAX_OPS]; /* ops on whole batches, after `batch` */
+	int mixes;
+	int row_group; /* ranks take multiples of as many rows */
 
 	struct leat_batch_params batch;
 	int64_t prefetch; /* -1: chosen by the engine */

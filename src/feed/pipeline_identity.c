@@ -1,0 +1,129 @@
+/* pipeline_identity.c - a pipeline as text, and what tells it from others
+ *
+ * The canonical text has every option's value, for people. The identity leaves out locations and hints, and has the
+ * version of each op: its hash decides whether a checkpoint fits. */
+#include <string.h>
+
+#include "feed/pipeline_compile.h"
+
+enum { MAX_TEXT = 256 * 1024 };
+
+static void
+print_fields(const struct leat_bound *bound, const char *comma, struct leat_str *out)
+{
+	if (bound->fields.count == 0)
+		return;
+	leat_str_addf(out, "%sfield=[", comma);
+	for (size_t i = 0; i < bound->fields.count; i++) {
+		leat_str_add(out, i ? ", " : "");
+		leat_str_add_quoted(out, bound->fields.value[i]);
+	}
+	leat_str_add(out, "]");
+}
+
+static void
+print_source(const struct leat_pipeline *p, bool identity, struct leat_str *out)
+{
+	const struct leat_source_kind *kind = p->source.kind;
+
+	leat_str_add(out, kind->name);
+	if (identity)
+		leat_str_addf(out, "@%d", kind->version);
+	leat_str_add(out, "(");
+	if (kind->print)
+		kind->print(p->source_params, !identity, out);
+	else
+		leat_opts_print(kind->opts, p->source_params, !identity, out);
+	leat_str_add(out, ")");
+}
+
+static void
+print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
+{
+	size_t before;
+
+	leat_str_addf(out, " | %s", bound->op->name);
+	if (identity)
+		leat_str_addf(out, "@%d", bound->op->version);
+	leat_str_add(out, "(");
+	before = out->len;
+	if (identity && bound->op->kind == LEAT_OP_CACHE)
+		; /* where it keeps samples, and how many, changes nothing */
+	else if (bound->op->print)
+		bound->op->print(bound->params, out);
+	else
+		leat_opts_print(bound->op->opts, bound->params, !identity, out);
+	print_fields(bound, out->len > before ? ", " : "", out);
+	leat_str_add(out, ")");
+}
+
+/* Does an op affect the output? A cache only by freezing what random ops before it draw. */
+static bool
+affects_output(const struct leat_pipeline *p, const struct leat_op *op)
+{
+	return op->kind != LEAT_OP_HINT && (op->kind != LEAT_OP_CACHE || p->cache_frozen);
+}
+
+static char *
+print_pipeline(const struct leat_pipeline *p, bool identity)
+{
+	struct leat_str out;
+	char *text;
+
+	leat_str_init(&out, p->mem, MAX_TEXT);
+	print_source(p, identity, &out);
+	for (int i = 0; i < p->ops; i++)
+		if (!identity || affects_output(p, p->op[i].op))
+			print_op(&p->op[i], identity, &out);
+	text = leat_str_take(&out);
+	if (!text)
+		leat_str_free(&out);
+	return text;
+}
+
+/* What is kept in a cache is made by the source and the sample ops before it; random ones draw by the seed.
+ * Files that were written again, be it with as many bytes, are other data. */
+enum leat_status
+leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
+{
+	uint8_t digest[LEAT_SHA256_BYTES];
+	struct leat_sha256 *sha = leat_sha256_new();
+	enum leat_status status = LEAT_OK;
+	struct leat_str out;
+
+	leat_str_init(&out, p->mem, MAX_TEXT);
+	leat_str_addf(&out, "%s ", p->data);
+	print_source(p, true, &out);
+	for (int s = 0; s < p->cached; s++)
+		for (int k = 0; k < p->stage[s].ops; k++)
+			print_op(p->stage[s].op[k], true, &out);
+	if (p->cache_frozen)
+		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
+	if (sha && !out.failed) {
+		leat_sha256_add(sha, leat_str_text(&out), out.len);
+		if (p->source.stamp)
+			leat_sha256_add(sha, p->source.stamp, LEAT_SHA256_BYTES);
+		for (size_t i = 0; !p->source.stamp && i < leat_files_count(p->source.files); i++)
+			leat_sha256_add(sha, &leat_files_at(p->source.files, i)->mtime_ns, sizeof(int64_t));
+		leat_sha256_end(sha, digest);
+		leat_hex(digest, sizeof digest, p->cache_key);
+	} else {
+		status = leat_fail_mem(err, p->mem, MAX_TEXT, "the cache's key");
+	}
+	leat_sha256_free(sha);
+	leat_str_free(&out);
+	return status;
+}
+
+enum leat_status
+leat_identify(struct leat_pipeline *p, struct leat_err *err)
+{
+	uint8_t digest[LEAT_SHA256_BYTES];
+
+	p->canonical = print_pipeline(p, false);
+	p->identity = print_pipeline(p, true);
+	if (!p->canonical || !p->identity || leat_sha256(p->identity, strlen(p->identity), digest) != 0)
+		return leat_fail_mem(err, p->mem, MAX_TEXT, "the pipeline's text");
+	leat_hex(digest, sizeof digest, p->hash);
+	return leat_source_fingerprint(&p->source, p->data, err);
+}

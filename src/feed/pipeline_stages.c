@@ -1,0 +1,449 @@
+/* pipeline_stages.c - turn bound ops into a plan and a chain of stages
+ *
+ * One walk over the ops in spec order: plan ops go into the plan, sample ops become stages, and the
+ * schema is carried along. Neighbours that can share passes over the elements are fused into one
+ * stage. The scratch that samples need is added up on the way. */
+#include <stdio.h>
+#include <string.h>
+
+#include "feed/pipeline_compile.h"
+
+/* What compiling needs and running does not. */
+struct compile {
+	struct leat_pipeline *p;
+	struct leat_schema *schema; /* at this point of the chain */
+	/* By field: what its newest result needs of scratch, should it turn out not to be the last. */
+	struct leat_needs written[LEAT_MAX_FIELDS];
+	bool batched; /* `batch` has come */
+};
+
+/* ---- the fields an op works on ---- */
+
+static enum leat_status
+fail_field(const struct compile *c, const struct leat_bound *bound, const char *what, struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(c->p, bound);
+	char list[512] = "", one[160];
+	size_t len = 0;
+
+	for (int i = 0; i < c->schema->count; i++) {
+		const struct leat_field *f = &c->schema->entry[i].field;
+		int n = snprintf(list + len, sizeof list - len, "%s%s: %s", i ? ", " : "", f->name,
+		                 leat_field_format(f, one, sizeof one));
+
+		if (n < 0 || (size_t)n >= sizeof list - len)
+			break;
+		len += (size_t)n;
+	}
+	return leat_fail_at(err, c->p->spec.text, call->at, call->len, "%s; the fields here are %s", what, list);
+}
+
+static bool
+accepts(const struct compile *c, const struct leat_bound *bound, int i)
+{
+	return bound->op->on_field.accepts(&c->schema->entry[i].field, c->schema->entry[i].layout);
+}
+
+static void
+add_field(const struct compile *c, struct leat_stage *stage, int i)
+{
+	const struct leat_schema_entry *entry = &c->schema->entry[i];
+
+	stage->field[stage->fields++] = (struct leat_stage_field){i, entry->layout, entry->field.dtype};
+}
+
+static enum leat_status
+choose_named(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+{
+	char what[256];
+
+	for (size_t k = 0; k < bound->fields.count; k++) {
+		int i = leat_schema_find(c->schema, bound->fields.value[k]);
+
+		if (i < 0) {
+			snprintf(what, sizeof what, "%s: there is no field '%s'", bound->op->name,
+			         bound->fields.value[k]);
+			return fail_field(c, bound, what, err);
+		}
+		if (!accepts(c, bound, i)) {
+			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name,
+			         bound->op->on_field.wants, bound->fields.value[k]);
+			return fail_field(c, bound, what, err);
+		}
+		for (int n = 0; n < stage->fields; n++)
+			if (stage->field[n].number == i) {
+				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name,
+				         bound->fields.value[k]);
+				return fail_field(c, bound, what, err);
+			}
+		add_field(c, stage, i);
+	}
+	return LEAT_OK;
+}
+
+/* Without `field=`: `image`, or else the only field that fits. */
+static enum leat_status
+choose_field(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+{
+	int fit = 0, found = -1, image = leat_schema_find(c->schema, "image");
+	char what[256];
+
+	for (int i = 0; i < c->schema->count; i++)
+		if (accepts(c, bound, i)) {
+			fit++;
+			found = i;
+		}
+	if (image >= 0 && accepts(c, bound, image)) {
+		fit = 1;
+		found = image;
+	}
+	if (fit != 1) {
+		snprintf(what, sizeof what,
+		         fit ? "%s needs %s, and several fields fit: say which with field=NAME"
+		             : "%s needs %s, and no field is",
+		         bound->op->name, bound->op->on_field.wants);
+		return fail_field(c, bound, what, err);
+	}
+	add_field(c, stage, found);
+	return LEAT_OK;
+}
+
+static enum leat_status
+choose_fields(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
+{
+	size_t most = bound->fields.count ? bound->fields.count : 1;
+
+	stage->field = leat_alloc_array(c->p->mem, most, sizeof *stage->field);
+	if (!stage->field)
+		return leat_fail_mem(err, c->p->mem, most * sizeof *stage->field, "the fields of an op");
+	return bound->fields.count ? choose_named(c, bound, stage, err) : choose_field(c, bound, stage, err);
+}
+
+/* ---- what becomes of the fields ---- */
+
+static size_t
+max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static enum leat_status
+infer_field(struct compile *c, const struct leat_bound *bound, int i, struct leat_err *err)
+{
+	const struct leat_field_op *op = &bound->op->on_field;
+	struct leat_schema_entry *entry = &c->schema->entry[i];
+	enum leat_status status = LEAT_OK;
+
+	/* Fields are worked on one after the other: what one needed is free for the next. */
+	if (op->scratch_bytes)
+		c->p->op_scratch = max_size(c->p->op_scratch, op->scratch_bytes(bound->params, &entry->field));
+	if (op->infer)
+		status = op->infer(bound->params, &entry->field, &entry->layout, err);
+	if (bound->op->kind == LEAT_OP_POINTWISE)
+		entry->field.dtype = LEAT_F32;
+	return status;
+}
+
+static enum leat_status
+infer(struct compile *c, const struct leat_bound *bound, const struct leat_stage *stage, struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(c->p, bound);
+	const struct leat_op *op = bound->op;
+	enum leat_status status = LEAT_OK;
+	struct leat_err why = {0};
+
+	if (op->on_batch.infer)
+		status = op->on_batch.infer(bound->params, c->schema, &why);
+	else if (op->on_fields.infer)
+		status = op->on_fields.infer(bound->params, c->schema, &why);
+	for (int k = 0; k < stage->fields && status == LEAT_OK; k++)
+		status = infer_field(c, bound, stage->field[k].number, &why);
+	if (status != LEAT_OK)
+		return leat_fail_at(err, c->p->spec.text, call->at, call->end - call->at, "%s: %s", op->name, why.text);
+	return LEAT_OK;
+}
+
+/* ---- scratch ---- */
+
+/* What field `i`, as it is now, takes in scratch. More than fits anywhere is as good as uncountable. */
+static struct leat_needs
+needs_of(const struct compile *c, int i)
+{
+	const struct leat_schema_entry *entry = &c->schema->entry[i];
+	size_t element = leat_dtype_size(entry->field.dtype), most = (size_t)1 << 40;
+	int64_t elements = leat_field_elements(&entry->field);
+
+	if (!leat_field_is_static(&entry->field))
+		return (struct leat_needs){entry->extra_elements * element,
+		                           entry->field.ndim == 1 ? (unsigned)element : 0};
+	return (struct leat_needs){
+		elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
+}
+
+static void
+add_needs(struct leat_needs *sum, const struct leat_needs *needs)
+{
+	sum->bytes += needs->bytes;
+	sum->times += needs->times;
+}
+
+/* `written` follows the fields that a stage carries to another number. */
+static void
+carry_written(struct compile *c, const struct leat_stage *stage)
+{
+	struct leat_needs before[LEAT_MAX_FIELDS];
+
+	memcpy(before, c->written, sizeof before);
+	memset(c->written, 0, sizeof c->written);
+	for (int i = 0; i < stage->count; i++) {
+		int from = leat_stage_carries(stage, i);
+
+		if (from < 0)
+			continue;
+		c->written[i] = before[from];
+		before[from] = (struct leat_needs){0};
+	}
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++) /* what is left is dropped, and was in scratch */
+		add_needs(&c->p->scratch, &before[i]);
+}
+
+/* Only the last result of a field goes to its slot: one that is written again was in scratch. */
+static void
+count_scratch(struct compile *c, const struct leat_stage *stage)
+{
+	carry_written(c, stage);
+	for (int i = 0; i < stage->count; i++) {
+		if (!leat_stage_writes_anew(stage, i))
+			continue;
+		add_needs(&c->p->scratch, &c->written[i]);
+		c->written[i] = needs_of(c, i);
+	}
+}
+
+/* An op that works in place by itself may need a copy when fused: channel means need the whole image. */
+static void
+count_fused_scratch(struct compile *c, const struct leat_stage *stage)
+{
+	for (int k = 0; k < stage->fields; k++) {
+		int i = stage->field[k].number;
+		const struct leat_field *field = &c->schema->entry[i].field;
+		int64_t width = field->ndim == 3 ? field->shape[c->schema->entry[i].layout == LEAT_CHW ? 2 : 1] : -1;
+
+		if (stage->op[0]->op->on_field.in_place && leat_field_is_static(field))
+			c->p->scratch.bytes += needs_of(c, i).bytes;
+		if (width > 0)
+			c->p->row_scratch = max_size(c->p->row_scratch, leat_sink_scratch(width));
+	}
+}
+
+/* ---- stages ---- */
+
+static bool
+same_fields(const struct leat_stage *a, const struct leat_stage *b)
+{
+	bool same = a->fields == b->fields;
+
+	for (int k = 0; k < a->fields && same; k++)
+		same = a->field[k].number == b->field[k].number;
+	return same;
+}
+
+/* Can later ops be fused with this one? */
+static bool
+can_start_fusion(const struct leat_stage *stage)
+{
+	for (int k = 0; k < stage->fields; k++)
+		if (!leat_op_can_start_fusion(stage->op[0]->op, stage->field[k].dtype, stage->field[k].layout))
+			return false;
+	return stage->fields > 0;
+}
+
+/* Fuses the op with the stage before it, on the same fields, if both can share passes over the elements. */
+static bool
+fuse(struct compile *c, const struct leat_stage *stage)
+{
+	struct leat_pipeline *p = c->p;
+	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
+	const struct leat_op *op = stage->op[0]->op;
+
+	/* A cache keeps what is between two stages: none may reach across it. */
+	if (p->cache && p->cached == p->stages)
+		return false;
+	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_FUSED)
+		return false;
+	if (last->fused ? !leat_op_can_fuse(op) : !op->on_field.fuse.affine || !last->op[0]->op->on_field.fuse.affine)
+		return false;
+	last->op[last->ops++] = stage->op[0];
+	if (last->fused)
+		count_fused_scratch(c, stage);
+	return true;
+}
+
+/* Adds the stage unless its op was fused with the one before; *stage is left with what is to be freed. */
+static enum leat_status
+keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
+{
+	struct leat_pipeline *p = c->p;
+
+	stage->count = c->schema->count;
+	count_scratch(c, stage);
+	if (fuse(c, stage))
+		return LEAT_OK;
+	stage->fused = can_start_fusion(stage);
+	stage->output_slot = leat_alloc_array(p->mem, (size_t)stage->count, sizeof *stage->output_slot);
+	if (!stage->output_slot)
+		return leat_fail_mem(err, p->mem, (size_t)stage->count * sizeof *stage->output_slot, "a stage");
+	p->stage[p->stages++] = *stage;
+	stage->field = NULL;
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_stage(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	struct leat_stage stage = {.op = {bound}, .ops = 1};
+	enum leat_status status = LEAT_OK;
+
+	if (leat_op_is_on_field(bound->op))
+		status = choose_fields(c, bound, &stage, err);
+	if (status == LEAT_OK)
+		status = infer(c, bound, &stage, err);
+	if (status == LEAT_OK)
+		status = keep_stage(c, &stage, err);
+	leat_free(c->p->mem, stage.field);
+	c->p->decodes |= bound->op->kind == LEAT_OP_DECODE;
+	c->p->converts |= bound->op->kind == LEAT_OP_CONVERT;
+	return status;
+}
+
+/* ---- other ops ---- */
+
+static enum leat_status
+add_to_plan(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(c->p, bound);
+	struct leat_err why = {0};
+
+	if (leat_plan_add(&c->p->plan, bound->op, bound->params, bound->stream, &why) == LEAT_OK)
+		return LEAT_OK;
+	if (why.status == LEAT_NOMEM || why.status == LEAT_LIMIT)
+		return leat_fail(err, why.status, "%s", why.text);
+	return leat_fail_at(err, c->p->spec.text, call->at, call->end - call->at, "%s", why.text);
+}
+
+static enum leat_status
+add_cache(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(c->p, bound);
+	struct leat_pipeline *p = c->p;
+
+	if (p->cache)
+		return leat_fail_at(err, p->spec.text, call->at, call->len, "a spec has one cache at most");
+	p->cache = bound;
+	p->cached = p->stages;
+	p->cache_schema = *c->schema;
+	for (int s = 0; s < p->stages; s++)
+		for (int k = 0; k < p->stage[s].ops; k++)
+			p->cache_frozen |= p->stage[s].op[k]->op->random;
+	return LEAT_OK;
+}
+
+static int
+common_multiple(int a, int b)
+{
+	int n = a;
+
+	while (n % b != 0)
+		n += a;
+	return n;
+}
+
+static enum leat_status
+add_mix(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	const struct leat_stage none = {0};
+	int group = bound->op->on_batch.row_group;
+
+	c->p->mix[c->p->mixes++] = bound;
+	c->p->row_group = common_multiple(c->p->row_group, group > 0 ? group : 1);
+	return infer(c, bound, &none, err);
+}
+
+static enum leat_status
+check_order(const struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(c->p, bound);
+	bool mixes = bound->op->kind == LEAT_OP_MIX;
+
+	if (!c->batched && mixes)
+		return leat_fail_at(err, c->p->spec.text, call->at, call->len,
+		                    "'%s' works on whole batches: put it behind batch", bound->op->name);
+	if (c->batched && !mixes && bound->op->kind != LEAT_OP_HINT)
+		return leat_fail_at(err, c->p->spec.text, call->at, call->len,
+		                    "'%s' cannot come after batch: put it before, where it works on samples",
+		                    bound->op->name);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_op(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
+{
+	switch (bound->op->kind) {
+	case LEAT_OP_PLAN:
+		return add_to_plan(c, bound, err);
+	case LEAT_OP_BATCH:
+		c->p->batch = *(const struct leat_batch_params *)bound->params;
+		c->batched = true;
+		return LEAT_OK;
+	case LEAT_OP_CACHE:
+		return add_cache(c, bound, err);
+	case LEAT_OP_MIX:
+		return add_mix(c, bound, err);
+	case LEAT_OP_HINT:
+		c->p->prefetch = ((const struct leat_prefetch_params *)bound->params)->batches;
+		return LEAT_OK;
+	default:
+		return add_stage(c, bound, err);
+	}
+}
+
+/* Every sample would have to be inflated with all its neighbours, again and again. */
+static enum leat_status
+refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
+{
+	for (int i = 0; i < p->ops; i++) {
+		const struct leat_bound *bound = &p->op[i];
+		const struct leat_call *call = leat_bound_call(p, bound);
+
+		if (bound->op->on_plan.scatters && bound->op->on_plan.scatters(bound->params))
+			return leat_fail_at(
+				err, p->spec.text, call->at, call->end - call->at,
+				"%s in any order reads compressed files too slowly: use shuffle(window) or "
+				"shuffle(block=..., window=...), put cache before it, or convert the files with "
+				"`leat convert`",
+				bound->op->name);
+	}
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_compile_stages(struct leat_pipeline *p, struct leat_err *err)
+{
+	struct compile c = {.p = p, .schema = &p->schema};
+	enum leat_status status = LEAT_OK;
+
+	p->schema = p->source.schema;
+	p->batch = (struct leat_batch_params){.size = 1};
+	p->prefetch = -1;
+	p->row_group = 1;
+	for (int i = 0; i < p->ops && status == LEAT_OK; i++) {
+		status = check_order(&c, &p->op[i], err);
+		if (status == LEAT_OK)
+			status = add_op(&c, &p->op[i], err);
+	}
+	if (status == LEAT_OK && p->plan.size == 0)
+		status = leat_fail(err, LEAT_DATA, "the source holds no samples");
+	if (status == LEAT_OK && p->source.units && !p->cache)
+		status = refuse_scattering(p, err);
+	return status;
+}
