@@ -112,7 +112,6 @@ make_schema(struct leat_schema *schema)
 {
 	struct leat_field *field;
 
-	memset(schema, 0, sizeof *schema);
 	leat_schema_add(schema, "label", LEAT_I64);
 	field = leat_schema_add(schema, "text", LEAT_U8);
 	field->ndim = 1;
@@ -166,7 +165,8 @@ put_and_get(struct leat_cache *cache, uint64_t i)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct leat_schema schema;
+	struct leat_schema_entry entries[3];
+	struct leat_schema schema = {.capacity = 3, .entry = entries};
 	struct leat_cache_options o = {
 		.dir = folder, .size = 1 << 20, .samples = SAMPLES, .key = KEY, .schema = &schema};
 	struct leat_cache *cache;

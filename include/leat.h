@@ -183,7 +183,7 @@ enum leat_dtype {
 LEAT_API const char *leat_dtype_name(enum leat_dtype dtype); /* "uint8" */
 LEAT_API size_t leat_dtype_size(enum leat_dtype dtype);
 
-enum { LEAT_MAX_DIMS = 4, LEAT_MAX_FIELDS = 64, LEAT_MAX_NAME = 63 };
+enum { LEAT_MAX_DIMS = 4, LEAT_MAX_FIELDS = 1024, LEAT_MAX_NAME = 63 };
 
 struct leat_field {
 	char name[LEAT_MAX_NAME + 1];

@@ -54,14 +54,15 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 {
 	size_t end = 0, delivered = 0;
 
-	*form = (struct leat_batch_form){.rows = rows, .columns = schema->count, .direct = direct};
+	*form = (struct leat_batch_form){
+		.rows = rows, .columns = schema->count, .direct = direct, .column = form->column};
 	form->valid_at = reserve(&end, (size_t)rows);
 	form->state_at = reserve(&end, (size_t)rows);
 	form->position_at = reserve(&end, (size_t)rows * sizeof(uint64_t));
 	for (int i = 0; i < schema->count; i++) {
 		struct leat_column_form *column = &form->column[i];
 
-		column->field = schema->entry[i].field;
+		*column = (struct leat_column_form){.field = schema->entry[i].field};
 		if (leat_field_is_static(&column->field)) {
 			column->capacity = dense_bytes(&column->field, rows, &column->row_bytes);
 			column->values_at = reserve(&end, column->capacity);
@@ -85,10 +86,16 @@ is_dense(const struct leat_column_form *column)
 	return column->offsets_at == 0;
 }
 
+size_t
+leat_batch_bytes(const struct leat_batch_form *form)
+{
+	return sizeof(struct leat_batch) + (size_t)form->columns * sizeof(atomic_size_t);
+}
+
 struct leat_batch *
 leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem)
 {
-	struct leat_batch *batch = leat_alloc(mem, sizeof *batch);
+	struct leat_batch *batch = leat_alloc(mem, leat_batch_bytes(form));
 
 	if (!batch)
 		return NULL;

@@ -40,11 +40,12 @@ struct leat_batch_form {
 	bool direct; /* the one field goes straight into `values`: its lengths are known beforehand */
 	bool large;  /* its values do not stay in a core's cache until they are used: they are written past it */
 	size_t valid_at, position_at, state_at;
-	size_t bytes; /* of the whole mapping */
-	struct leat_column_form column[LEAT_MAX_FIELDS];
+	size_t bytes;                    /* of the whole mapping */
+	struct leat_column_form *column; /* whose memory is the caller's */
 };
 
-/* Lays out `schema` for `rows` samples; capacity[i] bounds the values of ragged field i. */
+/* Lays out `schema` for `rows` samples; capacity[i] bounds the values of ragged field i. form->column has to have room
+ * for the schema's fields. */
 void leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
                           const size_t *capacity);
 
@@ -81,12 +82,13 @@ struct leat_batch {
 	const struct leat_worker *begun_by; /* the last time it was filled */
 	struct leat_batch *next;            /* in the list of free ones */
 
-	atomic_int refs;                           /* consumer and DLPack tensors */
-	int64_t count;                             /* rows delivered, after skipped ones went out */
-	int64_t samples;                           /* of those: not padding */
-	atomic_size_t arena_used[LEAT_MAX_FIELDS]; /* and, of the values, what was laid */
+	atomic_int refs;            /* consumer and DLPack tensors */
+	int64_t count;              /* rows delivered, after skipped ones went out */
+	int64_t samples;            /* of those: not padding */
+	atomic_size_t arena_used[]; /* by column; and, of the values, what was laid */
 };
 
+size_t leat_batch_bytes(const struct leat_batch_form *form); /* of the struct alone, without its mapping */
 struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);
 void leat_batch_free(struct leat_batch *batch, struct leat_mem *mem); /* takes NULL */
 

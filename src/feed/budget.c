@@ -185,7 +185,7 @@ run_cost(const struct leat_budget *b)
 static size_t
 batch_cost(const struct leat_budget *b)
 {
-	return page_up(b->form.bytes) + sizeof(struct leat_batch) + 64;
+	return page_up(b->form.bytes) + leat_batch_bytes(&b->form) + 64;
 }
 
 static size_t
@@ -197,7 +197,7 @@ unit_cost(const struct leat_pipeline *p)
 static size_t
 worker_cost(const struct leat_budget *b, const struct leat_pipeline *p)
 {
-	return page_up(b->scratch) + p->source.decode_memory + sizeof(struct leat_worker) + 64;
+	return page_up(b->scratch) + p->source.decode_memory + sizeof(struct leat_worker) + b->sample_bytes + 64;
 }
 
 /* How long samples are on average, as a few of them tell. */
@@ -369,8 +369,11 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	size_t minimum;
 	int unbounded;
 
-	memset(b, 0, sizeof *b);
-	b->threads = options->threads;
+	*b = (struct leat_budget){
+		.threads = options->threads,
+		.form.column = b->form.column,
+		.sample_bytes = offsetof(struct leat_sample, field) + (size_t)p->max_fields * sizeof(struct leat_datum),
+	};
 	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
 	set_least(b, p, rows);
 	minimum = b->least = used + total(b, p);

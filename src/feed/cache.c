@@ -22,6 +22,13 @@ enum {
 
 _Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
 
+/* What is known of a field in all entries. */
+struct cached_field {
+	struct leat_datum form; /* what `get` gives, as far as it is always the same */
+	bool varies;            /* in size from sample to sample */
+	uint64_t room;          /* in an entry, if it does not */
+};
+
 struct leat_cache {
 	struct leat_mem *mem;
 	struct leat_schema schema;
@@ -29,11 +36,9 @@ struct leat_cache {
 	const struct leat_log *log;
 	const char *dir; /* NULL: in memory */
 	uint64_t samples;
-	struct leat_sample form;        /* what `get` gives, as far as it is always the same */
-	bool varies[LEAT_MAX_FIELDS];   /* fields that are not the same size in all samples */
-	uint64_t room[LEAT_MAX_FIELDS]; /* of each other one in an entry */
-	uint64_t head;                  /* of an entry, before its first field */
-	uint64_t alike;                 /* bytes of every entry, 0: they differ */
+	struct cached_field *field;
+	uint64_t head;         /* of an entry, before its first field */
+	uint64_t alike;        /* bytes of every entry, 0: they differ */
 	_Atomic uint8_t *seen; /* in a file: a bit for each sample that is our own, or whose checksum was compared */
 	_Atomic uint64_t kept;
 	atomic_bool told; /* that it is full */
@@ -80,7 +85,7 @@ bytes_of_all(const struct leat_cache *cache)
 	uint64_t bytes = cache->head;
 
 	for (int i = 0; i < cache->schema.count; i++)
-		if (cache->varies[i] || __builtin_add_overflow(bytes, cache->room[i], &bytes))
+		if (cache->field[i].varies || __builtin_add_overflow(bytes, cache->field[i].room, &bytes))
 			return 0;
 	return bytes;
 }
@@ -92,15 +97,14 @@ form_make(struct leat_cache *cache)
 	const struct leat_schema *schema = &cache->schema;
 
 	cache->head = sizeof(struct entry) + shapes_bytes(schema);
-	cache->form.count = schema->count;
 	for (int i = 0; i < schema->count; i++) {
 		const struct leat_field *field = &schema->entry[i].field;
-		struct leat_datum *datum = &cache->form.field[i];
+		struct leat_datum *datum = &cache->field[i].form;
 
 		*datum = (struct leat_datum){.dtype = field->dtype, .ndim = field->ndim, .borrowed = true};
 		memcpy(datum->shape, field->shape, sizeof(datum->shape));
-		cache->varies[i] = !leat_field_is_static(field);
-		cache->room[i] = cache->varies[i] ? 0 : room_of(datum);
+		cache->field[i].varies = !leat_field_is_static(field);
+		cache->field[i].room = cache->field[i].varies ? 0 : room_of(datum);
 	}
 	cache->alike = bytes_of_all(cache);
 }
@@ -167,7 +171,12 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	if (!cache)
 		return leat_fail_mem(err, mem, sizeof(*cache), "a cache");
 	cache->mem = mem;
-	cache->schema = *o->schema;
+	cache->field = leat_alloc_array(mem, (size_t)o->schema->count, sizeof(*cache->field));
+	status = leat_schema_copy(&cache->schema, o->schema, 0, mem, err);
+	if (!cache->field || status != LEAT_OK) {
+		leat_cache_close(cache);
+		return leat_fail_mem(err, mem, (size_t)o->schema->count * sizeof(*cache->field), "a cache");
+	}
 	form_make(cache);
 	cache->samples = o->samples;
 	cache->log = log;
@@ -197,6 +206,8 @@ leat_cache_close(struct leat_cache *cache)
 		return;
 	leat_cache_store_close(&cache->store);
 	leat_free(cache->mem, (void *)cache->seen);
+	leat_free(cache->mem, cache->field);
+	leat_schema_free(&cache->schema, cache->mem);
 	leat_free(cache->mem, cache);
 }
 
@@ -223,14 +234,14 @@ describe(const struct leat_cache *cache, const struct entry *entry, uint64_t byt
 
 	if (bytes < used)
 		return false;
-	out->count = cache->form.count;
+	out->count = cache->schema.count;
 	for (int i = 0; i < out->count; i++) {
 		struct leat_datum *datum = &out->field[i];
-		uint64_t room = cache->room[i];
+		uint64_t room = cache->field[i].room;
 
-		*datum = cache->form.field[i];
+		*datum = cache->field[i].form;
 		datum->data = (unsigned char *)entry + used;
-		if (cache->varies[i]) {
+		if (cache->field[i].varies) {
 			if (!read_shape(&cache->schema.entry[i].field, &shape, datum))
 				return false;
 			room = room_of(datum);
@@ -342,7 +353,7 @@ write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, u
 	for (int i = 0; i < cache->schema.count; i++) {
 		size_t bytes = (size_t)cache->schema.entry[i].field.ndim * sizeof(int64_t);
 
-		if (!cache->varies[i])
+		if (!cache->field[i].varies)
 			continue;
 		memcpy(to, sample->field[i].shape, bytes);
 		to += bytes;
@@ -381,7 +392,7 @@ tell_full(struct leat_cache *cache, int why)
 void
 leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in)
 {
-	int64_t shapes[LEAT_MAX_FIELDS * LEAT_MAX_DIMS + ALIGN / sizeof(int64_t)] = {0};
+	int64_t shapes[LEAT_MAX_FIELDS * LEAT_MAX_DIMS + ALIGN / sizeof(int64_t)];
 	struct entry entry = {.sample = sample, .bytes = entry_bytes(cache, in)};
 	struct iovec piece[1 + 2 * (1 + LEAT_MAX_FIELDS)];
 	uint64_t place;
@@ -395,6 +406,7 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 		tell_full(cache, 0);
 		return;
 	}
+	memset(shapes, 0, (size_t)cache->head - sizeof(entry));
 	write_shapes(cache, in, (unsigned char *)shapes);
 	piece[0] = (struct iovec){&entry, sizeof(entry)};
 	add_piece(piece, &count, shapes, (size_t)cache->head - sizeof(entry));

@@ -2,6 +2,7 @@
 #include "feed/cache_store.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,7 +91,7 @@ static bool
 write_all(int fd, struct iovec *piece, int pieces, uint64_t offset)
 {
 	while (pieces > 0) {
-		ssize_t n = pwritev(fd, piece, pieces, (off_t)offset);
+		ssize_t n = pwritev(fd, piece, pieces < IOV_MAX ? pieces : IOV_MAX, (off_t)offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -60,6 +60,9 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 		feed->worker[i].work.max_pixels = MAX_PIXELS;
 		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
 			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");
+		feed->worker[i].sample = leat_alloc(&feed->mem, feed->budget.sample_bytes);
+		if (!feed->worker[i].sample)
+			return leat_fail_mem(err, &feed->mem, feed->budget.sample_bytes, "a worker's sample");
 	}
 	if (leat_scratch_open(&feed->jumbo, &feed->mem, feed->budget.jumbo) != 0)
 		return leat_fail_mem(err, &feed->mem, feed->budget.jumbo, "scratch for large samples");
@@ -117,8 +120,10 @@ leat_engine_close(struct leat_feed *feed)
 	leat_fetch_close(feed);
 	leat_free(&feed->mem, feed->run);
 	leat_free(&feed->mem, feed->run_items);
-	for (unsigned i = 0; feed->worker && i < feed->budget.threads; i++)
+	for (unsigned i = 0; feed->worker && i < feed->budget.threads; i++) {
 		leat_scratch_close(&feed->worker[i].scratch, &feed->mem);
+		leat_free(&feed->mem, feed->worker[i].sample);
+	}
 	leat_free(&feed->mem, feed->worker);
 	leat_scratch_close(&feed->jumbo, &feed->mem);
 	leat_trace_close(&feed->trace, &feed->mem);

@@ -63,6 +63,13 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 static enum leat_status
 divide(struct leat_feed *feed, int64_t rows, struct leat_err *err)
 {
+	size_t columns = (size_t)feed->pipeline.schema.count;
+
+	if (!feed->budget.form.column)
+		feed->budget.form.column = leat_alloc_array(&feed->mem, columns, sizeof(struct leat_column_form));
+	if (!feed->budget.form.column)
+		return leat_fail_mem(err, &feed->mem, columns * sizeof(struct leat_column_form),
+		                     "the fields of a batch");
 	return leat_budget_make(&feed->budget, &feed->pipeline, &feed->options, rows, atomic_load(&feed->mem.used),
 	                        atomic_load(&feed->mem.peak), &feed->log, err);
 }
@@ -160,6 +167,7 @@ leat_feed_unref(struct leat_feed *feed)
 {
 	if (atomic_fetch_sub(&feed->refs, 1) != 1)
 		return;
+	leat_free(&feed->mem, feed->budget.form.column); /* batches that outlived leat_close used it */
 	pthread_cond_destroy(&feed->ready);
 	pthread_cond_destroy(&feed->work);
 	pthread_cond_destroy(&feed->fetch.drained);

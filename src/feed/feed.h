@@ -37,13 +37,14 @@ struct leat_budget {
 	int depth;   /* batches planned ahead of the consumer */
 	int buffers; /* batches there are */
 	int runs, run_rows, run_reads;
-	size_t run_bytes; /* of a run, unless it is one sample that has more */
-	bool outliers;    /* there are such samples */
-	size_t window;    /* bytes of all runs and units in flight, */
-	int requests;     /* and requests */
-	int units;        /* that are decoded, or being fetched, at a time */
-	size_t scratch;   /* of each worker */
-	size_t jumbo;     /* of the one that samples too large for a worker's scratch share */
+	size_t run_bytes;    /* of a run, unless it is one sample that has more */
+	bool outliers;       /* there are such samples */
+	size_t window;       /* bytes of all runs and units in flight, */
+	int requests;        /* and requests */
+	int units;           /* that are decoded, or being fetched, at a time */
+	size_t scratch;      /* of each worker */
+	size_t jumbo;        /* of the one that samples too large for a worker's scratch share */
+	size_t sample_bytes; /* of a struct leat_sample with as many fields as any stage has */
 	struct leat_batch_form form;
 	size_t least; /* memory that it cannot be done without */
 };
@@ -52,8 +53,8 @@ struct leat_worker {
 	struct leat_feed *feed;
 	struct leat_scratch scratch;
 	struct leat_work work;
-	struct leat_sample sample;
-	struct leat_batch *batch; /* of the row that is worked on */
+	struct leat_sample *sample; /* budget.sample_bytes */
+	struct leat_batch *batch;   /* of the row that is worked on */
 	int64_t row;
 	bool in_chain;                /* past reading and unpacking, whose errors say where the sample lies */
 	uint64_t run_ended, run_took; /* the last run, in ns */

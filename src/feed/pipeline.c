@@ -42,6 +42,8 @@ leat_pipeline_close(struct leat_pipeline *p)
 		leat_free(p->mem, p->stage[s].field);
 		leat_free(p->mem, p->stage[s].output_slot);
 	}
+	leat_schema_free(&p->schema, p->mem);
+	leat_schema_free(&p->cache_schema, p->mem);
 	leat_free(p->mem, p->canonical);
 	leat_free(p->mem, p->identity);
 	leat_spec_free(&p->spec);

@@ -63,6 +63,7 @@ struct leat_pipeline {
 	struct leat_stage stage[LEAT_MAX_OPS];
 	int stages;
 	struct leat_schema schema; /* of a finished sample */
+	int max_fields;            /* that a sample has before or after any stage */
 	bool decodes;              /* has a stage whose result's size is not known beforehand */
 	bool converts;             /* has a stage that may change the size of an element */
 

@@ -286,6 +286,7 @@ keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
 	struct leat_pipeline *p = c->p;
 
 	stage->count = c->schema->count;
+	p->max_fields = stage->count > p->max_fields ? stage->count : p->max_fields;
 	count_scratch(c, stage);
 	if (fuse(c, stage))
 		return LEAT_OK;
@@ -341,11 +342,10 @@ add_cache(struct compile *c, const struct leat_bound *bound, struct leat_err *er
 		return leat_fail_at(err, p->spec.text, call->at, call->len, "a spec has one cache at most");
 	p->cache = bound;
 	p->cached = p->stages;
-	p->cache_schema = *c->schema;
 	for (int s = 0; s < p->stages; s++)
 		for (int k = 0; k < p->stage[s].ops; k++)
 			p->cache_frozen |= p->stage[s].op[k]->op->random;
-	return LEAT_OK;
+	return leat_schema_copy(&p->cache_schema, c->schema, 0, p->mem, err);
 }
 
 static int
@@ -430,9 +430,9 @@ enum leat_status
 leat_compile_stages(struct leat_pipeline *p, struct leat_err *err)
 {
 	struct compile c = {.p = p, .schema = &p->schema};
-	enum leat_status status = LEAT_OK;
+	enum leat_status status = leat_schema_copy(&p->schema, &p->source.schema, LEAT_MAX_FIELDS, p->mem, err);
 
-	p->schema = p->source.schema;
+	p->max_fields = p->source.schema.count;
 	p->batch = (struct leat_batch_params){.size = 1};
 	p->prefetch = -1;
 	p->row_group = 1;
@@ -445,5 +445,7 @@ leat_compile_stages(struct leat_pipeline *p, struct leat_err *err)
 		status = leat_fail(err, LEAT_DATA, "the source holds no samples");
 	if (status == LEAT_OK && p->source.units && !p->cache)
 		status = refuse_scattering(p, err);
+	if (status == LEAT_OK)
+		leat_schema_trim(&p->schema, p->mem);
 	return status;
 }

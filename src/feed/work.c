@@ -264,14 +264,14 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
            struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	enum leat_status status = p->source.kind->unpack(&p->source, &item->raw, w->work.scratch, &w->sample, err);
+	enum leat_status status = p->source.kind->unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
 
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
 	w->in_chain = true;
 	status = run_chain(w, 0, p->cached, id, timed, err);
 	if (status == LEAT_OK && w->feed->cache)
-		leat_cache_put(w->feed->cache, item->raw.index, &w->sample);
+		leat_cache_put(w->feed->cache, item->raw.index, w->sample);
 	return status;
 }
 
@@ -289,13 +289,13 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	w->in_chain = item->cached;
 	if (!item->cached)
 		status = make_first(w, item, &id, timed, err);
-	else if (!leat_cache_get(w->feed->cache, item->raw.index, &w->sample))
+	else if (!leat_cache_get(w->feed->cache, item->raw.index, w->sample))
 		status = LEAT_AGAIN;
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
 	status = run_chain(w, p->cached, p->stages, &id, timed, err);
 	if (status == LEAT_OK)
-		status = leat_batch_store(w->batch, w->row, &w->sample, err);
+		status = leat_batch_store(w->batch, w->row, w->sample, err);
 	return status;
 }
 
@@ -364,9 +364,9 @@ static enum leat_status
 store_cached(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
 	w->in_chain = true;
-	if (!leat_cache_get(w->feed->cache, item->raw.index, &w->sample))
+	if (!leat_cache_get(w->feed->cache, item->raw.index, w->sample))
 		return LEAT_AGAIN;
-	return leat_batch_store(w->batch, w->row, &w->sample, err);
+	return leat_batch_store(w->batch, w->row, w->sample, err);
 }
 
 static enum leat_status
@@ -643,7 +643,7 @@ leat_worker_body(void *arg, unsigned i)
 	struct leat_feed *feed = arg;
 	struct leat_worker *w = &feed->worker[i];
 
-	w->work.sample = &w->sample;
+	w->work.sample = w->sample;
 	w->work.output_slot = place;
 	w->work.output_slot_arg = w;
 	pthread_mutex_lock(&feed->lock);

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-enum { LEAT_CSV_CELLS = 256 };
+enum { LEAT_CSV_CELLS = 2048 };
 
 struct leat_csv {
 	char *text; /* borrowed, written to */

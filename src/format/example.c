@@ -212,7 +212,7 @@ static inline size_t
 which(const struct entry *entry, size_t place, const struct leat_feature_key *key, size_t count,
       struct leat_example_order *order)
 {
-	atomic_uchar *hint = &order->wanted[place % LEAT_EXAMPLE_PLACES];
+	atomic_ushort *hint = &order->wanted[place % LEAT_EXAMPLE_PLACES];
 	size_t guess = atomic_load_explicit(hint, memory_order_relaxed), i = 0;
 
 	if (guess < count && is_key(&key[guess], entry))
@@ -220,7 +220,7 @@ which(const struct entry *entry, size_t place, const struct leat_feature_key *ke
 	while (i < count && !is_key(&key[i], entry))
 		i++;
 	if (i < count)
-		atomic_store_explicit(hint, (unsigned char)i, memory_order_relaxed);
+		atomic_store_explicit(hint, (unsigned short)i, memory_order_relaxed);
 	return i;
 }
 

@@ -38,9 +38,9 @@ struct leat_feature_key {
 
 /* In which order features come is mostly the same in all records of a file: which of the wanted
  * ones came at each place in an earlier record. A hint only; all threads share one. Zeroed at first. */
-enum { LEAT_EXAMPLE_PLACES = 64 };
+enum { LEAT_EXAMPLE_PLACES = LEAT_MAX_FIELDS };
 struct leat_example_order {
-	atomic_uchar wanted[LEAT_EXAMPLE_PLACES];
+	atomic_ushort wanted[LEAT_EXAMPLE_PLACES];
 };
 
 /* Finds the wanted features: found[i] is that of key[i]. At most LEAT_MAX_FIELDS keys. */

@@ -205,7 +205,7 @@ add_field(struct leat_source *source, struct leat_mds_column *column, const char
 	return fail_column(params, name,
 	                   strlen(name) == 0 || strlen(name) > LEAT_MAX_NAME ? "a name has 1 to 63 bytes"
 	                   : leat_schema_find(&source->schema, name) >= 0    ? "it is there already"
-	                                                                     : "there are more than 64",
+	                                                                     : "there are too many",
 	                   err);
 }
 

@@ -65,6 +65,48 @@ leat_dtype_size(enum leat_dtype dtype)
 	return 0;
 }
 
+enum leat_status
+leat_schema_init(struct leat_schema *schema, int capacity, struct leat_mem *mem, struct leat_err *err)
+{
+	*schema = (struct leat_schema){.capacity = capacity};
+	schema->entry = leat_alloc_array(mem, (size_t)capacity, sizeof(*schema->entry));
+	if (!schema->entry)
+		return leat_fail_mem(err, mem, (size_t)capacity * sizeof(*schema->entry), "the fields");
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_schema_copy(struct leat_schema *to, const struct leat_schema *from, int capacity, struct leat_mem *mem,
+                 struct leat_err *err)
+{
+	enum leat_status status = leat_schema_init(to, from->count > capacity ? from->count : capacity, mem, err);
+
+	if (status != LEAT_OK)
+		return status;
+	to->count = from->count;
+	memcpy(to->entry, from->entry, (size_t)from->count * sizeof(*to->entry));
+	return LEAT_OK;
+}
+
+void
+leat_schema_trim(struct leat_schema *schema, struct leat_mem *mem)
+{
+	int count = schema->count > 0 ? schema->count : 1;
+	void *less = leat_realloc(mem, schema->entry, (size_t)count * sizeof(*schema->entry));
+
+	if (!less)
+		return;
+	schema->entry = less;
+	schema->capacity = count;
+}
+
+void
+leat_schema_free(struct leat_schema *schema, struct leat_mem *mem)
+{
+	leat_free(mem, schema->entry);
+	*schema = (struct leat_schema){0};
+}
+
 int
 leat_schema_find(const struct leat_schema *schema, const char *name)
 {
@@ -80,7 +122,7 @@ leat_schema_add(struct leat_schema *schema, const char *name, enum leat_dtype dt
 	size_t len = strnlen(name, LEAT_MAX_NAME + 1);
 	struct leat_schema_entry *entry;
 
-	if (len == 0 || len > LEAT_MAX_NAME || schema->count >= LEAT_MAX_FIELDS || leat_schema_find(schema, name) >= 0)
+	if (len == 0 || len > LEAT_MAX_NAME || schema->count >= schema->capacity || leat_schema_find(schema, name) >= 0)
 		return NULL;
 	entry = &schema->entry[schema->count++];
 	memset(entry, 0, sizeof(*entry));
@@ -116,11 +158,17 @@ leat_schema_need(const struct leat_schema *schema, const char *name, int *i, str
 void
 leat_schema_pick(struct leat_schema *schema, const struct leat_pick *pick)
 {
-	const struct leat_schema all = *schema;
+	for (int i = 0; i < pick->count; i++) {
+		struct leat_schema_entry entry = schema->entry[i];
+		int from = pick->from[i];
 
+		/* What was at a place that is filled already went where that place's entry came from. */
+		while (from < i)
+			from = pick->from[from];
+		schema->entry[i] = schema->entry[from];
+		schema->entry[from] = entry;
+	}
 	schema->count = pick->count;
-	for (int i = 0; i < pick->count; i++)
-		schema->entry[i] = all.entry[pick->from[i]];
 }
 
 void

@@ -17,9 +17,17 @@ struct leat_schema_entry {
 };
 
 struct leat_schema {
-	int count;
-	struct leat_schema_entry entry[LEAT_MAX_FIELDS];
+	int count, capacity;
+	struct leat_schema_entry *entry;
 };
+
+/* No fields yet, and room for `capacity`. */
+enum leat_status leat_schema_init(struct leat_schema *schema, int capacity, struct leat_mem *mem, struct leat_err *err);
+/* The fields of `from`, and room for `capacity`, or for as many as there are if that is more. */
+enum leat_status leat_schema_copy(struct leat_schema *to, const struct leat_schema *from, int capacity,
+                                  struct leat_mem *mem, struct leat_err *err);
+void leat_schema_trim(struct leat_schema *schema, struct leat_mem *mem); /* gives unused room back */
+void leat_schema_free(struct leat_schema *schema, struct leat_mem *mem); /* takes a zeroed one */
 
 int leat_schema_find(const struct leat_schema *schema, const char *name); /* -1: none */
 /* Adds a field with no dims; NULL when the name is taken, too long, or the table is full. */
@@ -50,7 +58,7 @@ struct leat_sample {
 	struct leat_datum field[LEAT_MAX_FIELDS]; /* as in the schema at this point of the chain */
 };
 
-/* Some of the fields, in another order: field i is what field from[i] was. */
+/* Some of the fields, each once, in another order: field i is what field from[i] was. */
 struct leat_pick {
 	int count, from[LEAT_MAX_FIELDS];
 };

@@ -20,7 +20,7 @@
 
 #define LEAT_SIDECAR_MAGIC "LEATSIDE"
 
-enum { LEAT_SIDECAR_VERSION = 1, LEAT_SIDECAR_SECTIONS = 160 };
+enum { LEAT_SIDECAR_VERSION = 1, LEAT_SIDECAR_SECTIONS = 16 + 2 * LEAT_MAX_FIELDS };
 
 struct leat_sidecar_head {
 	char magic[8];

@@ -34,12 +34,16 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 
 	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log};
 	leat_stores_init(&source->stores, mem);
-	status = kind->open(source, threads, err);
+	status = leat_schema_init(&source->schema, LEAT_MAX_FIELDS, mem, err);
+	if (status == LEAT_OK)
+		status = kind->open(source, threads, err);
 	if (status != LEAT_OK) {
+		leat_schema_free(&source->schema, mem);
 		leat_stores_close(&source->stores);
 		*source = (struct leat_source){0};
 		return status;
 	}
+	leat_schema_trim(&source->schema, mem);
 	if (source->file_count == 0)
 		source->file_count = leat_files_count(source->files);
 	if (source->parts == 0)
@@ -52,8 +56,10 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 void
 leat_source_close(struct leat_source *source)
 {
-	if (source->kind)
+	if (source->kind) {
 		source->kind->close(source);
+		leat_schema_free(&source->schema, source->mem);
+	}
 	leat_stores_close(&source->stores);
 	*source = (struct leat_source){0};
 }

@@ -62,6 +62,18 @@ for format in tfrecord tar npy; do
 	leat look "$(tail -n 1 said)" -n 2
 done
 
+echo "# a thousand fields: rows of a wide table"
+python3 - <<'END'
+with open("wide.csv", "w") as f:
+    f.write("path," + ",".join(f"c{i}" for i in range(1000)) + "\n")
+    for row, name in enumerate(["cells/a/420.jpg", "cells/a/rgb.jpg", "cells/b/pixel.png"]):
+        f.write(name + "," + ",".join(str(1000 * row + i) for i in range(1000)) + "\n")
+END
+for format in tfrecord tar; do same wide $format "list('wide.csv')"; done
+same wide npy "list('wide.csv') | drop(image) | cache"
+checksum "list('wide.csv') | select(c999, image, c0) | decode | resize(2, 2)"
+try leat look "list('wide.csv') | select(c999, c0)" -n 2
+
 echo "# made one size, images are rows of an array"
 same tfrecord npy "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | $pixels"
 same compressed npy "tfrecord('packed/*.gz') | example(image=bytes, label=int64) | $pixels"

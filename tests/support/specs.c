@@ -194,7 +194,7 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 	return true;
 }
 
-/* What the spec so far gives; false: it is not valid. */
+/* What the spec so far gives, its entries to be freed; false: it is not valid, and there are none. */
 static bool
 look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 {
@@ -204,11 +204,17 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	enum leat_status status;
 
 	assert_non_null(p);
+	*schema = (struct leat_schema){0};
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
 	status = leat_pipeline_open(p, text, 1, 1, &mem, NULL, &err);
 	if (status == LEAT_OK) {
+		size_t bytes = (size_t)p->schema.count * sizeof *schema->entry;
+
 		*schema = p->schema;
+		schema->entry = malloc(bytes);
+		assert_non_null(schema->entry);
+		memcpy(schema->entry, p->schema.entry, bytes);
 		*size = p->plan.size;
 	} else if (status != LEAT_SPEC) {
 		fail_msg("%s\n%s", text, err.text);
@@ -265,8 +271,10 @@ append(struct specs *specs, const char *ops, bool look, struct leat_schema *sche
 	snprintf(specs->text + len, sizeof specs->text - len, " | %s", ops);
 	if (!look_at(specs->text, &next, &size) || size > specs->max_size || (look && !suits_all(specs->text))) {
 		specs->text[len] = '\0';
+		free(next.entry);
 		return false;
 	}
+	free(schema->entry);
 	*schema = next;
 	specs->size = size;
 	return true;
@@ -331,6 +339,7 @@ specs_draw(struct specs *specs)
 		append_decode(specs, &schema);
 	for (unsigned added = 0; added < wanted && tries < 60; tries++)
 		added += append_op(specs, draw_op(specs, ops), &schema);
+	free(schema.entry);
 }
 
 void
@@ -348,6 +357,7 @@ specs_batch(struct specs *specs, unsigned size)
 		for (int tries = 0; leat_ops[op]->kind == LEAT_OP_MIX && tries < 6; tries++)
 			if (append_op(specs, op, &schema))
 				break;
+	free(schema.entry);
 }
 
 void

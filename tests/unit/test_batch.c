@@ -13,6 +13,7 @@ enum { ROWS = 6, CAPACITY = 1024 };
 struct fixture {
 	struct leat_mem mem;
 	struct leat_batch_form form;
+	struct leat_column_form column[1];
 	struct leat_batch *batch;
 	unsigned char bytes[ROWS][CAPACITY];
 };
@@ -22,7 +23,8 @@ static struct fixture f;
 static int
 setup(void **state)
 {
-	struct leat_schema schema = {0};
+	struct leat_schema_entry entry[1];
+	struct leat_schema schema = {.capacity = 1, .entry = entry};
 	size_t capacity[LEAT_MAX_FIELDS] = {CAPACITY};
 	struct leat_field *field = leat_schema_add(&schema, "x", LEAT_U8);
 
@@ -30,6 +32,7 @@ setup(void **state)
 	field->ndim = 1;
 	field->shape[0] = -1;
 	leat_mem_init(&f.mem, SIZE_MAX);
+	f.form.column = f.column;
 	leat_batch_form_make(&f.form, &schema, ROWS, false, capacity);
 	f.batch = leat_batch_new(NULL, &f.form, &f.mem);
 	assert_non_null(f.batch);

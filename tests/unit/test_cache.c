@@ -32,6 +32,7 @@ static const uint64_t plenty = 1 << 20;
 static struct leat_mem mem;
 static struct leat_err err;
 static struct temp temp;
+static struct leat_schema_entry entries[2][4];
 static struct leat_schema dense, ragged;
 
 /* A full cache file as it was before any damage, to be put back. */
@@ -61,8 +62,8 @@ set_up(void **state)
 	leat_err_clear(&err);
 	memset(&logged, 0, sizeof logged);
 	temp_make(&temp);
-	memset(&dense, 0, sizeof dense);
-	memset(&ragged, 0, sizeof ragged);
+	dense = (struct leat_schema){.capacity = 4, .entry = entries[0]};
+	ragged = (struct leat_schema){.capacity = 4, .entry = entries[1]};
 	add_field(&dense, "image", LEAT_U8, 3, (int64_t[]){7, 5, 3});
 	add_field(&dense, "label", LEAT_I64, 0, NULL);
 	add_field(&dense, "none", LEAT_F32, 2, (int64_t[]){0, 3});

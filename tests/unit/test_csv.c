@@ -103,7 +103,7 @@ the_number_of_cells_is_limited(void **state)
 	memset(text, ',', sizeof(text));
 	leat_csv_begin(&csv, copy, LEAT_CSV_CELLS);
 	assert_int_equal(leat_csv_next(&csv, &row, &err), LEAT_DATA);
-	assert_string_equal(err.text, "line 1: there are more than 256 cells");
+	assert_string_equal(err.text, "line 1: there are more than 2048 cells");
 }
 
 int

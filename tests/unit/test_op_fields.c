@@ -195,7 +195,7 @@ what_makes_no_sense_is_refused(void **state)
 	assert_refused("select([])", "select: name the fields that stay, as in select(image, label)");
 	assert_refused("drop([])", "drop: name the fields that go, as in drop(tokens)");
 	assert_refused("drop(image, label, tokens, box)", "drop: no field is left");
-	assert_refused("rename", "'rename' takes 1 to 64 arguments NEW=OLD, as in rename(target=label)");
+	assert_refused("rename", "'rename' takes 1 to 1024 arguments NEW=OLD, as in rename(target=label)");
 	assert_refused("rename(label)", "write the new name in front: rename(NEW=label)");
 	assert_refused("rename(target=3)", "the name of a field was expected here");
 	assert_refused("rename(target=label[2])", "the name of a field was expected here");

@@ -36,11 +36,12 @@ every_dtype_has_a_name_and_a_size(void **state)
 static void
 fields_are_added_found_and_removed(void **state)
 {
-	static struct leat_schema schema;
+	static struct leat_schema_entry entries[LEAT_MAX_FIELDS];
+	struct leat_schema schema = {.capacity = LEAT_MAX_FIELDS, .entry = entries};
 	struct leat_field *field;
 
 	(void)state;
-	memset(&schema, 0, sizeof(schema));
+	memset(entries, 0, sizeof(entries));
 	assert_int_equal(leat_schema_find(&schema, "image"), -1);
 	field = leat_schema_add(&schema, "image", LEAT_U8);
 	assert_non_null(field);
@@ -70,11 +71,12 @@ fields_are_added_found_and_removed(void **state)
 static void
 names_that_do_not_fit_are_refused(void **state)
 {
-	static struct leat_schema schema;
+	static struct leat_schema_entry entries[LEAT_MAX_FIELDS];
+	struct leat_schema schema = {.capacity = LEAT_MAX_FIELDS, .entry = entries};
 	char name[LEAT_MAX_NAME + 2];
 
 	(void)state;
-	memset(&schema, 0, sizeof(schema));
+	memset(entries, 0, sizeof(entries));
 	memset(name, 'n', sizeof(name));
 	name[LEAT_MAX_NAME + 1] = '\0';
 	assert_null(leat_schema_add(&schema, name, LEAT_U8));
@@ -93,12 +95,13 @@ names_that_do_not_fit_are_refused(void **state)
 static void
 a_pick_keeps_all_that_is_known_of_a_field(void **state)
 {
-	static struct leat_schema schema;
+	static struct leat_schema_entry entries[LEAT_MAX_FIELDS];
+	struct leat_schema schema = {.capacity = LEAT_MAX_FIELDS, .entry = entries};
 	const struct leat_pick pick = {.count = 2, .from = {2, 0}};
 	struct leat_schema_entry before[3];
 
 	(void)state;
-	memset(&schema, 0, sizeof(schema));
+	memset(entries, 0, sizeof(entries));
 	leat_schema_add(&schema, "image", LEAT_U8)->ndim = 3;
 	leat_schema_add(&schema, "label", LEAT_I64);
 	leat_schema_add(&schema, "path", LEAT_U8)->ndim = 1;
@@ -111,6 +114,63 @@ a_pick_keeps_all_that_is_known_of_a_field(void **state)
 	assert_int_equal(schema.count, 2);
 	assert_memory_equal(&schema.entry[0], &before[2], sizeof(before[0]));
 	assert_memory_equal(&schema.entry[1], &before[0], sizeof(before[0]));
+}
+
+/* Every choice of fields in every order, of five. */
+static void
+any_fields_can_be_picked_in_any_order(void **state)
+{
+	static struct leat_schema_entry entries[5];
+	static const char *const names[] = {"a", "b", "c", "d", "e"};
+	int picks = 0;
+
+	(void)state;
+	for (int code = 0; code < 6 * 6 * 6 * 6 * 6; code++) {
+		struct leat_schema schema = {.capacity = 5, .entry = entries};
+		struct leat_pick pick = {0};
+		unsigned seen = 0;
+		bool once = true;
+
+		for (int rest = code; rest % 6 != 5 && pick.count < 5; rest /= 6) {
+			once &= !(seen >> (rest % 6) & 1);
+			seen |= 1u << (rest % 6);
+			pick.from[pick.count++] = rest % 6;
+		}
+		if (!once)
+			continue;
+		for (int i = 0; i < 5; i++)
+			leat_schema_add(&schema, names[i], LEAT_U8);
+		leat_schema_pick(&schema, &pick);
+		assert_int_equal(schema.count, pick.count);
+		for (int i = 0; i < pick.count; i++)
+			assert_string_equal(schema.entry[i].field.name, names[pick.from[i]]);
+		picks++;
+	}
+	assert_true(picks >= 326); /* 1 + 5 + 20 + 60 + 120 + 120 */
+}
+
+static void
+schemas_are_copied_trimmed_and_freed(void **state)
+{
+	struct leat_schema schema, copy;
+	struct leat_mem mem;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	assert_int_equal(leat_schema_init(&schema, 3, &mem, NULL), LEAT_OK);
+	leat_schema_add(&schema, "a", LEAT_U8);
+	leat_schema_add(&schema, "b", LEAT_F32);
+	assert_int_equal(leat_schema_copy(&copy, &schema, 0, &mem, NULL), LEAT_OK);
+	leat_schema_trim(&schema, &mem);
+	assert_non_null(schema.entry);
+	assert_null(leat_schema_add(&schema, "c", LEAT_U8));
+	assert_null(leat_schema_add(&copy, "c", LEAT_U8));
+	assert_int_equal(leat_schema_find(&copy, "b"), 1);
+	leat_schema_free(&schema, &mem);
+	leat_schema_free(&copy, &mem);
+	assert_int_equal(mem.used, 0);
+	leat_mem_init(&mem, 100);
+	assert_int_equal(leat_schema_init(&schema, LEAT_MAX_FIELDS, &mem, NULL), LEAT_LIMIT);
 }
 
 static void
@@ -194,6 +254,8 @@ main(void)
 		cmocka_unit_test(fields_are_added_found_and_removed),
 		cmocka_unit_test(names_that_do_not_fit_are_refused),
 		cmocka_unit_test(a_pick_keeps_all_that_is_known_of_a_field),
+		cmocka_unit_test(any_fields_can_be_picked_in_any_order),
+		cmocka_unit_test(schemas_are_copied_trimmed_and_freed),
 		cmocka_unit_test(fields_know_their_elements_and_are_written_for_people),
 		cmocka_unit_test(the_longest_field_fits_and_short_buffers_are_terminated),
 		cmocka_unit_test(a_field_is_static_when_every_dimension_is_known),
