@@ -20,13 +20,22 @@ fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool so
 		                    "a spec begins with a source such as tfrecord(...), but '%s' is an op", call->name);
 	if (!source && leat_source_find(call->name))
 		return leat_fail_at(err, spec->text, call->at, call->len,
-		                    "'%s' is a source: it can only stand at the beginning", call->name);
+		                    "'%s' is a source: a spec begins with its source", call->name);
 	for (size_t i = 0; source && leat_sources[i] && i < 256; i++)
 		names[unknown.count++] = leat_sources[i]->name;
 	for (size_t i = 0; !source && leat_ops[i] && i < 256; i++)
 		names[unknown.count++] = leat_ops[i]->name;
 	unknown.known = names;
 	return leat_fail_at(err, spec->text, call->at, call->len, "%s", leat_unknown_text(&unknown, sentence));
+}
+
+enum leat_status
+leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_err *why,
+                struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(p, bound);
+
+	return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s: %s", bound->op->name, why->text);
 }
 
 /* `field=` is common to all ops that work on one field; their own tables do not know it. */
@@ -64,7 +73,7 @@ take_field_argument(struct leat_pipeline *p, struct leat_bound *bound, struct le
 		const struct leat_arg *item = names->type == LEAT_ARG_LIST ? &names->item[i] : names;
 
 		if (item->type != LEAT_ARG_WORD && item->type != LEAT_ARG_STRING)
-			return leat_fail_at(err, p->spec.text, item->at, item->len, "a field's name was expected here");
+			return leat_fail_at(err, p->spec.text, item->at, item->len, "expected the name of a field");
 		bound->fields.value[bound->fields.count++] = item->text;
 	}
 	return LEAT_OK;
@@ -94,8 +103,7 @@ set_params(struct leat_pipeline *p, struct leat_bound *bound, struct leat_err *e
 
 		status = op->check(bound->params, &why);
 		if (status != LEAT_OK)
-			status = leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s: %s", op->name,
-			                      why.text);
+			status = leat_fail_in_op(p, bound, &why, err);
 	}
 	return status;
 }

@@ -27,6 +27,10 @@ leat_bound_call(const struct leat_pipeline *p, const struct leat_bound *bound)
 	return &p->spec.call[1 + (bound - p->op)];
 }
 
+/* Fails with what an op said, its name in front and a caret under its call. */
+enum leat_status leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound,
+                                 const struct leat_err *why, struct leat_err *err);
+
 /* Which field, as numbered before this stage, field `i` after it is; -1: it is new. */
 int leat_stage_carries(const struct leat_stage *stage, int i);
 /* Does this stage put field `i`, as numbered after it, into new memory? An op that works in place does not. */

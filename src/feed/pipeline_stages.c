@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "feed/pipeline_compile.h"
 
 /* What compiling needs and running does not. */
@@ -19,23 +20,37 @@ struct compile {
 
 /* ---- the fields an op works on ---- */
 
+enum { MAX_LIST = 512 };
+
+/* "image: uint8[?], label: int64", cut where it is too long. */
+static const char *
+list_fields(const struct leat_schema *schema, char list[MAX_LIST])
+{
+	size_t len = 0;
+
+	list[0] = '\0';
+	for (int i = 0; i < schema->count; i++) {
+		const struct leat_field *field = &schema->entry[i].field;
+		char type[160], one[256];
+		int n = snprintf(one, sizeof one, "%s%s: %s", i ? ", " : "", field->name,
+		                 leat_field_format(field, type, sizeof type));
+
+		if (len + (size_t)n + sizeof ", ..." > MAX_LIST) {
+			memcpy(list + len, ", ...", sizeof ", ...");
+			break;
+		}
+		memcpy(list + len, one, (size_t)n + 1);
+		len += (size_t)n;
+	}
+	return list;
+}
+
 static enum leat_status
 fail_field(const struct compile *c, const struct leat_bound *bound, const char *what, struct leat_err *err)
 {
 	const struct leat_call *call = leat_bound_call(c->p, bound);
-	char list[512] = "", one[160];
-	size_t len = 0;
 
-	for (int i = 0; i < c->schema->count; i++) {
-		const struct leat_field *f = &c->schema->entry[i].field;
-		int n = snprintf(list + len, sizeof list - len, "%s%s: %s", i ? ", " : "", f->name,
-		                 leat_field_format(f, one, sizeof one));
-
-		if (n < 0 || (size_t)n >= sizeof list - len)
-			break;
-		len += (size_t)n;
-	}
-	return leat_fail_at(err, c->p->spec.text, call->at, call->len, "%s; the fields here are %s", what, list);
+	return leat_fail_at(err, c->p->spec.text, call->at, call->len, "%s", what);
 }
 
 static bool
@@ -53,27 +68,39 @@ add_field(const struct compile *c, struct leat_stage *stage, int i)
 }
 
 static enum leat_status
+fail_unknown(const struct compile *c, const struct leat_bound *bound, const char *name, struct leat_err *err)
+{
+	const char *names[LEAT_MAX_FIELDS];
+	struct leat_unknown unknown = {
+		.what = "field", .name = name, .known = names, .count = (size_t)c->schema->count};
+	char sentence[LEAT_UNKNOWN_TEXT], what[LEAT_UNKNOWN_TEXT + 100];
+
+	for (int i = 0; i < c->schema->count; i++)
+		names[i] = c->schema->entry[i].field.name;
+	snprintf(what, sizeof what, "%s: %s", bound->op->name, leat_unknown_text(&unknown, sentence));
+	return fail_field(c, bound, what, err);
+}
+
+static enum leat_status
 choose_named(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
 {
-	char what[256];
+	char what[512], type[160];
 
 	for (size_t k = 0; k < bound->fields.count; k++) {
-		int i = leat_schema_find(c->schema, bound->fields.value[k]);
+		const char *name = bound->fields.value[k];
+		int i = leat_schema_find(c->schema, name);
 
-		if (i < 0) {
-			snprintf(what, sizeof what, "%s: there is no field '%s'", bound->op->name,
-			         bound->fields.value[k]);
-			return fail_field(c, bound, what, err);
-		}
+		if (i < 0)
+			return fail_unknown(c, bound, name, err);
 		if (!accepts(c, bound, i)) {
-			snprintf(what, sizeof what, "%s needs %s, and field '%s' is not", bound->op->name,
-			         bound->op->on_field.wants, bound->fields.value[k]);
+			snprintf(what, sizeof what, "%s needs %s, but field '%s' is %s", bound->op->name,
+			         bound->op->on_field.wants, name,
+			         leat_field_format(&c->schema->entry[i].field, type, sizeof type));
 			return fail_field(c, bound, what, err);
 		}
 		for (int n = 0; n < stage->fields; n++)
 			if (stage->field[n].number == i) {
-				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name,
-				         bound->fields.value[k]);
+				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name, name);
 				return fail_field(c, bound, what, err);
 			}
 		add_field(c, stage, i);
@@ -86,7 +113,7 @@ static enum leat_status
 choose_field(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
 {
 	int fit = 0, found = -1, image = leat_schema_find(c->schema, "image");
-	char what[256];
+	char what[MAX_LIST + 256], list[MAX_LIST];
 
 	for (int i = 0; i < c->schema->count; i++)
 		if (accepts(c, bound, i)) {
@@ -98,10 +125,10 @@ choose_field(const struct compile *c, const struct leat_bound *bound, struct lea
 		found = image;
 	}
 	if (fit != 1) {
-		snprintf(what, sizeof what,
-		         fit ? "%s needs %s, and several fields fit: say which with field=NAME"
-		             : "%s needs %s, and no field is",
-		         bound->op->name, bound->op->on_field.wants);
+		snprintf(what, sizeof what, "%s needs %s, %s; the fields here are %s", bound->op->name,
+		         bound->op->on_field.wants,
+		         fit ? "and several fields fit: choose with field=NAME" : "but there is none",
+		         list_fields(c->schema, list));
 		return fail_field(c, bound, what, err);
 	}
 	add_field(c, stage, found);
@@ -147,7 +174,6 @@ infer_field(struct compile *c, const struct leat_bound *bound, int i, struct lea
 static enum leat_status
 infer(struct compile *c, const struct leat_bound *bound, const struct leat_stage *stage, struct leat_err *err)
 {
-	const struct leat_call *call = leat_bound_call(c->p, bound);
 	const struct leat_op *op = bound->op;
 	enum leat_status status = LEAT_OK;
 	struct leat_err why = {0};
@@ -158,9 +184,7 @@ infer(struct compile *c, const struct leat_bound *bound, const struct leat_stage
 		status = op->on_fields.infer(bound->params, c->schema, &why);
 	for (int k = 0; k < stage->fields && status == LEAT_OK; k++)
 		status = infer_field(c, bound, stage->field[k].number, &why);
-	if (status != LEAT_OK)
-		return leat_fail_at(err, c->p->spec.text, call->at, call->end - call->at, "%s: %s", op->name, why.text);
-	return LEAT_OK;
+	return status == LEAT_OK ? LEAT_OK : leat_fail_in_op(c->p, bound, &why, err);
 }
 
 /* ---- scratch ---- */
@@ -377,7 +401,7 @@ check_order(const struct compile *c, const struct leat_bound *bound, struct leat
 
 	if (!c->batched && mixes)
 		return leat_fail_at(err, c->p->spec.text, call->at, call->len,
-		                    "'%s' works on whole batches: put it behind batch", bound->op->name);
+		                    "'%s' works on whole batches: put it after batch", bound->op->name);
 	if (c->batched && !mixes && bound->op->kind != LEAT_OP_HINT)
 		return leat_fail_at(err, c->p->spec.text, call->at, call->len,
 		                    "'%s' cannot come after batch: put it before, where it works on samples",

@@ -22,10 +22,10 @@ check(void *params, struct leat_err *err)
 	const struct leat_batch_params *batch = params;
 
 	if (batch->size == 0 && batch->per_rank == 0)
-		return leat_fail(err, LEAT_SPEC, "batch needs a size of 1 or more: batch(32), or batch(per_rank=32)");
+		return leat_fail(err, LEAT_SPEC, "give a size of 1 or more: batch(32), or batch(per_rank=32)");
 	if (batch->size != 0 && batch->per_rank != 0)
 		return leat_fail(err, LEAT_SPEC,
-		                 "batch takes a size or per_rank, not both: batch(%" PRId64
+		                 "give a size or per_rank, not both: batch(%" PRId64
 		                 ") for all ranks together, or batch(per_rank=%" PRId64 ") for each",
 		                 batch->size, batch->per_rank);
 	return LEAT_OK;

@@ -367,8 +367,7 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 	int input = leat_schema_find(schema, "record");
 
 	if (input < 0 || !leat_accepts_bytes(&schema->entry[input].field, schema->entry[input].layout))
-		return leat_fail(err, LEAT_SPEC,
-		                 "'example' needs a field 'record' of bytes, as tfrecord gives it, and there is none");
+		return leat_fail(err, LEAT_SPEC, "there is no field 'record' of bytes, as tfrecord gives it");
 	leat_schema_remove(schema, input);
 	example->input = input;
 	example->first = schema->count;
@@ -377,7 +376,7 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 		struct leat_field *field = leat_schema_add(schema, wanted->name, dtype_of(wanted->kind));
 
 		if (!field)
-			return leat_fail(err, LEAT_SPEC, "'example' cannot add the field '%s': %s", wanted->name,
+			return leat_fail(err, LEAT_SPEC, "the field '%s' cannot be added: %s", wanted->name,
 			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many"
 			                                                            : "there is one already");
 		schema->entry[schema->count - 1].extra_elements = wanted->bytes ? strlen(wanted->bytes) : wanted->count;

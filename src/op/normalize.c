@@ -25,12 +25,11 @@ check_count(const struct leat_floats *list, const char *name, int64_t channels, 
 		return LEAT_OK;
 	if (channels < 0)
 		return leat_fail(err, LEAT_SPEC,
-		                 "normalize: %s has %d numbers, but the number of channels is not known before the "
-		                 "files are read; "
-		                 "write decode(channels=3)",
+		                 "%s has %d numbers, but the number of channels is not known before the files are "
+		                 "read: write decode(channels=3)",
 		                 name, list->count);
-	return leat_fail(err, LEAT_SPEC, "normalize: %s has %d numbers, expected 1 or %d, one per channel", name,
-	                 list->count, (int)channels);
+	return leat_fail(err, LEAT_SPEC, "%s has %d numbers, expected 1 or %d, one per channel", name, list->count,
+	                 (int)channels);
 }
 
 static enum leat_status

@@ -171,7 +171,8 @@ struct leat_op {
 	size_t params_size;
 	bool random; /* draws from work->rng */
 
-	/* Optional: more checks between options, or arguments that no table can describe. `parse`, when
+	/* Optional: more checks between options, or arguments that no table can describe. Sentences of `check` and of
+	 * `infer` below get the op's name in front. `parse`, when
 	 * set, replaces the table; `print` then adds the canonical arguments; `params_free` what parse took. */
 	enum leat_status (*check)(void *params, struct leat_err *err);
 	enum leat_status (*parse)(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,

@@ -24,7 +24,7 @@ check(void *params, struct leat_err *err)
 	if (shard->index < shard->count)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_SPEC,
-	                 "shard %" PRId64 " of %" PRId64 " does not exist: index counts from 0 to %" PRId64,
+	                 "there is no index %" PRId64 " with count=%" PRId64 ": it goes from 0 to %" PRId64,
 	                 shard->index, shard->count, shard->count - 1);
 }
 

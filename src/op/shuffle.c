@@ -256,7 +256,7 @@ check(void *params, struct leat_err *err)
 
 	if (shuffle->block > 0 && shuffle->window == 0)
 		return leat_fail(err, LEAT_SPEC,
-		                 "shuffle(block=%" PRId64 ") needs a window, the number of blocks that are mixed: "
+		                 "block=%" PRId64 " needs a window, the number of blocks that are mixed: "
 		                 "shuffle(block=%" PRId64 ", window=16)",
 		                 shuffle->block, shuffle->block);
 	return LEAT_OK;

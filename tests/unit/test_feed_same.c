@@ -105,8 +105,7 @@ an_op_takes_a_field_once(void **state)
 	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | flip(field=[image, image])",
 	         sources.one[0].spec);
 	assert_int_equal(leat_open(spec, NULL, &feed, &err), LEAT_SPEC);
-	assert_non_null(
-		strstr(err.text, "flip: field 'image' is named twice; the fields here are image: uint8[?, ?, 3]"));
+	assert_non_null(strstr(err.text, "flip: field 'image' is named twice"));
 }
 
 int

@@ -206,6 +206,36 @@ what_makes_no_sense_is_refused(void **state)
 	               "a field's name has at most 63 characters");
 }
 
+/* The engine puts the op's name in front of what the op says, once. */
+static void
+errors_name_the_op_once(void **state)
+{
+	(void)state;
+	assert_refused("decode | resize(4, 4) | normalize(mean=[1, 2], std=1)",
+	               "normalize: mean has 2 numbers, expected 1 or 3, one per channel");
+	assert_refused("shard(count=2, index=3)", "shard: there is no index 3 with count=2: it goes from 0 to 1");
+	assert_refused("shuffle(block=8)", "shuffle: block=8 needs a window, the number of blocks that are mixed: "
+	                                   "shuffle(block=8, window=16)");
+	assert_refused("batch(0)", "batch: give a size of 1 or more: batch(32), or batch(per_rank=32)");
+	assert_refused(EXAMPLE, "example: there is no field 'record' of bytes, as tfrecord gives it");
+}
+
+static void
+errors_about_fields_say_what_there_is(void **state)
+{
+	(void)state;
+	assert_refused("resize(4, 4, field=imag)", "resize: there is no field 'imag', did you mean 'image'?");
+	assert_refused("resize(4, 4, field=label)",
+	               "resize needs an image (height x width x channels, uint8 or float32), but field 'label' is "
+	               "int64");
+	assert_refused("resize(4, 4)",
+	               "resize needs an image (height x width x channels, uint8 or float32), but there is none; the "
+	               "fields here are image: uint8[?], label: int64, tokens: int64[?], box: float32[4]");
+	assert_refused("drop(image) | rename(a=label) | cast(float32)",
+	               "cast needs numbers, such as a decoded image or a label, and several fields fit: choose with "
+	               "field=NAME; the fields here are a: int64, tokens: int64[?], box: float32[4]");
+}
+
 static void
 the_canonical_text_opens_the_same(void **state)
 {
@@ -235,6 +265,8 @@ main(void)
 		cmocka_unit_test(fields_that_are_carried_along_are_not_copied),
 		cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(errors_name_the_op_once),
+		cmocka_unit_test(errors_about_fields_say_what_there_is),
 		cmocka_unit_test(the_canonical_text_opens_the_same),
 	};
 
