@@ -128,7 +128,7 @@ LEAT_API enum leat_status leat_parse_size(const char *text, uint64_t *bytes, str
 struct leat_feed;
 struct leat_batch;
 
-/* Opens `spec`. `options` may be NULL. Work begins at once, in the background. */
+/* Opens `spec`, which has to have a `batch`. `options` may be NULL. Work begins at once, in the background. */
 LEAT_API enum leat_status leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed,
                                     struct leat_err *err);
 

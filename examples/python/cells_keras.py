@@ -51,7 +51,7 @@ def augmented(samples):
 
 def train(args):
     cells = leat.tfrecord(args.data).example(image=bytes, label=int)
-    count = cells.feed().samples
+    count = cells.batch(BATCH).feed().samples
     some = augmented(cells.take(count * 4 // 5)).feed(seed=1)
     rest = prepared(cells.skip(count * 4 // 5)).batch(BATCH).feed()
     network().fit(some.tensorflow().dataset("image", "label"), epochs=args.epochs, verbose=2,

@@ -135,7 +135,7 @@ def open_any(expressions, space):
         try:
             made = eval(expression, dict(space))
             if isinstance(made, leat.Pipeline):
-                made = made.feed()
+                made = (made if "batch(" in made.spec else made.batch(1)).feed()
             if isinstance(made, leat.Feed):
                 made.close()
             return []

@@ -64,7 +64,12 @@ def test_strings_that_look_like_code_stay_strings(numbers):
     with pytest.raises(leat.SpecError, match="1; drop"):
         numbers.batch("1; drop").feed()
     with pytest.raises(leat.IOError):
-        leat.tfrecord("a') | batch(1) #").feed()
+        leat.tfrecord("a') | batch(1) #").batch(1).feed()
+
+
+def test_a_pipeline_without_batch_is_refused_with_what_to_add(numbers):
+    with pytest.raises(leat.SpecError, match=r"has no batch: add '\| batch\(32\)' to its end, or '\| batch\(1\)'"):
+        numbers.feed()
 
 
 def test_features_of_examples():
@@ -101,10 +106,10 @@ def test_an_options_earlier_name_is_taken_and_stays_in_the_identity(images):
     """Checkpoints that were made before an option was renamed stay valid."""
     now, then = images.random_erasing(probability=0.25), images.random_erasing(p=0.25)
     assert now.spec == then.spec and now.spec.endswith("random_erasing(0.25)")
-    with images.random_erasing(probability=0.25).feed() as feed:
+    with images.random_erasing(probability=0.25).batch(1).feed() as feed:
         state = feed.state_dict()
         assert "random_erasing@1(p=0.25, " in json.dumps(state)
-    with leat.feed(images.spec + " | random_erasing(p=0.25)") as feed:
+    with leat.feed(images.spec + " | random_erasing(p=0.25) | batch(1)") as feed:
         feed.load_state_dict(state)
     with pytest.raises(TypeError, match="p"):
         images.random_erasing(p=0.25, probability=0.25)

@@ -45,7 +45,7 @@ begin = time.monotonic()
 open_really = leat._lib.open
 leat._lib.open = lambda *arguments: time.sleep(2) or open_really(*arguments)
 try:
-    leat.folder(sys.argv[1]).feed()
+    leat.folder(sys.argv[1]).batch(1).feed()
 except KeyboardInterrupt:
     print("interrupted", time.monotonic() - begin < 1.5)
 """, tmp_path, timeout=30)

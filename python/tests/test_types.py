@@ -31,7 +31,7 @@ loader.load_state_dict(state)
 loader.sampler.set_epoch(len(loader) + loader.batch_size + len(loader.dataset))
 try:
     leat.array(x=mean).batch(2).map(lambda x, rng: x, fields="x").feed(seed=2)
-    print(leat.feed("tfrecord('a')", seed=3).fields["image"].shape)
+    print(leat.feed("tfrecord('a') | batch(1)", seed=3).fields["image"].shape)
 except leat.SpecError as error:
     print(error.status)
 except leat.errors.MapError as failed:

@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/outputs.h"
 #include "cli/print.h"
+#include "feed/feed.h"
 
 static const struct leat_convert_format *const formats[] = {&leat_convert_tfrecord, &leat_convert_tar,
                                                             &leat_convert_npy};
@@ -85,7 +86,7 @@ open_feed(struct job *job, const char *spec, struct leat_err *err)
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
 	o.log = p->quiet ? NULL : leat_print_log;
-	return leat_open(spec, &o, &job->feed, err);
+	return leat_feed_open(spec, &o, LEAT_BATCH_OPTIONAL, -1, &job->feed, err);
 }
 
 static enum leat_status

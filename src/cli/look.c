@@ -10,6 +10,7 @@
 #include "cli/print.h"
 #include "cli/row.h"
 #include "cli/sheet.h"
+#include "feed/feed.h"
 
 struct params {
 	int64_t count, seed;
@@ -212,7 +213,7 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	o.rank = 0;
 	o.world = 1;
 	o.log = leat_print_log;
-	status = leat_open(run->operand[0], &o, &feed, err);
+	status = leat_feed_open(run->operand[0], &o, LEAT_BATCH_OPTIONAL, -1, &feed, err);
 	if (status == LEAT_OK)
 		status = show(feed, p, run->mem, err);
 	leat_close(feed);

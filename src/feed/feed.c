@@ -83,14 +83,14 @@ has_sized_cache(const struct leat_pipeline *p)
 }
 
 static enum leat_status
-open_inside(struct leat_feed *feed, const char *spec, struct leat_err *err)
+open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
 {
 	const struct leat_options *o = &feed->options;
 	enum leat_status status;
 	int64_t rows = 0;
 
 	/* No limit until the pipeline is known: only then can the error name the minimum. */
-	status = leat_pipeline_open(&feed->pipeline, spec, o->seed, o->threads, &feed->mem, &feed->log, err);
+	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &feed->mem, &feed->log, err);
 	if (status == LEAT_OK)
 		status = resolve_batch(feed, &rows, err);
 	/* A cache of a given size is part of the minimum; any other takes of what is left. */
@@ -123,8 +123,8 @@ init_ready(pthread_cond_t *ready)
 }
 
 enum leat_status
-leat_feed_open(const char *spec, const struct leat_options *options, long fail_after, struct leat_feed **out,
-               struct leat_err *err)
+leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching, long fail_after,
+               struct leat_feed **out, struct leat_err *err)
 {
 	struct leat_feed *feed;
 	enum leat_status status;
@@ -148,7 +148,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, long fail_a
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
 	feed->seed = feed->options.seed;
 	if (status == LEAT_OK)
-		status = open_inside(feed, spec, err);
+		status = open_inside(feed, spec, batching, err);
 	if (status == LEAT_OK)
 		*out = feed;
 	else
@@ -159,7 +159,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, long fail_a
 enum leat_status
 leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed, struct leat_err *err)
 {
-	return leat_feed_open(spec, options, -1, feed, err);
+	return leat_feed_open(spec, options, LEAT_BATCH_REQUIRED, -1, feed, err);
 }
 
 void

@@ -147,9 +147,9 @@ void leat_engine_close(struct leat_feed *feed); /* leaves only what batches that
 /* options.c: fills in what was left to the environment, and checks. */
 enum leat_status leat_options_resolve(struct leat_options *to, const struct leat_options *from, struct leat_err *err);
 
-/* feed.c: leat_open with the hook that makes memory fail. */
-enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, long fail_after,
-                                struct leat_feed **feed, struct leat_err *err);
+/* feed.c: leat_open, for specs that need no batch as well, and with the hook that makes memory fail (-1: never). */
+enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
+                                long fail_after, struct leat_feed **feed, struct leat_err *err);
 void leat_feed_unref(struct leat_feed *feed);
 
 #endif

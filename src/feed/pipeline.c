@@ -5,9 +5,31 @@
 
 #include "feed/pipeline_compile.h"
 
+static enum leat_status
+check_batched(const struct leat_pipeline *p, struct leat_err *err)
+{
+	for (int i = 0; i < p->ops; i++)
+		if (p->op[i].op->kind == LEAT_OP_BATCH)
+			return LEAT_OK;
+	return leat_fail(
+		err, LEAT_SPEC,
+		"the spec has no batch: add '| batch(32)' to its end, or '| batch(1)' for batches of one sample");
+}
+
+/* Files are listed, and their indexes loaded or made. */
+static enum leat_status
+open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
+{
+	enum leat_status status =
+		leat_source_open(&p->source, p->source_kind, p->source_params, threads, p->mem, log, err);
+
+	p->source_open = status == LEAT_OK;
+	return status;
+}
+
 enum leat_status
-leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, unsigned threads, struct leat_mem *mem,
-                   const struct leat_log *log, struct leat_err *err)
+leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching, uint64_t seed,
+                   unsigned threads, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
 	enum leat_status status;
 
@@ -17,7 +39,12 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, uns
 	if (status == LEAT_OK)
 		status = leat_bind_ops(p, err);
 	if (status == LEAT_OK)
-		status = leat_bind_source(p, threads, log, err);
+		status = leat_bind_source(p, err);
+	if (status == LEAT_OK && batching == LEAT_BATCH_REQUIRED)
+		status = check_batched(p, err);
+	/* Last: a mistake in the spec should not wait for a large source to be indexed. */
+	if (status == LEAT_OK)
+		status = open_source(p, threads, log, err);
 	if (status == LEAT_OK) {
 		leat_plan_init(&p->plan, p->source.count, p->source.first, p->source.parts, seed, mem);
 		status = leat_compile_stages(p, err);

@@ -90,9 +90,13 @@ struct leat_pipeline {
 	char data[LEAT_SHA256_HEX]; /* the source's fingerprint */
 };
 
+/* Has a spec to say `batch`? Commands that look at single samples do without: they get batches of 1. */
+enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL };
+
 /* Zeroes and fills `p`; frees what it took when it fails. */
-enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, uint64_t seed, unsigned threads,
-                                    struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
+enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching,
+                                    uint64_t seed, unsigned threads, struct leat_mem *mem, const struct leat_log *log,
+                                    struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* takes a zeroed pipeline */
 
 /* Sets cache_key. */

@@ -145,25 +145,18 @@ leat_bind_ops(struct leat_pipeline *p, struct leat_err *err)
 }
 
 enum leat_status
-leat_bind_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
+leat_bind_source(struct leat_pipeline *p, struct leat_err *err)
 {
 	const struct leat_call *call = &p->spec.call[0];
 	const struct leat_source_kind *kind = leat_source_find(call->name);
-	enum leat_status status;
 
 	p->source_params = leat_alloc(p->mem, kind->params_size);
 	if (!p->source_params)
 		return leat_fail_mem(err, p->mem, kind->params_size, "a source's options");
 	p->source_kind = kind;
 	if (kind->parse)
-		status = kind->parse(p->source_params, call, p->spec.text, p->mem, err);
-	else
-		status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
-	if (status != LEAT_OK)
-		return status;
-	status = leat_source_open(&p->source, kind, p->source_params, threads, p->mem, log, err);
-	p->source_open = status == LEAT_OK;
-	return status;
+		return kind->parse(p->source_params, call, p->spec.text, p->mem, err);
+	return leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
 }
 
 /* ---- close ---- */

@@ -9,9 +9,8 @@
 
 /* Ops by name, each with its params filled from its arguments. */
 enum leat_status leat_bind_ops(struct leat_pipeline *p, struct leat_err *err);
-/* The source, opened: files are listed and their indexes loaded or made. */
-enum leat_status leat_bind_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log,
-                                  struct leat_err *err);
+/* The source, likewise, without opening it. */
+enum leat_status leat_bind_source(struct leat_pipeline *p, struct leat_err *err);
 void leat_unbind(struct leat_pipeline *p); /* both */
 
 enum leat_status leat_compile_stages(struct leat_pipeline *p, struct leat_err *err);

@@ -54,6 +54,7 @@ try leat feed "tfrecord('cells-*.tfrecord') | batch(10)" --world 4 --rank 0
 try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" --world 2 --rank 2
 try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" -j 1 --memory 10KiB
 try leat feed "tfrecord('cells-*.tfrecord') | batch(60, tail=drop)"
+try leat feed "tfrecord('cells-*.tfrecord')"
 try leat feed
 
 echo "# bad samples"

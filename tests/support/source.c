@@ -77,8 +77,10 @@ expect_refused(const char *spec, enum leat_status status, const char *part)
 {
 	struct leat_feed *feed;
 	struct leat_err err;
+	char batched[4200];
 
-	if (leat_open(spec, NULL, &feed, &err) == LEAT_OK)
+	snprintf(batched, sizeof batched, "%s | batch(1)", spec);
+	if (leat_open(batched, NULL, &feed, &err) == LEAT_OK)
 		fail_msg("%s opens", spec);
 	if (err.status != status || !strstr(err.text, part))
 		fail_msg("%s: %s: %s\nexpected %s: %s", spec, leat_status_name(err.status), err.text,
@@ -181,7 +183,7 @@ try_with(const char *spec, const struct leat_options *options, long n)
 	struct leat_batch *batch;
 	struct leat_feed *feed;
 	struct leat_err err;
-	enum leat_status status = leat_feed_open(spec, options, n, &feed, &err);
+	enum leat_status status = leat_feed_open(spec, options, LEAT_BATCH_REQUIRED, n, &feed, &err);
 	bool spared;
 
 	if (status == LEAT_OK) {

@@ -22,7 +22,7 @@ const void *whole_row(const struct whole *whole, const char *name, int64_t i, si
 /* Row `i` of a field of bytes is this text. */
 void whole_expect_text(const struct whole *whole, const char *name, int64_t i, const char *text);
 
-/* The spec does not open; the error has this status, and `part` in its sentence. */
+/* The spec, with batch(1) behind it, does not open; the error has this status, and `part` in its sentence. */
 void expect_refused(const char *spec, enum leat_status status, const char *part);
 
 /* The same samples with any number of threads and ranks, and after stopping anywhere. `spec` ends before `batch`. */

@@ -207,7 +207,7 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	*schema = (struct leat_schema){0};
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	status = leat_pipeline_open(p, text, 1, 1, &mem, NULL, &err);
+	status = leat_pipeline_open(p, text, LEAT_BATCH_OPTIONAL, 1, 1, &mem, NULL, &err);
 	if (status == LEAT_OK) {
 		size_t bytes = (size_t)p->schema.count * sizeof *schema->entry;
 
@@ -230,12 +230,14 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 static bool
 suits_all(const char *text)
 {
+	char batched[sizeof((struct specs *)NULL)->text + 16];
 	struct leat_options options;
 	struct trace trace;
 	bool suits;
 
+	snprintf(batched, sizeof batched, "%s | batch(1)", text);
 	trace_options(&options);
-	trace_run(&trace, text, &options);
+	trace_run(&trace, batched, &options);
 	suits = trace.status != LEAT_DATA && trace.status != LEAT_SPEC;
 	trace_free(&trace);
 	return suits;

@@ -78,7 +78,7 @@ try_with(const char *spec, const struct leat_options *options, long n)
 {
 	struct leat_feed *feed;
 	struct leat_err err;
-	enum leat_status status = leat_feed_open(spec, options, n, &feed, &err);
+	enum leat_status status = leat_feed_open(spec, options, LEAT_BATCH_REQUIRED, n, &feed, &err);
 	bool all, spared;
 
 	if (status != LEAT_OK) {
@@ -150,7 +150,7 @@ every_request_may_fail_on_the_way_to_another_error(void **state)
 			char spec[800];
 
 			snprintf(spec, sizeof spec, "%s%s", data_source(&data), rests[i]);
-			status = leat_feed_open(spec, NULL, n++, &feed, &err);
+			status = leat_feed_open(spec, NULL, LEAT_BATCH_REQUIRED, n++, &feed, &err);
 			assert_null(feed);
 			if (status != LEAT_SPEC)
 				check_error(status, &err);

@@ -503,8 +503,8 @@ every_request_may_fail(void **state)
 			struct trace trace = {0};
 			bool spared;
 
-			if (leat_feed_open(spec_with(BEFORE, disk ? on_disk("") : " | cache", AFTER), &options, n,
-			                   &feed, &err) != LEAT_OK) {
+			if (leat_feed_open(spec_with(BEFORE, disk ? on_disk("") : " | cache", AFTER), &options,
+			                   LEAT_BATCH_REQUIRED, n, &feed, &err) != LEAT_OK) {
 				assert_true(err.status == LEAT_NOMEM || err.status == LEAT_LIMIT);
 				continue;
 			}

@@ -362,13 +362,14 @@ another_pipeline_is_refused_with_the_op_that_differs(void **state)
 	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one "
 	        "has "
 	        "shuffle@1(window=0, block=0)");
-	refused(" | take(30)", " | take(30) | batch(4)",
-	        "the checkpoint is of another pipeline: it had nothing where this one has batch@1(size=4, per_rank=0, "
-	        "tail=auto)");
-	refused(" | take(30) | batch(4)", " | take(30)",
-	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one "
-	        "has "
-	        "nothing");
+	refused(" | example(box=float[4]) | batch(4)",
+	        " | example(box=float[4]) | batch(4) | mixup(image=box, label=box)",
+	        "the checkpoint is of another pipeline: it had nothing where this one has mixup@1(alpha=0.2, "
+	        "image='box', label='box')");
+	refused(" | example(box=float[4]) | batch(4) | mixup(image=box, label=box)",
+	        " | example(box=float[4]) | batch(4)",
+	        "the checkpoint is of another pipeline: it had mixup@1(alpha=0.2, image='box', label='box') where this "
+	        "one has nothing");
 }
 
 static void

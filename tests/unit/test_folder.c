@@ -431,9 +431,9 @@ a_file_of_another_size_is_a_bad_sample_until_the_index_is_deleted(void **state)
 		bad = leat_bad_at(whole.feed, 0);
 		assert_int_equal(bad->sample, 1);
 		assert_non_null(strstr(bad->uri, "/data/cat/2.jpg"));
-		assert_non_null(
-			strstr(bad->reason, larger ? "/data/cat/2.jpg' has changed: it had 9 bytes and now has 100; delete '"
-		                                   : "/data/cat/2.jpg' has changed: it had 9 bytes and now has 3; delete '"));
+		assert_non_null(strstr(
+			bad->reason, larger ? "/data/cat/2.jpg' has changed: it had 9 bytes and now has 100; delete '"
+					    : "/data/cat/2.jpg' has changed: it had 9 bytes and now has 3; delete '"));
 		assert_non_null(strstr(bad->reason, "/.data.leatidx'"));
 		whole_close(&whole);
 	}
@@ -580,13 +580,13 @@ a_checkpoint_goes_with_the_data_wherever_it_lies(void **state)
 
 	(void)state;
 	make_small();
-	snprintf(moved, sizeof moved, "folder('%s/moved')", temp.folder);
+	snprintf(moved, sizeof moved, "folder('%s/moved') | batch(1)", temp.folder);
 	snprintf(from, sizeof from, "%s/data", temp.folder);
 	snprintf(text, sizeof text, "cp -r '%s' '%s/moved'", from, temp.folder);
 	assert_int_equal(system(text), 0);
-	save_and_restore(spec(")"), moved, LEAT_OK);
+	save_and_restore(spec(") | batch(1)"), moved, LEAT_OK);
 	temp_write(&temp, "moved/dog/1.jpg", "another", 7);
-	save_and_restore(spec(")"), moved, LEAT_MISMATCH);
+	save_and_restore(spec(") | batch(1)"), moved, LEAT_MISMATCH);
 }
 
 /* What a cache keeps is known by the times of the files, too. */

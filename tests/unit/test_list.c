@@ -484,17 +484,17 @@ a_checkpoint_belongs_to_the_values_of_the_list(void **state)
 
 	(void)state;
 	write_csv(three_rows);
-	feed = trace_open(spec(")"), &options);
+	feed = trace_open(spec(") | batch(1)"), &options);
 	assert_int_equal(leat_save(feed, &json, &err), LEAT_OK);
 	leat_close(feed);
 	unlink(temp_path(&temp, ".data.csv.leatidx"));
-	feed = trace_open(spec(")"), &options);
+	feed = trace_open(spec(") | batch(1)"), &options);
 	assert_int_equal(leat_restore(feed, json, &err), LEAT_OK);
 	leat_close(feed);
 	snprintf(text, sizeof text, "%s", three_rows);
 	*strchr(text, '7') = '6';
 	write_csv(text);
-	feed = trace_open(spec(")"), &options);
+	feed = trace_open(spec(") | batch(1)"), &options);
 	assert_int_equal(leat_restore(feed, json, &err), LEAT_MISMATCH);
 	leat_close(feed);
 	free(json);

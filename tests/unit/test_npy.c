@@ -494,11 +494,11 @@ checkpoints_belong_to_shapes_and_names_wherever_files_lie(void **state)
 		                         dtypes[i], shapes[i]);
 		snprintf(name, sizeof name, "%d/x.npy", i);
 		temp_write(&temp, name, file, 120);
-		snprintf(spec[i], sizeof spec[i], "npy(x='%s')", temp_path(&temp, name));
+		snprintf(spec[i], sizeof spec[i], "npy(x='%s') | batch(1)", temp_path(&temp, name));
 	}
 	save_and_restore(spec[0], spec[2], LEAT_OK);
 	save_and_restore(spec[0], spec[1], LEAT_MISMATCH);
-	snprintf(text, sizeof text, "npy(z='%s/0/x.npy')", temp.folder);
+	snprintf(text, sizeof text, "npy(z='%s/0/x.npy') | batch(1)", temp.folder);
 	save_and_restore(spec[0], text, LEAT_MISMATCH);
 }
 

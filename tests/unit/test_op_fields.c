@@ -165,7 +165,7 @@ fields_that_are_carried_along_are_not_copied(void **state)
 	(void)state;
 	leat_mem_init(&mem, SIZE_MAX);
 	spec("decode | resize(5, 7) | drop(box) | rename(picture=image) | select(tokens, picture)");
-	assert_int_equal(leat_pipeline_open(&p, text, 1, 1, &mem, NULL, &err), LEAT_OK);
+	assert_int_equal(leat_pipeline_open(&p, text, LEAT_BATCH_OPTIONAL, 1, 1, &mem, NULL, &err), LEAT_OK);
 	assert_string_equal(p.stage[1].op[1]->op->name, "resize"); /* fused with decode */
 	assert_int_equal(p.stage[1].output_slot[0], 1);            /* picture is the second of the finished sample */
 	assert_int_equal(p.stage[0].output_slot[2], 0);            /* tokens, straight from the record */
@@ -236,6 +236,28 @@ errors_about_fields_say_what_there_is(void **state)
 	               "field=NAME; the fields here are a: int64, tokens: int64[?], box: float32[4]");
 }
 
+/* Batches of one sample would be slow, and never what was meant. */
+static void
+a_spec_without_batch_is_refused(void **state)
+{
+	struct leat_feed *feed = NULL;
+	struct leat_err err;
+
+	(void)state;
+	snprintf(text, sizeof text, "%s | " EXAMPLE, data_source(&data));
+	assert_int_equal(leat_open(text, NULL, &feed, &err), LEAT_SPEC);
+	assert_null(feed);
+	assert_string_equal(err.text, "the spec has no batch: add '| batch(32)' to its end, or '| batch(1)' for "
+	                              "batches of one sample");
+	/* What is wrong in the spec comes first; a source is not opened for one that lacks it. */
+	assert_int_equal(leat_open("tfrecord('missing') | tkae(5)", NULL, &feed, &err), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "did you mean 'take'?"));
+	assert_int_equal(leat_open("tfrecord(crc=5)", NULL, &feed, &err), LEAT_SPEC);
+	assert_null(strstr(err.text, "no batch"));
+	assert_int_equal(leat_open("tfrecord('missing')", NULL, &feed, &err), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "no batch"));
+}
+
 static void
 the_canonical_text_opens_the_same(void **state)
 {
@@ -266,6 +288,7 @@ main(void)
 		cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(errors_name_the_op_once),
+		cmocka_unit_test(a_spec_without_batch_is_refused),
 		cmocka_unit_test(errors_about_fields_say_what_there_is),
 		cmocka_unit_test(the_canonical_text_opens_the_same),
 	};
