@@ -126,7 +126,7 @@ apply_runs(const void *in, bool is_u8, float *out, size_t count, const struct le
 	          steps);
 }
 
-/* The numbers of one or two steps stay in registers. */
+/* A loop over the steps costs more than a step: scale and normalize are three. */
 LEAT_AVX2_INLINE void
 apply_steps(const void *in, bool is_u8, float *out, size_t count, const struct leat_affine_spread *spread, int steps)
 {
@@ -136,6 +136,8 @@ apply_steps(const void *in, bool is_u8, float *out, size_t count, const struct l
 		apply_runs(in, is_u8, out, count, spread, 1);
 	else if (steps == 2)
 		apply_runs(in, is_u8, out, count, spread, 2);
+	else if (steps == 3)
+		apply_runs(in, is_u8, out, count, spread, 3);
 	else
 		apply_runs(in, is_u8, out, count, spread, steps);
 }
