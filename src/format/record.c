@@ -40,28 +40,6 @@ leat_tfrecord_damage(const struct leat_indexed *indexed, const struct leat_exten
 	                 (unsigned long long)extent->length);
 }
 
-void
-leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent)
-{
-	const struct leat_index *index = &indexed->index[file];
-
-	*extent = (struct leat_extent){
-		.file = (uint32_t)file,
-		.head = LEAT_TFRECORD_HEAD,
-		.tail = LEAT_TFRECORD_TAIL,
-		.damaged = leat_index_is_damaged(index, i),
-		.offset = leat_index_offset(index, i),
-		.length = leat_index_length(index, i),
-	};
-	if (extent->damaged) {
-		extent->head = extent->tail = 0;
-	} else if (index->packed) {
-		extent->lent = extent->length - LEAT_TFRECORD_FRAME;
-		extent->head = extent->tail = 0;
-		extent->length = 0;
-	}
-}
-
 enum leat_status
 leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
 {
@@ -96,39 +74,37 @@ sum_data(const unsigned char *data, size_t length, struct target to)
 	return leat_crc32c_mask(crc);
 }
 
-static enum leat_status
-check_to(const struct leat_files *files, const struct leat_extent *extent, bool crc, const unsigned char *head,
-         const unsigned char *payload, const unsigned char *tail, struct target to, struct leat_err *err)
+/* Inlined: whether there is a target is known beforehand. */
+static inline enum leat_status
+check_to(const struct leat_files *files, const struct leat_raw *raw, bool crc, struct target to, struct leat_err *err)
 {
-	uint64_t length = extent->length - LEAT_TFRECORD_FRAME;
+	uint64_t length = raw->extent.length - LEAT_TFRECORD_FRAME;
 	const char *fault = NULL;
 
-	if (crc && leat_load32(head + 8) != leat_tfrecord_crc(head, 8))
+	if (crc && leat_load32(raw->head + 8) != leat_tfrecord_crc(raw->head, 8))
 		fault = "record header's checksum does not match";
-	else if (leat_load64(head) != length)
+	else if (leat_load64(raw->head) != length)
 		fault = "record has another length than when the file was indexed";
-	else if (crc && leat_load32(tail) != sum_data(payload, (size_t)length, to))
+	else if (crc && leat_load32(raw->tail) != sum_data(raw->payload, (size_t)length, to))
 		fault = "record's checksum does not match";
 	else if (!crc && to.at)
-		leat_copy(to.at, payload, (size_t)length, to.past_cache);
+		leat_copy(to.at, raw->payload, (size_t)length, to.past_cache);
 	if (!fault)
 		return LEAT_OK;
-	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)", leat_files_at(files, extent->file)->uri,
-	                 (unsigned long long)extent->offset, fault, (unsigned long long)length);
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes)",
+	                 leat_files_at(files, raw->extent.file)->uri, (unsigned long long)raw->extent.offset, fault,
+	                 (unsigned long long)length);
 }
 
 enum leat_status
-leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
-                    const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
-                    struct leat_err *err)
+leat_tfrecord_check(const struct leat_files *files, const struct leat_raw *raw, bool crc, struct leat_err *err)
 {
-	return check_to(files, extent, crc, head, payload, tail, (struct target){0}, err);
+	return check_to(files, raw, crc, (struct target){0}, err);
 }
 
 enum leat_status
-leat_tfrecord_check_copy(const struct leat_files *files, const struct leat_extent *extent, bool crc,
-                         const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
-                         unsigned char *to, bool past_cache, struct leat_err *err)
+leat_tfrecord_check_copy(const struct leat_files *files, const struct leat_raw *raw, bool crc, unsigned char *to,
+                         bool past_cache, struct leat_err *err)
 {
-	return check_to(files, extent, crc, head, payload, tail, (struct target){to, past_cache}, err);
+	return check_to(files, raw, crc, (struct target){to, past_cache}, err);
 }

@@ -43,14 +43,11 @@ enum leat_status leat_tfrecord_index_packed(struct leat_files *files, size_t i, 
 /* ---- reading (record.c) ---- */
 
 /* Is the record, head and tail included, what the extent says? With `crc` its checksums are looked at. */
-enum leat_status leat_tfrecord_check(const struct leat_files *files, const struct leat_extent *extent, bool crc,
-                                     const unsigned char *head, const unsigned char *payload, const unsigned char *tail,
+enum leat_status leat_tfrecord_check(const struct leat_files *files, const struct leat_raw *raw, bool crc,
                                      struct leat_err *err);
 /* The same, and copies the data to `to`, past the caches of the CPU if that is worth it. */
-enum leat_status leat_tfrecord_check_copy(const struct leat_files *files, const struct leat_extent *extent, bool crc,
-                                          const unsigned char *head, const unsigned char *payload,
-                                          const unsigned char *tail, unsigned char *to, bool past_cache,
-                                          struct leat_err *err);
+enum leat_status leat_tfrecord_check_copy(const struct leat_files *files, const struct leat_raw *raw, bool crc,
+                                          unsigned char *to, bool past_cache, struct leat_err *err);
 /* LEAT_DATA: what is wrong at the begin of a damaged region, by reading its header again, or by the index of a
  * compressed file. */
 enum leat_status leat_tfrecord_damage(const struct leat_indexed *indexed, const struct leat_extent *extent,
@@ -59,7 +56,28 @@ enum leat_status leat_tfrecord_damage(const struct leat_indexed *indexed, const 
 enum leat_status leat_tfrecord_fail_packed(const char *uri, uint64_t at, const char *fault, uint64_t out,
                                            struct leat_err *err);
 /* Where sample `i` of file `file` lies. */
-void leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent);
+static inline void
+leat_tfrecord_extent(const struct leat_indexed *indexed, size_t file, uint64_t i, struct leat_extent *extent)
+{
+	const struct leat_index *index = &indexed->index[file];
+
+	*extent = (struct leat_extent){
+		.file = (uint32_t)file,
+		.head = LEAT_TFRECORD_HEAD,
+		.tail = LEAT_TFRECORD_TAIL,
+		.damaged = leat_index_is_damaged(index, i),
+		.offset = leat_index_offset(index, i),
+		.length = leat_index_length(index, i),
+	};
+	if (extent->damaged) {
+		extent->head = extent->tail = 0;
+	} else if (index->packed) {
+		extent->lent = extent->length - LEAT_TFRECORD_FRAME;
+		extent->head = extent->tail = 0;
+		extent->length = 0;
+	}
+}
+
 /* No sample at all, or none that can be read, is an error. */
 enum leat_status leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err);
 

@@ -479,7 +479,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 	if (raw->extent.damaged)
 		return leat_tfrecord_damage(&state->indexed, &raw->extent, err);
-	status = leat_tfrecord_check(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail, err);
+	status = leat_tfrecord_check(source->files, raw, params->crc, err);
 	if (status != LEAT_OK)
 		return status;
 	sample->count = source->schema.count;

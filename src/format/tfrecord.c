@@ -253,7 +253,7 @@ find_record(const struct leat_source *source, const struct leat_raw *raw, unsign
 	const struct leat_tfrecord_params *params = source->params;
 	const struct leat_unit *in = raw->unit;
 	uint64_t at = raw->extent.offset - in->begin, length = raw->extent.lent + LEAT_TFRECORD_FRAME;
-	struct leat_extent record = raw->extent;
+	struct leat_raw record = *raw;
 	unsigned char *head;
 
 	if (raw->extent.offset < in->begin || at > in->len || length > in->len - at)
@@ -262,9 +262,11 @@ find_record(const struct leat_source *source, const struct leat_raw *raw, unsign
 		                                 err);
 	head = in->bytes + at;
 	*payload = head + LEAT_TFRECORD_HEAD;
-	record.length = length;
-	return leat_tfrecord_check(source->files, &record, params->crc, head, *payload,
-	                           head + length - LEAT_TFRECORD_TAIL, err);
+	record.extent.length = length;
+	record.head = head;
+	record.payload = *payload;
+	record.tail = head + length - LEAT_TFRECORD_TAIL;
+	return leat_tfrecord_check(source->files, &record, params->crc, err);
 }
 
 /* Worker threads, and unpack_to. A record in a unit is lent: others may read it at the same time. */
@@ -284,7 +286,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	if (extent->in_unit)
 		status = find_record(source, raw, &payload, err);
 	else
-		status = leat_tfrecord_check(source->files, extent, params->crc, raw->head, payload, raw->tail, err);
+		status = leat_tfrecord_check(source->files, raw, params->crc, err);
 	if (status != LEAT_OK)
 		return status;
 	sample->count = 1;
@@ -307,8 +309,7 @@ unpack_to(const struct leat_source *source, const struct leat_raw *raw, unsigned
 
 	if (raw->extent.damaged)
 		return leat_tfrecord_damage(indexed, &raw->extent, err);
-	return leat_tfrecord_check_copy(source->files, &raw->extent, params->crc, raw->head, raw->payload, raw->tail,
-	                                to, past_cache, err);
+	return leat_tfrecord_check_copy(source->files, raw, params->crc, to, past_cache, err);
 }
 
 const struct leat_source_kind leat_source_tfrecord = {
