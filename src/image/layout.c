@@ -53,10 +53,11 @@ leat_to_interleaved_plain(const void *in, void *out, size_t pixels, size_t chann
 /* Which byte of vector `from` becomes byte i of vector `to`, NONE: of another one. Byte k of channel c is byte
  * 3 * k + c of the 48 interleaved ones. */
 enum { NONE = 0x80 };
-#define IN_VECTOR(at) ((at) >= 0 && (at) < 16 ? (at) : NONE)
+#define IN_VECTOR(at) ((uint8_t)((at) >= 0 && (at) < 16 ? (at) : NONE))
 #define PLANAR_FROM(i, to, from) IN_VECTOR(3 * (i) + (to)-16 * (from))
 #define MIRRORED_FROM(i, to, from) PLANAR_FROM(15 - (i), to, from)
-#define INTERLEAVED_FROM(i, to, from) ((16 * (to) + (i) - (from)) % 3 == 0 ? (16 * (to) + (i) - (from)) / 3 : NONE)
+#define INTERLEAVED_FROM(i, to, from)                                                                                  \
+	((uint8_t)((16 * (to) + (i) - (from)) % 3 == 0 ? (16 * (to) + (i) - (from)) / 3 : NONE))
 #define VECTOR(F, to, from)                                                                                            \
 	{                                                                                                              \
 		F(0, to, from), F(1, to, from), F(2, to, from), F(3, to, from), F(4, to, from), F(5, to, from),        \
