@@ -1,4 +1,4 @@
-"""Leat: from stored samples to batches in memory, ahead of the training step.
+"""Leat reads, decodes and augments samples and builds batches ahead of the training step.
 
     import leat
 
@@ -8,8 +8,8 @@
         for batch in feed:
             train(batch["image"], batch["label"])
 
-Sources are functions of this module, ops are methods of what they return; both are made from the tables of
-the C library, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` are what `leat ops` says.
+Sources are functions of this module; ops are methods of the pipeline they return. Both are generated from the C
+library's tables, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` match `leat ops`.
 """
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ del _item
 
 
 def feed(spec: Union[str, Pipeline], **options: Any) -> "Feed":
-    """Opens a spec, such as "tfrecord('a.tfrecord') | batch(32)"; the options are those of `leat.Feed`."""
+    """Open a spec such as "tfrecord('a.tfrecord') | batch(32)". Takes the options of `leat.Feed`."""
     from ._feed import Feed
 
     return Feed(spec, **options)
 
 
 def pipeline(spec: str) -> Pipeline:
-    """A pipeline from a spec's text, to go on with."""
+    """Make a pipeline from a spec, to which more ops can be added."""
     return Pipeline([spec])
 
 
-# NumPy is not loaded before it is needed: `leat` on the command line does without.
+# Loaded on first use, because they import NumPy, which `python -m leat` does not need.
 _later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch",
           "array": "_array"}
 _modules = ("torch", "jax", "tensorflow", "errors")

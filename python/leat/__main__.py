@@ -1,4 +1,4 @@
-"""`python -m leat ...` is the command `leat`: the one of this package, wherever it lies."""
+"""`python -m leat ...` runs the `leat` command that belongs to this package."""
 from __future__ import annotations
 
 import os
@@ -13,7 +13,7 @@ def main() -> None:
     for path in (os.path.join(sysconfig.get_path("scripts"), "leat"), beside):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             os.execv(path, ["leat", *sys.argv[1:]])
-    sys.exit("leat: the command is not installed beside this package")
+    sys.exit("leat: the leat command is not installed with this package")
 
 
 if __name__ == "__main__":

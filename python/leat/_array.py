@@ -1,4 +1,4 @@
-"""A source in memory: arrays as anonymous .npy files, which the engine maps like any other."""
+"""Arrays in memory as a source: written to anonymous .npy files, which the engine maps like any others."""
 from __future__ import annotations
 
 import os
@@ -21,17 +21,17 @@ def _discard(folder: str, files: List[int], pid: int) -> None:
 
 
 class ArraySource:
-    """The call `npy(...)` of arrays that lie in anonymous memory for as long as this object lives.
+    """The call `npy(...)` on arrays in anonymous memory, which is freed with this object.
 
-    The engine opens them through links whose names are those of the fields, so that a checkpoint finds the same
-    names in another process.
+    The engine opens them through symlinks named after the fields, so the data's fingerprint, and with it a
+    checkpoint, is the same in another process.
     """
 
     def __init__(self, arrays: Dict[str, Any]) -> None:
         self._arrays = {name: np.asarray(array) for name, array in arrays.items()}
         lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
         if not lengths or len(set(lengths.values())) > 1 or -1 in lengths.values():
-            raise InvalidError(f"array takes arrays with the same number of rows, not {lengths or 'none'}")
+            raise InvalidError(f"array needs arrays with the same number of rows; got {lengths or 'none'}")
         self._folder = tempfile.mkdtemp(prefix="leat-")
         files: List[int] = []
         self._discard = weakref.finalize(self, _discard, self._folder, files, os.getpid())
@@ -53,10 +53,10 @@ class ArraySource:
 
 
 def array(**arrays: Any) -> Any:
-    """A pipeline over arrays in memory: row i of all of them is sample i.
+    """Read from arrays in memory: sample i is row i of each array.
 
-    The arrays are copied once. Types are those of `npy`: float16, float32, float64, int8 to int64, uint8 to uint32, and
-    bool, which becomes uint8.
+    The arrays are copied once. Supported types are those of `npy`: float16, float32, float64, int8 to int64, uint8 to
+    uint32, and bool, which becomes uint8.
     """
     from ._pipeline import Pipeline
 

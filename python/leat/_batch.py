@@ -1,7 +1,7 @@
-"""A batch: its fields as NumPy arrays over the engine's memory.
+"""A batch: its fields as NumPy arrays that share the engine's memory.
 
-Nothing is copied. Every array holds the batch it lies in, and the batch goes back to its feed when the last
-array, tensor or batch object that refers to it is gone.
+Nothing is copied. Every array keeps its batch alive; the batch returns to its feed when the last array, tensor or
+batch object that refers to it is dropped.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _lib, errors
 
-# In the order of enum leat_dtype. NumPy has no bfloat16 of its own.
+# In the order of enum leat_dtype. NumPy itself has no bfloat16.
 _TYPESTR = ("|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4")
 _BF16 = 4  # the first "<u2" is its bits
 DATA, OFFSETS, SHAPES = range(3)
@@ -25,7 +25,7 @@ def dtype_name(dtype: int) -> str:
 
 
 class Form:
-    """What is the same for a field in all batches of a feed."""
+    """The properties of a field that all batches of a feed share."""
 
     __slots__ = ("name", "typestr", "shape", "ragged", "text", "bfloat16")
 
@@ -44,12 +44,12 @@ class _Hold:
         self.pointer, self.pid = pointer, os.getpid()
 
     def __del__(self, release: Any = _lib.release, getpid: Any = os.getpid) -> None:
-        if self.pid == getpid():  # a forked child has the memory, but neither the threads nor their locks
+        if self.pid == getpid():  # a forked child has the memory, but not the threads, and locks may be held
             release(self.pointer)
 
 
 class _View:
-    """Memory of a batch as NumPy asks for it; becomes the array's base."""
+    """Memory of a batch in NumPy's array interface; becomes the base of the array."""
 
     __slots__ = ("__array_interface__", "hold")
 
@@ -65,7 +65,7 @@ def _array(hold: _Hold, address: Optional[int], typestr: str, shape: Tuple[int, 
 
 
 def _bfloat16(array: np.ndarray) -> np.ndarray:
-    """As bfloat16 where ml_dtypes (which JAX and TensorFlow bring) is installed, else as uint16 of the same bits."""
+    """As bfloat16 if ml_dtypes (a dependency of JAX and TensorFlow) is installed, else the same bits as uint16."""
     try:
         import ml_dtypes
     except ImportError:
@@ -74,9 +74,9 @@ def _bfloat16(array: np.ndarray) -> np.ndarray:
 
 
 class Ragged:
-    """A field whose samples differ in size: `values` one after the other, sample i from `offsets[i]` on.
+    """A field whose samples differ in size: sample i is `values[offsets[i]:offsets[i + 1]]`.
 
-    `shapes` has a row for each sample when samples have two dimensions or more, else it is None.
+    `shapes` has one row per sample if samples have two or more dimensions, else it is None.
     """
 
     __slots__ = ("values", "offsets", "shapes", "_text")
@@ -108,21 +108,21 @@ class Ragged:
         return self.values.dtype
 
     def to_bytes(self) -> List[bytes]:
-        """Each sample's bytes, copied."""
+        """Copy each sample's bytes."""
         return [value.tobytes() for value in self]
 
     def to_list(self) -> List[Any]:
-        """Python values: bytes of byte strings, lists of anything else."""
+        """Convert to Python values: bytes for byte strings, lists for everything else."""
         return self.to_bytes() if self._text else [value.tolist() for value in self]
 
     def to_strings(self, encoding: str = "utf-8", errors: str = "strict") -> List[str]:
-        """Each sample's bytes as text."""
+        """Decode each sample's bytes to a string."""
         return [value.decode(encoding, errors) for value in self.to_bytes()]
 
     def padded(self, value: Any = 0, length: Optional[int] = None) -> np.ndarray:
-        """Samples of one dimension as one array [count, length], filled up with `value`, or cut."""
+        """Copy one-dimensional samples to one array [count, length], padded with `value` or truncated."""
         if self.shapes is not None:
-            raise errors.InvalidError("padded works on samples of one dimension: give images one size with resize")
+            raise errors.InvalidError("padded needs one-dimensional samples; use resize to give images one size")
         sizes = np.diff(self.offsets)
         if length is None:
             length = int(sizes.max(initial=0))
@@ -133,7 +133,7 @@ class Ragged:
         return out
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
-        """An array of objects: bytes, or one array for each sample."""
+        """An object array with one bytes object or array per sample."""
         out = np.empty(len(self), object)
         for i, value in enumerate(self.to_bytes() if self._text else self):
             out[i] = value
@@ -141,11 +141,11 @@ class Ragged:
 
 
 class Batch(Mapping[str, Any]):
-    """Samples that belong together, as a mapping from the names of fields to arrays.
+    """A batch of samples: a mapping from field names to arrays.
 
-    `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` where samples differ in size. The
-    memory is the engine's own: keep a batch, or anything made of it, for as long as you like; what is kept is
-    not filled anew.
+    `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` if samples differ in size. The arrays
+    share the engine's memory. You may keep a batch, or anything made from it, as long as you like; the engine does
+    not reuse the memory while you hold it.
     """
 
     __slots__ = ("_hold", "_fields", "_made", "_count", "seed")
@@ -157,7 +157,7 @@ class Batch(Mapping[str, Any]):
         self._count = -1
         self.seed = seed
 
-    # ---- what a mapping has ----
+    # ---- mapping ----
 
     def __getitem__(self, name: str) -> Any:
         made = self._made.get(name)
@@ -182,11 +182,11 @@ class Batch(Mapping[str, Any]):
             parts.append(f"{name}: {getattr(value, 'dtype', type(value).__name__)}{shape}")
         return f"<batch of {self.count}: {', '.join(parts)}>"
 
-    # ---- about the samples ----
+    # ---- samples ----
 
     @property
     def count(self) -> int:
-        """Samples, padding included."""
+        """Number of samples, including padding."""
         if self._count < 0:
             self._count = _lib.batch_count(self._hold.pointer)
         return self._count
@@ -197,7 +197,7 @@ class Batch(Mapping[str, Any]):
 
     @property
     def valid(self) -> np.ndarray:
-        """True for a sample, False for padding; not to be written to."""
+        """True for samples, False for padding; read-only."""
         valid = _array(self._hold, _lib.batch_valid(self._hold.pointer), "|b1", (self.count,))
         valid.flags.writeable = False
         return valid
@@ -208,7 +208,7 @@ class Batch(Mapping[str, Any]):
         pointer = self._hold.pointer
         return np.array([_lib.batch_position(pointer, i) for i in range(self.count)], np.uint64)
 
-    # ---- the memory ----
+    # ---- memory ----
 
     def _make(self, name: str) -> Any:
         hold, form, tensor = self._hold, self._fields.get(name), _lib.Tensor()
@@ -236,7 +236,7 @@ class Batch(Mapping[str, Any]):
         return {name: self[name] for name in self}
 
     def copy(self) -> Dict[str, Any]:
-        """All fields as a plain dict of arrays that do not hold the batch."""
+        """Copy all fields to a plain dict of arrays that do not hold the batch."""
         return {name: _copied(value) for name, value in self.items()}
 
 
@@ -267,7 +267,7 @@ class _Managed(ctypes.Structure):
 
 
 def _drop(capsule: int) -> None:
-    """The end of a capsule: if nobody took the tensor (and renamed the capsule), its hold is let go."""
+    """Capsule destructor: call the deleter if no one has taken the tensor. A taker renames the capsule."""
     if _capsule_is_valid(capsule, _NAME):
         pointer = _capsule_pointer(capsule, _NAME)
         _Managed.from_address(pointer).deleter(pointer)
@@ -278,7 +278,7 @@ _drop_address = ctypes.cast(_dropping, ctypes.c_void_p)
 
 
 class DLPack:
-    """A tensor that a framework has not taken yet: what from_dlpack of NumPy, PyTorch, JAX, ... expects."""
+    """A tensor that from_dlpack of NumPy, PyTorch, JAX, ... can take."""
 
     __slots__ = ("_hold", "_name", "_part")
 
@@ -291,9 +291,9 @@ class DLPack:
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: Optional[bool] = None) -> Any:
         if dl_device is not None and tuple(dl_device) != (1, 0):
-            raise BufferError("a batch lies in the CPU's memory")
+            raise BufferError("a batch is in CPU memory; copy it to the device after from_dlpack")
         if copy:
-            raise BufferError("a batch is handed out without a copy")
+            raise BufferError("a batch is exported without a copy; copy it after from_dlpack")
         pointer, err = ctypes.c_void_p(), _lib.Err()
         _lib.check(_lib.batch_dlpack(self._hold.pointer, self._name, self._part, pointer, err), err)
         return _capsule_new(pointer, _NAME, _drop_address)

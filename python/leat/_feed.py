@@ -1,7 +1,7 @@
-"""An open pipeline, giving batches.
+"""An open pipeline that produces batches.
 
-Threads: any may use a feed; one lock keeps their calls apart. A wait is cut into pieces, so that Ctrl-C and
-other signals are seen at once.
+Any thread may use a feed; a lock serializes calls into the library. Waits are split into short ones, so that Ctrl-C
+and other signals are handled promptly.
 """
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
-_POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: how long a signal may have to wait
+_POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
 _ON_ERROR = ("fail", "skip", "replace")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
-_UNKNOWN = -1, 0  # rank and world: the library asks the environment
+_UNKNOWN = -1, 0  # rank and world: the library reads them from the environment
 _log = logging.getLogger("leat")
 
 
 class FieldSpec(NamedTuple):
-    """What a field's samples are: `shape` has None where they differ."""
+    """Type and shape of a field; a dimension of `shape` is None where samples differ."""
 
     dtype: str
     shape: Tuple[Optional[int], ...]
@@ -56,7 +56,7 @@ def _bytes_of(memory: Union[int, str]) -> int:
     if not isinstance(memory, str):
         return int(memory)
     if "\0" in memory:
-        raise InvalidError("memory: a size cannot contain the character 0")
+        raise InvalidError("memory: a size cannot contain a NUL character")
     size, err = ctypes.c_uint64(), _lib.Err()
     if _lib.parse_size(memory.encode("utf-8", "surrogateescape"), size, err) != _lib.OK:
         raise InvalidError("memory: " + err.text.decode(errors="replace"))
@@ -64,15 +64,15 @@ def _bytes_of(memory: Union[int, str]) -> int:
 
 
 def _whole(options: Dict[str, Any], name: str, end: int) -> int:
-    """A number that fits into the library's unsigned one: ctypes would cut it in silence."""
+    """A number checked to fit the library's unsigned type: ctypes would truncate it silently."""
     value = operator.index(options[name])
     if not 0 <= value < end:
-        raise InvalidError(f"{name}={value} is not between 0 and {end - 1}")
+        raise InvalidError(f"{name}={value} must be between 0 and {end - 1}")
     return value
 
 
 def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
-    """What was given; else what torch.distributed says, if it runs; else the library asks the environment."""
+    """The given rank and world; else torch.distributed's, if initialised; else the library reads the environment."""
     distributed = sys.modules.get("torch.distributed")
     if rank is None and world is None and distributed is not None:
         if distributed.is_available() and distributed.is_initialized():
@@ -81,14 +81,14 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
 
 
 class _Opening:
-    """leat_open on a thread of its own: making the index of large data takes time, and Ctrl-C has to be seen."""
+    """Run leat_open on a separate thread, so that Ctrl-C works while large data is being indexed."""
 
     def __init__(self, spec: str, options: _lib.Options, callback: Any) -> None:
         if "\0" in spec:
-            raise SpecError("a spec cannot contain the character 0")
+            raise SpecError("a spec cannot contain a NUL character")
         self._arguments = spec.encode("utf-8", "surrogateescape"), options
         self._feed, self._err, self._status = ctypes.c_void_p(), _lib.Err(), -1
-        self._callback = callback  # the library may call it for as long as it opens
+        self._callback = callback  # keep it alive: the library may call it while it opens
         self._lock, self._abandoned = threading.Lock(), False
 
     def _run(self) -> None:
@@ -109,14 +109,14 @@ class _Opening:
                     _lib.close(self._feed)  # NULL if it is not open yet
                     self._feed.value = None
                 raise
-        else:  # signals are not this thread's
+        else:  # only the main thread handles signals
             self._run()
         _lib.check(self._status, self._err)
         return self._feed.value
 
 
 class _Handle:
-    """The C library's feed. Closed once, and only by the process that opened it."""
+    """Owns the C library's feed. Closed once, and only by the process that opened it."""
 
     def __init__(self, spec: str, options: Dict[str, Any]) -> None:
         self.pid, self.lock = os.getpid(), threading.RLock()
@@ -129,11 +129,11 @@ class _Handle:
         given.memory = _bytes_of(options["memory"])
         given.rank, given.world = self.ranks = _ranks(options["rank"], options["world"])
         if options["on_error"] not in _ON_ERROR:
-            raise InvalidError(f"on_error={options['on_error']!r} is not one of {', '.join(_ON_ERROR)}")
+            raise InvalidError(f"on_error={options['on_error']!r} must be one of {', '.join(_ON_ERROR)}")
         given.on_error = _ON_ERROR.index(options["on_error"])
         if options["max_bad"] is not None:
             given.max_bad = _whole(options, "max_bad", 2**64)
-        # Workers only leave a note: what Python's logging does is the consumer's to wait for.
+        # Workers only queue the message. The consumer passes it to Python's logging, which may be slow.
         notes = self.log
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
         given.log = self._callback
@@ -153,27 +153,27 @@ class _Handle:
         pointer = self.pointer
         if pointer is None or self.pid != os.getpid():
             return
-        _lib.cancel(pointer)  # whoever waits for a batch, be it at the interpreter's exit, lets go of the lock
+        _lib.cancel(pointer)  # makes a thread that waits for a batch release the lock, even at interpreter exit
         with self.lock:
             self.pointer = None
             _lib.close(pointer)
 
 
 class Feed:
-    """An open pipeline. `for batch in feed` runs to the end of the epoch; the next loop runs the next one.
+    """An open pipeline. `for batch in feed` runs to the end of the epoch; the next loop runs the next epoch.
 
-    A loop goes on from where the feed stands, also after `break`; `seek` goes elsewhere.
+    After a `break`, the next loop continues at the current position; `seek` changes it.
 
     Args:
-        pipeline: a spec's text, or a Pipeline.
-        seed: the same seed gives the same bytes, for any number of threads and ranks.
-        epochs: so many, then loops are empty; 0: no end.
-        threads: 0: the CPUs this process may use.
-        memory: bytes the feed may hold, or text such as '512MiB'; 0: a quarter of the RAM, 1 GiB at most.
-        rank, world: which of how many; None: as torch.distributed says if it runs, else the launcher's
-            environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
-        on_error: what becomes of a bad sample: 'fail', 'skip' or 'replace'.
-        max_bad: bad samples per epoch before the feed fails; None: any number.
+        pipeline: a spec or a Pipeline.
+        seed: random seed; same seed, same batches, with any number of threads and ranks.
+        epochs: number of epochs, after which loops are empty; 0: no limit.
+        threads: worker threads; 0: as many as the process may use CPUs.
+        memory: memory limit of the feed, in bytes or as text such as '512MiB'; 0: a quarter of RAM, at most 1 GiB.
+        rank, world: this process's rank, and the number of ranks; None: from torch.distributed if initialised, else
+            from the launcher's environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
+        on_error: what to do with a bad sample: 'fail', 'skip' or 'replace'.
+        max_bad: fail after this many bad samples per epoch; None: no limit.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
@@ -187,10 +187,10 @@ class Feed:
         self._pipeline, self._options = pipeline, options
         self._handle = _Handle(pipeline.spec, options)
         self._pid = self._handle.pid
-        self._lock = self._handle.lock  # for all that the library wants called by one thread at a time
-        self._gate = threading.RLock()  # for what may be asked at any time, until the feed is closed
+        self._lock = self._handle.lock  # held for library calls that only one thread at a time may make
+        self._gate = threading.RLock()  # held for calls that are allowed at any time, to keep `close` out
         self._seed = options["seed"]
-        self._ends = 0  # of epochs seen: tells an iterator that another thread saw the end
+        self._ends = 0  # epoch ends seen, so that an iterator notices an end seen by another thread
         self._maps = pipeline._maps
         self._close = weakref.finalize(self, self._handle.close)
         pointer = self._handle.pointer
@@ -207,33 +207,33 @@ class Feed:
             self._fields[field.name.decode()] = Form(field.name, field.dtype, shape)
 
     def _join(self) -> None:
-        """Opens the feed again, where it stands, if torch.distributed was initialised since and rank and world
-        were not given: this process has its part of every batch from now on."""
+        """Reopen the feed at its current position if torch.distributed was initialised after it was opened and
+        rank and world were not given. This process then gets its part of every batch."""
         ranks = _ranks(self._options["rank"], self._options["world"])
         if ranks not in (_UNKNOWN, self._handle.ranks):
             state = self.__getstate__()
             self.close()
             self.__setstate__(state)
 
-    # ---- one batch after the other ----
+    # ---- batches ----
 
     def _pointer(self) -> int:
         if self._pid != os.getpid():
-            raise ProcessError(f"this feed was opened in process {self._pid}, and its threads did not survive the fork "
-                               f"to process {os.getpid()}: open it in the process that uses it")
+            raise ProcessError(f"this feed was opened in process {self._pid} and cannot be used in process "
+                               f"{os.getpid()} after a fork; open it in the process that uses it")
         pointer = self._handle.pointer
         if pointer is None:
             raise CancelledError("the feed is closed")
         return pointer
 
     def _wait(self, status: int) -> int:
-        """Goes on with a wait that gave no batch at once: a batch, the end, or an error. Under the lock."""
+        """Keep waiting until there is a batch, the end, or an error. The caller holds the lock."""
         collected = False
-        while status in (_lib.TIMEOUT, _lib.AGAIN):  # the interpreter has looked at its signals
+        while status in (_lib.TIMEOUT, _lib.AGAIN):  # between calls the interpreter handles signals
             if status == _lib.AGAIN and collected:
-                raise HeldError(self._err.text.decode() + "; keep copies (batch.copy()) of what has to last")
+                raise HeldError(self._err.text.decode() + "; use batch.copy() for batches you keep")
             if status == _lib.AGAIN:
-                gc.collect()  # batches in cycles of dead objects
+                gc.collect()  # dead reference cycles may hold batches
                 collected = True
             self._pointer()
             status = _lib.next_within(self._feed, _POLL, *self._refs)
@@ -260,19 +260,19 @@ class Feed:
         return batch
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches up to the end of the epoch."""
+        """Iterate to the end of the epoch."""
         return _Epoch(self)
 
     def __len__(self) -> int:
-        """Batches per epoch, of this rank."""
+        """Batches per epoch on this rank."""
         with self._gate:
             return _lib.batches(self._pointer())
 
     def steps(self, count: Optional[int] = None) -> Iterator[Batch]:
-        """`count` batches, or without end, over the ends of epochs; fewer when the feed's epochs are over."""
+        """Iterate over `count` batches (None: no limit), across epochs; stops early after the feed's last epoch."""
         given, before = 0, -1
         while count is None or given < count:
-            if given == before:  # an epoch without a batch: there are no more
+            if given == before:  # an epoch without batches: all epochs are done
                 return
             before = given
             for batch in self:
@@ -290,34 +290,34 @@ class Feed:
         return View(self, Batch.to_dict)
 
     def torch(self, device: Any = None, prefetch: int = 1) -> Any:
-        """Batches as dicts of PyTorch tensors: over the same memory on the CPU, or on their way to `device`."""
+        """Batches as dicts of PyTorch tensors: on the CPU they share memory; on CUDA they are copied ahead."""
         from . import torch
 
         return torch.view(self, device, prefetch)
 
     def jax(self, device: Any = None) -> Any:
-        """Batches as dicts of JAX arrays, over the same memory on the CPU."""
+        """Batches as dicts of JAX arrays, which share memory on the CPU."""
         from . import jax
 
         return jax.view(self, device)
 
     def tensorflow(self) -> Any:
-        """Batches as dicts of TensorFlow tensors, over the same memory; `.dataset()` makes a tf.data.Dataset."""
+        """Batches as dicts of TensorFlow tensors, which share memory; `.dataset()` makes a tf.data.Dataset."""
         from . import tensorflow
 
         return tensorflow.View(self)
 
-    # ---- where it stands ----
+    # ---- position and checkpoints ----
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next batch belongs to."""
+        """The epoch of the next batch."""
         with self._lock:
             return _lib.epoch(self._pointer())
 
     @property
     def position(self) -> int:
-        """Samples of that epoch delivered so far, over all ranks."""
+        """Samples of this epoch delivered so far, over all ranks."""
         with self._lock:
             return _lib.position(self._pointer())
 
@@ -329,7 +329,7 @@ class Feed:
 
     @property
     def batch_size(self) -> int:
-        """Samples of a full batch, of this rank."""
+        """Samples in a full batch on this rank."""
         with self._gate:
             return _lib.batch_size(self._pointer())
 
@@ -343,15 +343,15 @@ class Feed:
 
     @property
     def spec(self) -> str:
-        """The pipeline in full: every option with its value."""
+        """The spec in full, with the value of every option."""
         with self._gate:
             return _lib.canonical(self._pointer()).decode(errors="replace")
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the feed stands, as a small dict of plain values: a checkpoint for `load_state_dict`.
+        """Make a checkpoint for `load_state_dict`: a small dict of plain values.
 
-        Counts the batches that were handed out. Valid for other numbers of threads and ranks, and for another
-        place of the same data.
+        It counts the batches delivered so far, not those prefetched. It can be loaded with a different number of
+        threads or ranks, and with a copy of the same data elsewhere.
         """
         with self._lock:
             json_text, err = ctypes.c_void_p(), _lib.Err()
@@ -359,37 +359,37 @@ class Feed:
         return json.loads(_lib.taken(json_text.value))
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Goes to where `state` says, without reading anything again. The seed comes from the checkpoint, too."""
+        """Resume from a checkpoint, without rereading anything. Also restores the seed."""
         with self._lock:
             err = _lib.Err()
             _lib.check(_lib.restore(self._pointer(), json.dumps(state).encode(), err), err)
             self._seed = int(state["seed"])
 
     def seek(self, epoch: int, position: int = 0) -> None:
-        """Goes to a position of an epoch, at once."""
+        """Jump to a position of an epoch, without reading what comes before it."""
         with self._lock:
             self.load_state_dict(dict(self.state_dict(), epoch=epoch, position=position))
 
-    # ---- what happened ----
+    # ---- statistics ----
 
     def stats(self) -> Dict[str, Any]:
-        """Counts and times since the feed was opened, by name. From any thread."""
+        """Counts and times since the feed was opened, by name. May be called from any thread."""
         with self._gate:
             text = _lib.taken(_lib.stats_json(self._pointer()))
         return json.loads(text)
 
     def bad(self) -> List[Bad]:
-        """The bad samples so far, in the order of the plan."""
+        """The bad samples so far, in plan order."""
         with self._lock:
             pointer = self._pointer()
             found = [_lib.bad_at(pointer, i).contents for i in range(_lib.bad_count(pointer))]
             return [Bad(b.epoch, b.position, b.sample, os.fsdecode(b.uri or b""), b.offset,
                         (b.reason or b"").decode(errors="replace"), b.replaced) for b in found]
 
-    # ---- its end ----
+    # ---- closing ----
 
     def close(self) -> None:
-        """Stops all work, within milliseconds; batches that are held stay valid."""
+        """Stop all work, within milliseconds. Batches still held stay valid."""
         if self._pid == os.getpid():
             with self._gate:
                 self._close()
@@ -420,7 +420,7 @@ Feed.stats.__doc__ = f"{Feed.stats.__doc__}\n\n{_ops.stats_doc()}"
 
 
 class _Epoch:
-    """The batches up to the end of an epoch. Threads may share one, or have one each."""
+    """Iterates to the end of an epoch. Threads may share one or have one each."""
 
     __slots__ = ("_feed", "_mark", "_fresh")
 
@@ -434,7 +434,7 @@ class _Epoch:
         feed = self._feed
         batch: Any = feed._next(self._mark)
         if self._fresh:
-            # The feed stood behind an epoch's last batch: what begins now is the next epoch.
+            # The last loop stopped right after an epoch's last batch, before its end: start the next epoch.
             if batch is None and feed._ends == self._mark + 1:
                 self._mark += 1
                 batch = feed._next(self._mark)

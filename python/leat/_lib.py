@@ -1,7 +1,7 @@
-"""The C library by ctypes: its structs and functions as include/leat.h has them, and nothing else.
+"""ctypes declarations of the structs and functions in include/leat.h, and nothing else.
 
-Calls that may wait, be it for a lock that a logging worker holds, let go of the interpreter's lock
-(`waiting`); the short ones (`quick`) keep it, which is cheaper.
+Calls that may block, if only on a lock that a logging worker holds, release the GIL (`waiting`). Short calls keep it
+(`quick`), which is cheaper.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOREVER = 2**64 - 1
 
 
 def library_path() -> str:
-    """Where the shared library lies: LEAT_LIBRARY, beside this file, or where an editable install built it."""
+    """Path of the shared library: LEAT_LIBRARY, next to this file, or in the build folder of an editable install."""
     given = os.environ.get("LEAT_LIBRARY")
     if given:
         return given
@@ -75,7 +75,7 @@ options_init = _declare(quick, "leat_options_init_sized", None, POINTER(Options)
 parse_size = _declare(quick, "leat_parse_size", c_int, c_char_p, POINTER(c_uint64), POINTER(Err))
 open = _declare(waiting, "leat_open", c_int, c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Err))
 close = _declare(waiting, "leat_close", None, c_void_p)
-# Called for every batch: what has no argtypes is passed as it is, and its callers pass ctypes objects only.
+# Called for every batch. Without argtypes ctypes skips conversion, so callers must pass ctypes objects.
 next_within = waiting.leat_next_within
 release = _declare(waiting, "leat_release", None, c_void_p)
 cancel = _declare(waiting, "leat_cancel", None, c_void_p)
@@ -101,7 +101,7 @@ bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
 describe = _declare(quick, "leat_describe", c_void_p)
 
-# The statuses by name, in the order of the header.
+# Status names, in the order of the header.
 OK, END, DONE, AGAIN = range(4)
 _names: List[str] = []
 while status_name(len(_names)) != b"UNKNOWN":
@@ -110,9 +110,9 @@ TIMEOUT = _names.index("TIMEOUT")
 
 
 def taken(pointer: Optional[int]) -> str:
-    """The text at `pointer`, which the library wants freed."""
+    """The text at `pointer`, which is freed."""
     if not pointer:
-        raise errors.OutOfMemoryError("the system has no more memory")
+        raise errors.OutOfMemoryError("out of memory")
     try:
         return ctypes.string_at(pointer).decode()
     finally:
@@ -120,7 +120,7 @@ def taken(pointer: Optional[int]) -> str:
 
 
 def error(err: Err) -> errors.Error:
-    """The exception of what the library reported."""
+    """The exception for an error of the library."""
     name = _names[err.status] if 0 <= err.status < len(_names) else "INTERNAL"
     return errors.by_status.get(name, errors.InternalError)(err.text.decode(errors="replace"))
 

@@ -1,7 +1,7 @@
-"""Functions in Python on finished batches: for what has no op.
+"""Python functions on finished batches, for what no op does.
 
-They run on the consumer's thread, one batch at a time. Their random numbers are counter-based like the
-engine's: a function of seed, epoch, position and which function it is, so that a resumed run draws the same.
+They run on the consumer's thread, one batch at a time. Their random numbers are counter-based like the engine's: they
+depend only on seed, epoch, position and the function's place in the pipeline, so a resumed run draws the same ones.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PADDING = 2**64 - 1
 
 
 class MappedBatch(Mapping[str, Any]):
-    """A batch whose fields were made in Python; what it knows of its samples comes from the engine's batch."""
+    """A batch whose fields come from Python functions; `count`, `positions` etc. are those of the engine's batch."""
 
     __slots__ = ("origin", "_fields")
 
@@ -56,11 +56,11 @@ class _Stage:
 
     def __init__(self, function: Callable[..., Any], number: int) -> None:
         if not callable(function):
-            raise InvalidError(f"{self.kind} takes a function, not {function!r}")
+            raise InvalidError(f"{self.kind} takes a function, but got {function!r}")
         self.function, self.number = function, number
         try:
             self.wants_rng = "rng" in inspect.signature(function).parameters
-        except (TypeError, ValueError):  # some functions written in C do not tell
+        except (TypeError, ValueError):  # some functions written in C have no signature
             self.wants_rng = False
 
     def __str__(self) -> str:
@@ -91,13 +91,13 @@ class MapBatch(_Stage):
         if result is None:
             result = fields
         if not isinstance(result, Mapping):
-            raise MapError(f"{self} returned {type(result).__name__}: expected a dict of arrays, or None",
+            raise MapError(f"{self} returned {type(result).__name__}, expected a dict of arrays or None",
                            batch.epoch, position)
         return MappedBatch(self._origin(batch), dict(result))
 
 
 def _stacked(values: List[Any]) -> Any:
-    """One array of all samples' values, or a list where their shapes differ."""
+    """The values stacked into one array, or as a list if their shapes or types differ."""
     arrays: List[Any] = [value if isinstance(value, (str, bytes)) else np.asarray(value) for value in values]
     first = arrays[0]
     if any(isinstance(a, (str, bytes)) or a.shape != first.shape or a.dtype != first.dtype for a in arrays):
@@ -119,23 +119,23 @@ class MapSample(_Stage):
         if self.fields is None:
             result = self._call(batch, position, {name: value[i] for name, value in values.items()})
             if not isinstance(result, Mapping):
-                raise MapError(f"{self} returned {type(result).__name__}: expected a dict", batch.epoch, position)
+                raise MapError(f"{self} returned {type(result).__name__}, expected a dict", batch.epoch, position)
             return dict(result)
         result = self._call(batch, position, *(values[name][i] for name in self.fields))
         results = (result,) if self.single else tuple(result)
         if len(results) != len(self.fields):
-            raise MapError(f"{self} returned {len(results)} values for the fields {', '.join(self.fields)}",
-                           batch.epoch, position)
+            raise MapError(f"{self} returned {len(results)} values, expected {len(self.fields)}: "
+                           f"{', '.join(self.fields)}", batch.epoch, position)
         return dict(zip(self.fields, results))
 
     def __call__(self, batch: Any) -> MappedBatch:
         values = batch.to_dict()
         for name in self.fields or ():
             if name not in values:
-                raise InvalidError(f"{self}: a batch has no field '{name}'; it has {', '.join(values)}")
+                raise InvalidError(f"{self}: no field '{name}' in the batch; its fields are {', '.join(values)}")
         rows = {i: self._results(batch, values, i, int(position))
                 for i, position in enumerate(batch.positions) if position != _PADDING}
-        if not rows:  # a batch of padding only: as it is
+        if not rows:  # all padding: nothing to do
             return MappedBatch(self._origin(batch), values)
         real = next(iter(rows.values()))
         padding = {name: np.zeros_like(value) for name, value in real.items()}

@@ -1,7 +1,7 @@
-"""The tables of sources and ops, as the library describes them, and the functions made of them.
+"""Functions and methods generated from the library's tables of sources and ops.
 
-Nothing is listed here: a source or op that the library has is a function of `leat` or a method of
-`leat.Pipeline`, with the signature and the words of its table.
+No op is listed here: every source of the library becomes a function of `leat` and every op a method of
+`leat.Pipeline`, with the signature and documentation of its table.
 """
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REQUIRED = inspect.Parameter.empty
 
 @functools.lru_cache(maxsize=None)
 def described() -> Dict[str, Any]:
-    """What the library says of itself: its sources and ops (`items`), and what a feed counts (`stats`)."""
+    """The library's tables: sources and ops (`items`) and the counters of a feed (`stats`)."""
     return json.loads(_lib.taken(_lib.describe()))
 
 
@@ -32,7 +32,7 @@ def stats_doc() -> str:
 
 
 def default_of(option: Dict[str, Any]) -> Any:
-    """An option's default as Python writes it: the table has spec text."""
+    """An option's default as a Python value; the table has it as spec text."""
     text = option["default"]
     if text is None:
         return _REQUIRED
@@ -47,10 +47,10 @@ def default_of(option: Dict[str, Any]) -> Any:
 
 
 def parameters_of(item: Dict[str, Any]) -> List[inspect.Parameter]:
-    """The parameters of an item: positional ones in table order, the others by name only.
+    """The parameters of an item: positional ones in table order, the others keyword-only.
 
-    A required list in the last positional place takes all that is left, as in a spec. An option without a
-    default that follows one with a default is by name only in Python.
+    A required list as the last positional parameter takes all remaining arguments, as in a spec. A required option
+    after one with a default is keyword-only in Python.
     """
     if item["free_form"]:
         return [inspect.Parameter("fields", inspect.Parameter.VAR_KEYWORD)]
@@ -75,11 +75,11 @@ _KINDS = {
     "int": "whole number",
     "float": "number",
     "bool": "True or False",
-    "string": "text",
-    "size": "bytes, or text such as '4MiB'",
-    "angle": "text such as '40deg' or '0.5rad'",
+    "string": "string",
+    "size": "bytes, or string such as '4MiB'",
+    "angle": "string such as '40deg' or '0.5rad'",
     "floats": "number or list of numbers",
-    "strings": "text or list of texts",
+    "strings": "string or list of strings",
 }
 
 
@@ -114,12 +114,12 @@ def _free_form_text(item: Dict[str, Any], given: Dict[str, Any]) -> str:
     to_text = _text.feature_value if item["name"] == "example" else _text.to_text
     for name in given:
         if not _WORD.match(name):
-            raise InvalidError(f"{name!r} cannot be the name of a field: letters, digits, '_', '.', '-' are expected")
+            raise InvalidError(f"{name!r} is not a valid field name; use letters, digits, '_', '.' and '-'")
     return ", ".join(f"{name}={to_text(value)}" for name, value in given.items())
 
 
 def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: Tuple[Any, ...], named: Dict[str, Any]) -> str:
-    """One call of a spec: what was given, as it was given. An option's earlier name stands for its name."""
+    """The spec text of one call, with only the options that were given. Old option names are accepted."""
     for option in item["options"]:
         if option.get("was") in named and option["name"] not in named:
             named[option["name"]] = named.pop(option["was"])
@@ -149,7 +149,7 @@ def _call_text(item: Dict[str, Any], signature: inspect.Signature, args: Tuple[A
 
 
 def maker(item: Dict[str, Any], method: bool, make: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of an item: a source makes a pipeline, an op adds to one (`method`)."""
+    """The function for an item: a source makes a pipeline; an op (`method`) appends to one."""
     parameters = parameters_of(item)
     signature = inspect.Signature(parameters)
     own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] if method else []

@@ -1,4 +1,4 @@
-"""A pipeline being written: each op returns a new one, and `feed` opens it."""
+"""The pipeline builder: each op returns a new pipeline, and `feed` opens it."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Pipeline:
-    """A source and the ops behind it, as text. Immutable: every op gives a new pipeline.
+    """A source followed by ops. Immutable: every op returns a new pipeline.
 
     >>> leat.tfrecord("train-*.tfrecord").example(image=bytes, label=int).decode().resize(100, 100).batch(32)
     <tfrecord('train-*.tfrecord') | example(image=bytes, label=int64) | decode | resize(100, 100) | batch(32)>
@@ -20,12 +20,12 @@ class Pipeline:
     __slots__ = ("_calls", "_maps")
 
     def __init__(self, calls: Sequence[Any], maps: Sequence[Any] = ()) -> None:
-        self._calls: Tuple[Any, ...] = tuple(calls)  # texts; a source in memory turns into its text when asked
+        self._calls: Tuple[Any, ...] = tuple(calls)  # strings, or an ArraySource, whose str() is its call
         self._maps: Tuple[Any, ...] = tuple(maps)
 
     @property
     def spec(self) -> str:
-        """The text that `leat feed` and `leat.feed` take. Functions in Python are not part of it."""
+        """The spec, as `leat feed` and `leat.feed` take it. Python functions are not part of it."""
         return " | ".join(str(call) for call in self._calls)
 
     def __str__(self) -> str:
@@ -43,34 +43,33 @@ class Pipeline:
         return hash(self.spec)
 
     def __or__(self, ops: str) -> "Pipeline":
-        """The ops of a text behind these: `pipeline | "decode | resize(100, 100)"`."""
+        """Append ops given as text: `pipeline | "decode | resize(100, 100)"`."""
         if not isinstance(ops, str):
             return NotImplemented
         return self._with(ops)
 
     def _with(self, call: str) -> "Pipeline":
         if self._maps:
-            raise InvalidError(f"'{call}' cannot follow {self._maps[-1]}: functions in Python work on finished "
-                               "batches, so they come last")
+            raise InvalidError(f"'{call}' cannot follow {self._maps[-1]}: Python functions run on finished batches, "
+                               "so they must come last")
         return Pipeline(self._calls + (call,))
 
     def map(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]] = None) -> "Pipeline":
-        """Work on each sample in Python, on the consumer's thread, after all other ops.
+        """Call a Python function on each sample, on the consumer's thread, after all ops.
 
-        Without `fields` the function gets the sample as a dict and returns one. With one name it gets that
-        field's value and returns the new one, with several it gets as many values and returns as many. A
-        function that has a parameter `rng` gets a NumPy Generator that depends on seed, epoch and the sample's
-        position alone.
+        Without `fields` the function takes the sample as a dict and returns a dict. With one field name it takes
+        that field's value and returns the new one; with several it takes and returns that many values. A function
+        with a parameter `rng` gets a NumPy Generator that depends only on seed, epoch and the sample's position.
         """
         from ._map import MapSample
 
         return Pipeline(self._calls, self._maps + (MapSample(function, fields, len(self._maps)),))
 
     def map_batch(self, function: Callable[..., Any]) -> "Pipeline":
-        """Work on each batch in Python, on the consumer's thread, after all other ops.
+        """Call a Python function on each batch, on the consumer's thread, after all ops.
 
-        The function gets the batch as a dict of arrays, which it may change in place, and returns a dict, or
-        None for the one it got. A parameter `rng` is given as for `map`, by the batch's first sample.
+        The function takes the batch as a dict of arrays, which it may change in place, and returns a dict, or None
+        to keep the one it got. A parameter `rng` works as in `map`, with the position of the batch's first sample.
         """
         from ._map import MapBatch
 
@@ -79,7 +78,7 @@ class Pipeline:
     def feed(self, *, seed: int = 0, epochs: int = 0, threads: int = 0, memory: Union[int, str] = 0,
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
              max_bad: Optional[int] = None) -> "Feed":
-        """Open the pipeline; the options are those of `leat.feed`."""
+        """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
@@ -87,7 +86,7 @@ class Pipeline:
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:
-    """Gives Pipeline a method for every op."""
+    """Add a method to Pipeline for every op."""
     for item in items:
         if item["kind"] != "source":
             if item["name"] in Pipeline.__dict__:

@@ -1,6 +1,6 @@
-"""Python's values as the text of a spec.
+"""Convert Python values to spec text.
 
-What a value becomes depends on the option it is for: "40deg" is an angle for an angle and a text for a name.
+The result depends on the type of the option: "40deg" is an angle for an angle option, and a string otherwise.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Raw(str):
 def _escaped(char: str) -> str:
     code = ord(char)
     if code == 0:
-        raise InvalidError("a text in a spec cannot contain the character 0")
+        raise InvalidError("a string in a spec cannot contain a NUL character")
     if char in "'\\":
         return "\\" + char
     if 0xDC80 <= code <= 0xDCFF:  # a byte that os.fsdecode could not decode
@@ -35,7 +35,7 @@ def _escaped(char: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A text in quotes, whatever it contains."""
+    """A quoted string, with any special characters escaped."""
     return "'" + "".join(map(_escaped, text)) + "'"
 
 
@@ -44,12 +44,12 @@ def _number(value: Any) -> str:
         return str(int(value))
     value = float(value)
     if not math.isfinite(value):
-        raise InvalidError(f"{value} cannot be written in a spec: a finite number is expected")
+        raise InvalidError(f"{value} cannot be used in a spec, expected a finite number")
     return repr(value)
 
 
 def _dtype(value: Any) -> Optional[str]:
-    """The name of a type: Python's, NumPy's, or a framework's; None when it is no type."""
+    """The name of a Python, NumPy or framework type; None if `value` is not a type."""
     python = {bytes: "bytes", str: "bytes", int: "int64", float: "float32", bool: "bool"}
     if isinstance(value, type) and value in python:
         return python[value]
@@ -80,14 +80,14 @@ def to_text(value: Any, kind: str = "") -> str:
     name = _dtype(value)
     if name:
         return name
-    raise InvalidError(f"{value!r} cannot be written in a spec: expected a text, number, bool, type or a list of these")
+    raise InvalidError(f"{value!r} cannot be used in a spec, expected a string, number, bool, type or a list of these")
 
 
 def feature_value(given: Any) -> str:
-    """An argument of `example`: a type, or its text such as "int64[]" or "bytes(default='')"."""
+    """An argument of `example`: a type, or text such as "int64[]" or "bytes(default='')"."""
     if isinstance(given, str) and not isinstance(given, Raw):
         if not _FEATURE.match(given):
-            raise InvalidError(f"{given!r} is no type of a feature: expected bytes, int64 or float, as in 'int64[3]'")
+            raise InvalidError(f"{given!r} is not a feature type, expected bytes, int64 or float, as in 'int64[3]'")
         return given
     name = {"int32": "int64", "uint8": "bytes", "bool": "bytes", "float32": "float", "float64": "float"}
     text = to_text(given)
@@ -95,11 +95,13 @@ def feature_value(given: Any) -> str:
 
 
 def feature(dtype: Any, shape: Optional[Any] = None, default: Any = None, key: Optional[str] = None) -> Raw:
-    """A feature of a tf.train.Example, for `example(...)`.
+    """Describe a feature of a tf.train.Example, for `example(...)`.
 
-    `dtype` is bytes, int or float; `shape` how many values it has: None for one, () or [] for any number, else
-    dimensions; `default` stands in where a record lacks it; `key` is its name in the records where that is not
-    the field's.
+    Args:
+        dtype: bytes, int or float.
+        shape: None for one value, () or [] for any number of values, else the dimensions.
+        default: value to use when a record lacks the feature.
+        key: name of the feature in the records, if it differs from the field's name.
     """
     text = feature_value(dtype)
     if shape is not None:

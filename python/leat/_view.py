@@ -1,4 +1,4 @@
-"""A feed whose batches come in a framework's own clothes."""
+"""Iterate over a feed with its batches converted to a framework's types."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional
@@ -7,7 +7,7 @@ from ._feed import Feed
 
 
 class View:
-    """Iterates like the feed, one epoch for each loop, and converts every batch."""
+    """Iterates like the feed, one epoch per loop, and converts every batch."""
 
     def __init__(self, feed: Feed, convert: Callable[[Any], Any]) -> None:
         self.feed, self._convert = feed, convert
@@ -20,22 +20,22 @@ class View:
 
 
 class Epochs:
-    """Iterates over a view as tf.data and PyTorch do: every loop is an epoch from its beginning.
+    """Iterates over a view as tf.data and PyTorch do: every loop starts a new epoch.
 
-    A loop that was left early is not gone on with, but for the first one, and the first after a checkpoint was
-    loaded (`goes_on`). `wanted` is the epoch of the next loop, where the program counts epochs itself.
+    An interrupted loop is not resumed. Only the first loop, and the first after loading a checkpoint (`resumes`),
+    starts at the feed's current position. `wanted` is the epoch of the next loop if the program sets it.
     """
 
     def __init__(self, view: Any) -> None:
-        self._view, self.goes_on = view, True
+        self._view, self.resumes = view, True
         self.wanted: Optional[int] = None
 
     def __iter__(self) -> Iterator[Any]:
-        feed, anew, wanted = self._view.feed, not self.goes_on, self.wanted
-        self.goes_on, self.wanted = False, None
-        anew = anew and feed.position > 0
+        feed, restart, wanted = self._view.feed, not self.resumes, self.wanted
+        self.resumes, self.wanted = False, None
+        restart = restart and feed.position > 0
         if wanted is None:
-            wanted = feed.epoch + anew
-        if anew or wanted != feed.epoch:
+            wanted = feed.epoch + restart
+        if restart or wanted != feed.epoch:
             feed.seek(wanted)
         return iter(self._view)

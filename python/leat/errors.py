@@ -1,6 +1,6 @@
-"""What can go wrong, as exceptions: one class for each status of the C library.
+"""Exceptions: one class for each status of the C library.
 
-Every exception carries the library's sentence: what failed, where, and what was expected.
+The message is the library's: what failed, where, and what was expected.
 """
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Tuple
 
 
 class Error(Exception):
-    """Anything that Leat reports. `status` is the C library's name for it, such as "DATA"."""
+    """Base class of all Leat errors. `status` is the C library's name for it, such as "DATA"."""
 
     status = "INTERNAL"
 
@@ -20,43 +20,43 @@ class InvalidError(Error, ValueError):
 
 
 class SpecError(Error, ValueError):
-    """The spec is not valid; the text has the place in it and a caret below."""
+    """The spec is not valid; a caret in the message marks the position."""
 
     status = "SPEC"
 
 
 class DataError(Error, ValueError):
-    """The data is damaged or does not fit the spec."""
+    """The data is damaged or does not match the spec."""
 
     status = "DATA"
 
 
 class IOError(Error, OSError):
-    """The operating system refused to read or write."""
+    """The operating system could not read or write a file."""
 
     status = "IO"
 
 
 class MismatchError(Error, ValueError):
-    """The checkpoint belongs to another pipeline or other data."""
+    """The checkpoint is for a different pipeline or different data."""
 
     status = "MISMATCH"
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The system has no more memory."""
+    """The system is out of memory."""
 
     status = "NOMEM"
 
 
 class LimitError(Error, RuntimeError):
-    """A limit that was set would be exceeded."""
+    """A configured limit, such as `memory` or `max_bad`, was reached."""
 
     status = "LIMIT"
 
 
 class HeldError(LimitError):
-    """All batches that there is memory for are held by the program: let go of one, or copy what is kept."""
+    """The program holds all batches that fit in memory: drop one, or keep copies instead."""
 
     status = "AGAIN"
 
@@ -68,7 +68,7 @@ class CancelledError(Error, RuntimeError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """This build or machine cannot do that."""
+    """This build or machine does not support the request."""
 
     status = "UNSUPPORTED"
 
@@ -80,7 +80,7 @@ class InternalError(Error, RuntimeError):
 
 
 class ProcessError(Error, RuntimeError):
-    """The feed belongs to another process: its threads did not survive the fork."""
+    """The feed was opened in another process; its threads did not survive the fork."""
 
     status = "PROCESS"
 

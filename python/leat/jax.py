@@ -1,4 +1,4 @@
-"""Batches as JAX arrays: over the engine's memory on the CPU, copied to other devices."""
+"""Batches as JAX arrays: they share the engine's memory on the CPU and are copied to other devices."""
 from __future__ import annotations
 
 from typing import Any, Dict
@@ -12,7 +12,7 @@ from ._view import View
 
 
 def _wide(value: Any) -> bool:
-    """64-bit numbers, which JAX narrows unless jax_enable_x64 is set: then it has to copy."""
+    """Whether JAX narrows the type (64-bit numbers, unless jax_enable_x64 is set) and so has to copy."""
     return value.dtype.itemsize == 8 and jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
 
 
@@ -41,7 +41,7 @@ def arrays(batch: Any) -> Dict[str, Any]:
 
 
 def view(feed: Feed, device: Any = None) -> View:
-    """What `feed.jax(...)` returns: iterates like the feed, and gives dicts of arrays, on `device` if given."""
+    """What `feed.jax(...)` returns: iterates like the feed and yields dicts of arrays, on `device` if given."""
     if device is None and jax.default_backend() == "cpu":
         return View(feed, arrays)
     return View(feed, lambda batch: jax.device_put({name: batch[name] for name in batch}, device))

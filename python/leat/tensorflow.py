@@ -1,4 +1,4 @@
-"""Batches as TensorFlow tensors, and a tf.data.Dataset for what wants one, such as Keras."""
+"""Batches as TensorFlow tensors, or as a tf.data.Dataset, for example for Keras."""
 from __future__ import annotations
 
 from typing import Any, Dict, Iterator
@@ -22,20 +22,20 @@ def _field(batch: Any, name: str) -> Any:
     if value._text:
         return tf.constant(value.to_bytes(), tf.string)
     if value.shapes is not None:
-        raise InvalidError(f"field '{name}' has samples of different shapes, which TensorFlow has no tensor for: "
-                           "give them one with resize, crop or pad")
+        raise InvalidError(f"field '{name}' has samples of different shapes, which a TensorFlow tensor cannot hold; "
+                           "use resize, crop or pad to give them one shape")
     if not isinstance(batch, Batch):
         return tf.RaggedTensor.from_row_splits(value.values, value.offsets)
     return tf.RaggedTensor.from_row_splits(_taken(batch, name), _taken(batch, name, OFFSETS), validate=False)
 
 
 def tensors(batch: Any) -> Dict[str, Any]:
-    """The fields of a batch as tensors: dense ones over the engine's memory, byte strings as tf.string."""
+    """The fields of a batch as tensors: dense ones share the engine's memory, byte strings become tf.string."""
     return {name: _field(batch, name) for name in batch}
 
 
 class View:
-    """What `feed.tensorflow()` returns: iterates like the feed, and gives dicts of tensors."""
+    """What `feed.tensorflow()` returns: iterates like the feed and yields dicts of tensors."""
 
     def __init__(self, feed: Feed) -> None:
         self.feed = feed
@@ -48,9 +48,9 @@ class View:
 
     def _signature(self, name: str) -> Any:
         if self.feed.pipeline._maps:
-            raise InvalidError("what map and map_batch return has no known type: give dataset(signature=...)")
+            raise InvalidError("the types that map and map_batch return are not known; pass dataset(signature=...)")
         if name not in self.feed.fields:
-            raise InvalidError(f"a batch has no field '{name}'; it has {', '.join(self.feed.fields)}")
+            raise InvalidError(f"no field '{name}' in the batch; its fields are {', '.join(self.feed.fields)}")
         spec = self.feed.fields[name]
         if spec == ("uint8", (None,)):
             return tf.TensorSpec([None], tf.string, name)
@@ -59,9 +59,10 @@ class View:
         return tf.TensorSpec([None, *spec.shape], tf.dtypes.as_dtype(spec.dtype), name)
 
     def dataset(self, *names: str, signature: Any = None) -> tf.data.Dataset:
-        """A tf.data.Dataset, each pass over which is a whole epoch: of dicts, or of tuples of the fields `names`.
+        """Make a tf.data.Dataset of dicts, or of tuples of the fields `names`. Each pass over it is one epoch.
 
-        tf.data copies each batch once. `signature` is from_generator's, and needed behind map and map_batch.
+        tf.data copies each batch once. `signature` is from_generator's output_signature; it is required after map
+        and map_batch.
         """
         if signature is None:
             wanted = {name: self._signature(name) for name in names or self.feed.fields}

@@ -1,7 +1,7 @@
 """Batches as PyTorch tensors.
 
-On the CPU a tensor lies over the engine's memory. For a GPU, batches go through pinned memory and are
-copied on a stream of their own, ahead of the step.
+CPU tensors share the engine's memory. For a GPU, batches go through pinned memory and are copied on a separate CUDA
+stream, ahead of the step.
 """
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from .errors import InvalidError
 
 
 class Jagged(NamedTuple):
-    """A field whose samples differ in size: `values` one after the other, sample i from `offsets[i]` on."""
+    """A field whose samples differ in size: sample i is `values[offsets[i]:offsets[i + 1]]`."""
 
     values: torch.Tensor
     offsets: torch.Tensor
     shapes: Optional[torch.Tensor] = None
 
     def nested(self) -> torch.Tensor:
-        """As a nested tensor, of samples of one dimension."""
+        """Convert one-dimensional samples to a nested tensor."""
         return torch.nested.nested_tensor_from_jagged(self.values, self.offsets)
 
 
 def _from_engine(batch: Batch, name: str) -> Any:
     form = batch._fields[name]
     if not form.ragged:
-        # Both ways share the memory; NumPy's is the quicker one, and has no bfloat16.
+        # Both share the memory. NumPy's way is faster but has no bfloat16.
         return from_dlpack(batch.dlpack(name)) if form.bfloat16 else torch.from_numpy(batch[name])
     shapes = from_dlpack(batch.dlpack(name, SHAPES)) if len(form.shape) > 1 else None
     return Jagged(from_dlpack(batch.dlpack(name)), from_dlpack(batch.dlpack(name, OFFSETS)), shapes)
 
 
 def _from_python(value: Any) -> Any:
-    """What a function of map returned: tensors and lists of texts stay as they are."""
+    """Convert a result of map: tensors and strings stay as they are."""
     if isinstance(value, Ragged):
         shapes = None if value.shapes is None else torch.as_tensor(value.shapes)
         return Jagged(torch.as_tensor(value.values), torch.as_tensor(value.offsets), shapes)
@@ -56,7 +56,7 @@ def tensors(batch: Any) -> Dict[str, Any]:
 
 
 def _each(function: Any, value: Any) -> Any:
-    """`function` on all tensors inside a field's value."""
+    """Apply `function` to all tensors in a field's value."""
     if isinstance(value, Jagged):
         shapes = None if value.shapes is None else function(value.shapes)
         return Jagged(function(value.values), function(value.offsets), shapes)
@@ -66,11 +66,11 @@ def _each(function: Any, value: Any) -> Any:
 
 
 class _OnDevice:
-    """Batches on a device. On CUDA up to `prefetch` of them are copied ahead, on a stream of their own."""
+    """Batches on a device. On CUDA, up to `prefetch` of them are copied ahead, on a separate stream."""
 
     def __init__(self, feed: Feed, device: torch.device, prefetch: int) -> None:
         self.feed, self.device, self._prefetch = feed, device, prefetch
-        self.reached: Optional[Tuple[int, int]] = None  # epoch and position behind the batch handed out last
+        self.reached: Optional[Tuple[int, int]] = None  # epoch and position after the last batch yielded
 
     def __len__(self) -> int:
         return len(self.feed)
@@ -83,8 +83,8 @@ class _OnDevice:
             yield {name: _each(lambda t: t.to(self.device), value) for name, value in tensors(batch).items()}
 
     def _start(self, batch: Any, stream: Any) -> Any:
-        # The copy into pinned memory lets go of the engine's batch; PyTorch keeps pinned memory until the copy
-        # that was queued on the stream is done with it.
+        # The copy to pinned memory releases the engine's batch. PyTorch keeps the pinned memory until the copy
+        # queued on the stream is done.
         pinned = {name: _each(torch.Tensor.pin_memory, value) for name, value in tensors(batch).items()}
         with torch.cuda.stream(stream):
             out = {name: _each(lambda t: t.to(self.device, non_blocking=True), v) for name, v in pinned.items()}
@@ -102,7 +102,7 @@ class _OnDevice:
             while begun:
                 yield self._finish(begun.popleft())
         finally:
-            if begun and self.reached and not self.feed.closed:  # left early: what was not handed out comes again
+            if begun and self.reached and not self.feed.closed:  # interrupted: rewind to the first batch not yielded
                 self.feed.seek(*self.reached)
             self.reached = None
 
@@ -116,17 +116,17 @@ class _OnDevice:
 
 
 def view(feed: Feed, device: Any = None, prefetch: int = 1) -> Any:
-    """What `feed.torch(...)` returns: iterates like the feed, and gives dicts of tensors."""
+    """What `feed.torch(...)` returns: iterates like the feed and yields dicts of tensors."""
     device = torch.device("cpu" if device is None else device)
     if device.type == "cpu":
         return View(feed, tensors)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidError(f"device {device} was asked for, but PyTorch sees no GPU")
+        raise InvalidError(f"cannot use device {device}: PyTorch finds no GPU")
     return _OnDevice(feed, device, prefetch)
 
 
 class _Samples(torch.utils.data.Dataset[Any]):
-    """What `DataLoader.dataset` is asked for: how many samples there are."""
+    """`DataLoader.dataset`: only its length is available."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -135,13 +135,14 @@ class _Samples(torch.utils.data.Dataset[Any]):
         return self._feed.samples
 
     def __getitem__(self, index: int) -> Any:
-        raise InvalidError("a feed gives batches in the order of its plan, not single samples by number")
+        raise InvalidError("a feed has no access to single samples by index; loop over its batches")
 
 
 class _Order(torch.utils.data.SequentialSampler):
-    """What `DataLoader.sampler` is asked for: which epoch comes next. The order is that of the feed's plan.
+    """`DataLoader.sampler`: only sets the next epoch. The order is that of the feed's plan.
 
-    It is a sequential one for whoever would put a sampler of their own into its place, as Lightning does.
+    A subclass of SequentialSampler, so that frameworks that inspect or replace samplers, as Lightning does, treat it as
+    a sequential one.
     """
 
     def __init__(self, samples: _Samples, epochs: Epochs) -> None:
@@ -149,17 +150,17 @@ class _Order(torch.utils.data.SequentialSampler):
         self._epochs = epochs
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop is that epoch, as with a DistributedSampler; from its beginning, or from the checkpoint."""
+        """Set the epoch of the next loop, as in DistributedSampler. It starts at its beginning or at the checkpoint."""
         self._epochs.wanted = epoch
 
 
 class DataLoader:
-    """A feed in the shape of torch.utils.data.DataLoader, for code that expects one.
+    """A feed with the interface of torch.utils.data.DataLoader.
 
-    As there, every loop begins an epoch at its beginning, also when the loop before it was left early; the first
-    loop after `load_state_dict` goes on from the checkpoint. `fields` chooses the fields of a batch and gives
-    them as a tuple in that order; without it batches are dicts. A feed that was opened before torch.distributed
-    was initialised is opened again, with its ranks.
+    As in PyTorch, every loop starts a new epoch, even if the last loop was interrupted; the first loop after
+    `load_state_dict` resumes at the checkpoint. With `fields`, batches are tuples of those fields, in that order;
+    without it they are dicts. If torch.distributed was initialised after the feed was opened, the feed is reopened
+    with its ranks.
     """
 
     num_workers = 0
@@ -190,11 +191,11 @@ class DataLoader:
             yield batch if self._fields is None else tuple(batch[name] for name in self._fields)
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the loop stands: batches on their way to the device do not count."""
+        """A checkpoint of the loop. Batches being copied to the device do not count."""
         state = self.feed.state_dict()
         reached = getattr(self._view, "reached", None)
         return state if reached is None else dict(state, epoch=reached[0], position=reached[1])
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
         self.feed.load_state_dict(state)
-        self._epochs.goes_on, self._epochs.wanted = True, None
+        self._epochs.resumes, self._epochs.wanted = True, None

@@ -282,7 +282,7 @@ def test_numbers_out_of_range_are_refused(numbers, option):
     with pytest.raises(leat.InvalidError, match=next(iter(option))):
         numbers.batch(10).feed(**option)
     assert numbers.batch(10).feed(seed=2**64 - 1).state_dict()["seed"] == str(2**64 - 1)
-    with pytest.raises(leat.SpecError, match="character 0"):
+    with pytest.raises(leat.SpecError, match="NUL character"):
         leat.feed("npy(x='a')\0 | batch(3)")
     with pytest.raises(TypeError):
         numbers.batch(10).feed(seed="1")

@@ -76,7 +76,7 @@ def test_features_of_examples():
     assert leat.tfrecord("a").example(a="int64[]", b=leat.feature(float, [2], default=0), c=leat.feature(
         bytes, key="image/encoded")).spec == (
             "tfrecord('a') | example(a=int64[], b=float[2](default=0), c=bytes(key='image/encoded'))")
-    with pytest.raises(leat.InvalidError, match="no type of a feature"):
+    with pytest.raises(leat.InvalidError, match="not a feature type"):
         leat.tfrecord("a").example(a="strings")
 
 
