@@ -18,7 +18,7 @@ every_status_has_a_name_and_a_text(void **state)
 	(void)state;
 	assert_string_equal(leat_status_name(LEAT_OK), "OK");
 	assert_string_equal(leat_status_name(LEAT_DATA), "DATA");
-	assert_string_equal(leat_status_text(LEAT_DATA), "the data is damaged or does not fit the spec");
+	assert_string_equal(leat_status_text(LEAT_DATA), "the data is damaged or does not match the spec");
 	for (int s = LEAT_OK; s <= LEAT_TIMEOUT; s++) {
 		assert_string_not_equal(leat_status_name((enum leat_status)s), "UNKNOWN");
 		assert_true(strlen(leat_status_text((enum leat_status)s)) > 0);
