@@ -1,9 +1,9 @@
-/* arg.c - the parser of calls and values, the part of the spec language that option tables need too
+/* arg.c - parse calls and values, the part of the spec language that option tables share
  *
- * Recursive descent over a text that was checked as a whole first, so that what
- * follows meets only printable UTF-8. Depth and length are bounded. Everything that
- * is handed out lies in a chain of blocks that is freed at once; arrays that grow
- * leave their old copy behind in a block, which the bounded text keeps small. */
+ * A recursive descent parser. leat_parse_begin validates the whole text first, so the rest
+ * sees only printable UTF-8. Depth and length are bounded. Results live in a chain of blocks
+ * that is freed at once. Growing an array wastes its old copy in the chain, which is
+ * harmless because the text is bounded. */
 #include "base/arg.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ skip_space(struct leat_parse *p)
 	p->pos = (size_t)(s - p->text);
 }
 
-/* A token of `len` bytes is read. */
+/* Consumes a token of `len` bytes and the space after it. */
 static void
 advance(struct leat_parse *p, size_t len)
 {
@@ -150,7 +150,7 @@ leat_parse_accept(struct leat_parse *p, char token)
 	return true;
 }
 
-/* The argument around the next token if it looks like a path without quotes: its length, else 0. */
+/* If the argument around the next token looks like an unquoted path, returns its length, else 0. */
 static size_t
 unquoted_path(const struct leat_parse *p, const char **path)
 {
@@ -165,7 +165,6 @@ unquoted_path(const struct leat_parse *p, const char **path)
 	return strcspn(begin, " \t\r\n'\"(),=[]|");
 }
 
-/* What stands at the next token, for "expected X, not Y". */
 enum leat_status
 leat_parse_expected(struct leat_parse *p, const char *what)
 {
@@ -230,7 +229,7 @@ parse_word(struct leat_parse *p, const char *what, const char **word, size_t *at
 	return leat_parse_keep(p, s, n, word);
 }
 
-/* Digits with point and exponent at s; 0 when there is no number. */
+/* Length of the number at s, without its unit; 0 if there is none. */
 static size_t
 number_length(const char *s, bool *integer)
 {
@@ -261,7 +260,7 @@ number_length(const char *s, bool *integer)
 	return n;
 }
 
-/* strtod of the C locale: a program's language must not change what a spec means. */
+/* strtod in the C locale: the program's locale must not change the meaning of a spec. */
 static double
 to_double(const char *s)
 {
@@ -332,7 +331,7 @@ parse_number(struct leat_parse *p, struct leat_arg *v)
 	return status;
 }
 
-/* One escape at s, which begins behind the backslash: its length, or 0 when there is none such. */
+/* Decodes the escape at s, which is past the backslash. Returns its length, 0 if it is unknown. */
 static size_t
 unescape(const char *s, char *byte)
 {
@@ -373,7 +372,7 @@ parse_string(struct leat_parse *p, struct leat_arg *v)
 	void *memory = NULL;
 	char *out;
 
-	status = take(p, len, &memory); /* a string is never longer than how it is written */
+	status = take(p, len, &memory); /* decoding never makes a string longer */
 	if (status != LEAT_OK)
 		return status;
 	out = memory;
@@ -388,9 +387,8 @@ parse_string(struct leat_parse *p, struct leat_arg *v)
 			break;
 		plain = unescape(s + i + 1, out + n);
 		if (!plain)
-			return leat_fail_at(
-				p->err, p->text, p->pos + i, 2,
-				"unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff");
+			return leat_fail_at(p->err, p->text, p->pos + i, 2,
+			                    "unknown escape in a string; use \\\\ \\' \\\" \\n \\t or \\x01 to \\xff");
 		n++;
 		i++;
 	}
@@ -421,7 +419,7 @@ parse_word_value(struct leat_parse *p, struct leat_arg *v)
 	return status;
 }
 
-/* Fills what belongs to the value; a name that was read before stays. */
+/* Fills all members but the name, which parse_arg has already set. */
 enum leat_status
 leat_parse_value(struct leat_parse *p, struct leat_arg *v)
 {
@@ -466,7 +464,7 @@ parse_arg(struct leat_parse *p, struct leat_arg *arg)
 	return leat_parse_value(p, arg);
 }
 
-/* Values up to `close`, whose opening bracket is read; a comma may stand behind the last. */
+/* Parses values up to `close`. The opening bracket is already consumed; a trailing comma is allowed. */
 static enum leat_status
 parse_items(struct leat_parse *p, char close, bool named, const struct leat_arg **items, size_t *count)
 {

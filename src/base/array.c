@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { FIRST_BYTES = 64 }; /* of an array that grows for the first time, at least */
+enum { FIRST_BYTES = 64 }; /* minimum size of the first allocation */
 
 enum leat_status
 leat_grow(struct leat_mem *mem, void *array, size_t *cap, size_t need, size_t size, size_t max, bool zero,
@@ -25,7 +25,7 @@ leat_grow(struct leat_mem *mem, void *array, size_t *cap, size_t need, size_t si
 		wanted = most;
 	if (wanted < need)
 		wanted = need;
-	memcpy(&items, array, sizeof(items)); /* any T *, which a void ** must not point to */
+	memcpy(&items, array, sizeof(items)); /* the pointer is a T *, which a void ** must not alias */
 	if (need > most)
 		grown = NULL;
 	else

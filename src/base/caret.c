@@ -1,21 +1,20 @@
-/* caret.c - errors that point at a place in a text
+/* caret.c - error messages with a caret under the offending text
  *
  *	option 'height' of 'resize' must be between 1 and 65500, not 0
  *	folder('cells') | decode | resize(0, 100)
  *	                                  ^
  *
- * The text is hostile: only the line concerned is shown, at most WINDOW columns of
- * it, and what a terminal could misread (control characters, bytes that are no
- * UTF-8) becomes '?'. One character counts as one column. */
+ * The text is untrusted: only the affected line is shown, at most WINDOW columns of it, and
+ * control characters and invalid UTF-8 become '?'. One character counts as one column. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/opt.h"
 #include "base/utf8.h"
 
-enum { WINDOW = 100, SENTENCE = 500 }; /* columns, bytes: together they fit a leat_err */
+enum { WINDOW = 100, SENTENCE = 500 }; /* columns, bytes: together they fit into a leat_err */
 
-/* The character at s, safe to show: its bytes go to out, their number is returned and *len is how far to go on. */
+/* Writes the character at s, made safe for a terminal, to out. Returns the bytes written; *len is the bytes read. */
 static size_t
 show(const char *s, size_t *len, char *out)
 {
@@ -44,7 +43,7 @@ columns(const char *from, const char *to)
 
 struct line {
 	const char *start, *end;
-	size_t mark, marks; /* columns */
+	size_t mark, marks; /* first column and number of columns to underline */
 };
 
 static struct line
@@ -66,7 +65,7 @@ find_line(const char *text, size_t at, size_t len)
 	return line;
 }
 
-/* Adds the part of the line around the mark, and the mark. */
+/* Writes the part of the line around the mark, and the carets below it. Returns the bytes written. */
 static size_t
 draw(const struct line *line, char *out)
 {

@@ -7,7 +7,7 @@
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
-/* Whole lines past the caches, the ends as usual. */
+/* Non-temporal stores for whole cache lines, memcpy for the ends. */
 static void
 copy_past_cache(unsigned char *to, const unsigned char *from, size_t len)
 {

@@ -1,16 +1,15 @@
-/* crc32c.c - CRC-32C (Castagnoli): by the CPU's instruction where there is one, else by tables
+/* crc32c.c - CRC-32C (Castagnoli): the CPU's instruction where available, tables otherwise
  *
- * Below, a state is the register before the final inversion: a polynomial over
- * GF(2) modulo P, bit-reversed as usual (bit 31 is x^0). Both variants give the
- * same numbers; which one runs is asked of the CPU at each call, which costs a
- * load and keeps this file without state. */
+ * In this file, a state is the register before the final inversion: a polynomial over
+ * GF(2) modulo P, bit-reversed as usual (bit 31 is x^0). Both variants give the same
+ * results. CPU support is checked on each call: it costs one load and needs no global state. */
 #include "base/hash.h"
 
 #include "base/copy.h"
 
 /* ---- portable: slicing by 8 ---- */
 
-/* The step over one byte is linear, so the 256 entries of a table are sums of its eight entries at powers of two. */
+/* Processing one byte is linear, so each of a table's 256 entries is the XOR of its entries at powers of two. */
 #define BIT(i, bit, value) ((uint32_t)((i) >> (bit)&1) * (value))
 #define ENTRY(i, v0, v1, v2, v3, v4, v5, v6, v7)                                                                       \
 	(BIT(i, 0, v0) ^ BIT(i, 1, v1) ^ BIT(i, 2, v2) ^ BIT(i, 3, v3) ^ BIT(i, 4, v4) ^ BIT(i, 5, v5) ^               \
@@ -29,8 +28,8 @@
 			ENTRIES_64(192, __VA_ARGS__)                                                                   \
 	}
 
-/* after[k][b]: the state after byte b and k zero bytes. Right to left and row by row each number is the
- * one before it times x mod P, beginning with P. */
+/* after[k][b]: the state after byte b and k zero bytes. Read right to left, row by row, each number is
+ * the previous one times x mod P, starting with P. */
 static const uint32_t after[8][256] = {
 	TABLE(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc, 0x82f63b78),
 	TABLE(0x13a29877, 0x274530ee, 0x4e8a61dc, 0x9d14c3b8, 0x3fc5f181, 0x7f8be302, 0xff17c604, 0xfbc3faf9),
@@ -71,15 +70,15 @@ leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len)
 
 #define HARDWARE __attribute__((target("sse4.2,pclmul")))
 
-/* The instruction takes 8 bytes a cycle but gives its result after three cycles, so that a long input
- * is cut into three parts of equal length, whose states are computed side by side and then joined:
+/* The instruction takes 8 bytes per cycle but has a latency of three cycles. A long input is therefore
+ * split into three equal parts, whose states are computed in parallel and then combined:
  *
  *	state(ABC) = state(A) x^2n + state(B) x^n + state(C),  n = bits of a part
  *
  * A carry-less product of two states followed by the instruction is a b x^33 mod P. Let e(n) be
- * x^(n-33) mod P; then times(a, e(n)) shifts a by n bits, and times(e(m), e(n)) = e(m + n). So the
- * e for any length comes from two short tables, while the parts are still being read. */
-enum { MAX_PART = 255, MIN_SPLIT = 96 }; /* words; bytes, below which joining costs more than it gains */
+ * x^(n-33) mod P; then times(a, e(n)) shifts a by n bits, and times(e(m), e(n)) = e(m + n). So e for
+ * any length comes from two short tables, computed while the parts are being read. */
+enum { MAX_PART = 255, MIN_SPLIT = 96 }; /* in words; in bytes: splitting shorter inputs does not pay */
 
 static const uint32_t e_words[16] = {
 	/* e(64 i) */
@@ -121,12 +120,12 @@ three_parts(uint64_t state, const unsigned char *p, size_t part)
 	}
 	a = _mm_crc32_u64(a, leat_load64(p));
 	b = _mm_crc32_u64(b, leat_load64(pb));
-	/* c's last word carries the products through the instruction. */
+	/* XORing the products into c's last word saves two instructions. */
 	return _mm_crc32_u64(c, leat_load64(pc) ^ product(a, e_two_parts) ^ product(b, e_part));
 }
 
-/* 1 to 7 bytes at the end of at least 8. As the high bytes of a word they take one instruction: what
- * they do not cover of the state is only shifted. */
+/* The last 1 to 7 bytes of an input of at least 8. Placed in the high bytes of a word they take one
+ * instruction; the part of the state they do not cover is only shifted. */
 HARDWARE static inline uint64_t
 last_bytes(uint64_t state, const unsigned char *end, unsigned count)
 {
@@ -191,9 +190,7 @@ leat_crc32c(uint32_t crc, const void *bytes, size_t len)
 uint32_t
 leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache)
 {
-	enum {
-		PIECE = 3 * 8 * 248
-	}; /* whole lines, that stay in the innermost cache between the two passes over them */
+	enum { PIECE = 3 * 8 * 248 }; /* whole cache lines that stay in L1 between the two passes */
 	const unsigned char *in = from;
 	unsigned char *out = to;
 

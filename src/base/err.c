@@ -1,7 +1,7 @@
-/* err.c - statuses, their names, and the sentences of failures
+/* err.c - status names and error messages
  *
- * Every function works on the caller's leat_err alone and may be called by any
- * thread. A sentence that does not fit is cut between characters and ends in "...". */
+ * Functions touch nothing but the caller's leat_err, so any thread may call them. A message
+ * that does not fit is cut at a character boundary and ends in "...". */
 #include "base/err.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ leat_status_text(enum leat_status status)
 		LEAT_STATUSES(STATUS_TEXT)
 #undef STATUS_TEXT
 	}
-	return "not a status of leat";
+	return "unknown status";
 }
 
 void
@@ -60,7 +60,7 @@ leat_err_clear(struct leat_err *err)
 
 /* The first failure wins. */
 static bool
-is_free(const struct leat_err *err)
+is_unset(const struct leat_err *err)
 {
 	return err != NULL && err->status == LEAT_OK;
 }
@@ -70,7 +70,7 @@ leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...
 {
 	va_list ap;
 
-	if (is_free(err)) {
+	if (is_unset(err)) {
 		err->status = status;
 		va_start(ap, fmt);
 		leat_vformat(err->text, sizeof(err->text), fmt, ap);
@@ -85,7 +85,7 @@ leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
 	char reason[128], what[sizeof(err->text)];
 	va_list ap;
 
-	if (is_free(err)) {
+	if (is_unset(err)) {
 		va_start(ap, fmt);
 		leat_vformat(what, sizeof(what), fmt, ap);
 		va_end(ap);
@@ -104,10 +104,10 @@ leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, c
 
 	leat_format_size(want_text, sizeof(want_text), wanted);
 	if (limit == SIZE_MAX || wanted <= left)
-		return leat_fail(err, LEAT_NOMEM, "the system has no more memory: %s for %s could not be had",
-		                 want_text, what);
-	return leat_fail(err, LEAT_LIMIT, "%s needs %s, but %s are left of the memory limit of %s: raise memory=", what,
-	                 want_text, leat_format_size(left_text, sizeof(left_text), left),
+		return leat_fail(err, LEAT_NOMEM, "out of memory: cannot allocate %s for %s", want_text, what);
+	return leat_fail(err, LEAT_LIMIT,
+	                 "%s needs %s, but only %s of the memory limit of %s is left; raise memory=", what, want_text,
+	                 leat_format_size(left_text, sizeof(left_text), left),
 	                 leat_format_size(limit_text, sizeof(limit_text), limit));
 }
 
@@ -135,7 +135,7 @@ leat_fail_scratch(struct leat_err *err, const struct leat_scratch *scratch, size
 {
 	char want[32], left[32], all[32];
 
-	return leat_fail(err, LEAT_LIMIT, "a sample needs another %s, but only %s of its %s are left; raise memory",
+	return leat_fail(err, LEAT_LIMIT, "a sample needs %s more, but only %s of its %s is left; raise memory=",
 	                 leat_format_size_up(want, sizeof(want), wanted),
 	                 leat_format_size(left, sizeof(left), scratch->size - scratch->used),
 	                 leat_format_size(all, sizeof(all), scratch->size));

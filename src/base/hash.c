@@ -1,12 +1,12 @@
-/* hash.c - SHA-256 by OpenSSL, 64-bit mixing, and little-endian numbers (crc32c.c has the CRC)
+/* hash.c - SHA-256 by way of OpenSSL, and hashes of names (the CRC is in crc32c.c)
  *
- * A leat_sha256 belongs to one thread; the rest is without state. */
+ * A leat_sha256 belongs to one thread; everything else is stateless. */
 #include "base/hash.h"
 
 #include <openssl/evp.h>
 #include <string.h>
 
-/* A leat_sha256 is OpenSSL's context under another name. */
+/* A leat_sha256 is an EVP_MD_CTX under a different name. */
 static EVP_MD_CTX *
 context(struct leat_sha256 *sha)
 {
@@ -31,7 +31,7 @@ leat_sha256_free(struct leat_sha256 *sha)
 	EVP_MD_CTX_free(context(sha));
 }
 
-/* With the digest chosen by _new, none of the three below allocates or can fail. */
+/* leat_sha256_new sets the digest, so the next three functions neither allocate nor fail. */
 void
 leat_sha256_reset(struct leat_sha256 *sha)
 {

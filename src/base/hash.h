@@ -1,7 +1,7 @@
-/* hash.h - SHA-256 for identity, CRC-32C for damage, a 64-bit mix for tables and keys
+/* hash.h - SHA-256 for identity, CRC-32C to detect damage, a 64-bit mix for tables and keys
  *
- * All are functions of their input alone. CRC-32C uses the CPU's instruction, three
- * streams interleaved for long inputs, with a portable table behind it. */
+ * All results depend only on the input. CRC-32C uses the CPU's instruction if available, with
+ * three interleaved streams for long inputs, and falls back to tables. */
 #ifndef LEAT_BASE_HASH_H
 #define LEAT_BASE_HASH_H
 
@@ -13,22 +13,22 @@
 enum { LEAT_SHA256_BYTES = 32, LEAT_SHA256_HEX = 65 };
 
 struct leat_sha256;                             /* incremental */
-struct leat_sha256 *leat_sha256_new(void);      /* NULL: no memory */
-void leat_sha256_free(struct leat_sha256 *sha); /* takes NULL */
+struct leat_sha256 *leat_sha256_new(void);      /* NULL: out of memory */
+void leat_sha256_free(struct leat_sha256 *sha); /* accepts NULL */
 void leat_sha256_reset(struct leat_sha256 *sha);
 void leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len);
 void leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES]); /* then reset or free */
 
-int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* -1: no memory */
+int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* -1: out of memory */
 void leat_hex(const uint8_t *bytes, size_t len, char *hex); /* 2 len + 1 characters, lower case */
 
 uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with 0 */
-/* The same, and copies the bytes to `to` on the way, as leat_copy does. */
+/* leat_crc32c and leat_copy in one pass. */
 uint32_t leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache);
 uint32_t leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len);
 uint32_t leat_crc32c_mask(uint32_t crc); /* TFRecord's ((c >> 15) | (c << 17)) + 0xa282ead8 */
 
-/* A good bijection of 64 bits: splitmix64's finalizer. Inline: permutations live on it. */
+/* A bijective 64-bit mix: splitmix64's finalizer. Inline because permutations spend their time here. */
 static inline uint64_t
 leat_mix64(uint64_t x)
 {
@@ -47,7 +47,7 @@ uint64_t leat_hash64(const char *text); /* FNV-1a, then mixed: ids for names */
 #define LEAT_LITTLE64(v) (v)
 #endif
 
-/* Little-endian loads and stores from any address. */
+/* Little-endian loads and stores, unaligned. */
 static inline uint32_t
 leat_load32(const void *p)
 {

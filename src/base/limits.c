@@ -1,11 +1,10 @@
 /* limits.c - how many CPUs and how much RAM this process may use
  *
- * The machine's numbers are wrong inside a container: what counts is the
- * smallest limit of the control groups from the process' own up to the root of
- * the hierarchy that is mounted here, in version 1 and in version 2, which may be
- * mounted side by side. A file that is missing or makes no sense sets no limit.
+ * In a container the machine's numbers are too high. The effective limit is the smallest
+ * one set by any cgroup from the process's own up to the root of the mounted hierarchy.
+ * cgroup v1 and v2 may be mounted at the same time. A missing or malformed file sets no limit.
  *
- * Everything is read anew at each call; any thread may call. */
+ * Nothing is cached; any thread may call. */
 #include <limits.h>
 #include <sched.h>
 #include <stdint.h>
@@ -18,21 +17,21 @@
 
 #define NO_LIMIT UINT64_MAX
 
-/* How one resource is limited. Each function reads the limit that the group at `folder` sets. */
+/* Each function reads the limit set by the cgroup at `folder`. */
 struct resource {
-	const char *controller; /* of version 1 */
+	const char *controller; /* its name in cgroup v1 */
 	uint64_t (*version1)(const char *folder);
 	uint64_t (*version2)(const char *folder);
 };
 
 struct mount {
-	char *root;    /* the group that is mounted */
-	char *point;   /* where */
-	char *type;    /* "cgroup", "cgroup2", or of no interest */
+	char *root;    /* the mounted cgroup */
+	char *point;   /* mount point */
+	char *type;    /* "cgroup", "cgroup2", or any other file system */
 	char *options; /* of the file system: "rw,cpu,cpuacct" */
 };
 
-/* The first line of folder/name without its newline; false when there is none. */
+/* Reads the first line of folder/name without its newline. */
 static bool
 read_line(const char *folder, const char *name, char *line, int cap)
 {
@@ -52,7 +51,7 @@ read_line(const char *folder, const char *name, char *line, int cap)
 	return ok;
 }
 
-/* The number that *text begins with, and *text behind it; false for "max" and "-1", which mean no limit. */
+/* Parses a number and moves *text past it. False for "max" and "-1", which mean no limit. */
 static bool
 take_number(char **text, uint64_t *number)
 {
@@ -120,7 +119,6 @@ ram_version2(const char *folder)
 static const struct resource cpu_resource = {"cpu", cpus_version1, cpus_version2};
 static const struct resource ram_resource = {"memory", ram_version1, ram_version2};
 
-/* Whether the comma-separated `list` has `word`. */
 static bool
 list_has(const char *list, const char *word)
 {
@@ -137,7 +135,7 @@ list_has(const char *list, const char *word)
 	}
 }
 
-/* mountinfo writes blanks and backslashes as octal numbers: \040. */
+/* mountinfo escapes spaces and backslashes in octal: \040. */
 static void
 undo_octal(char *text)
 {
@@ -155,7 +153,7 @@ undo_octal(char *text)
 	*to = '\0';
 }
 
-/* Cuts a line of mountinfo into its parts (proc(5)): id, parent, device, root, point, options, any number
+/* Splits a line of mountinfo into its fields (proc(5)): id, parent, device, root, point, options, any number
  * of tags, "-", type, source, options. */
 static bool
 parse_mount(char *line, struct mount *mount)
@@ -183,8 +181,8 @@ parse_mount(char *line, struct mount *mount)
 	return true;
 }
 
-/* The process' group in the hierarchy of `controller`, or in that of version 2 when it is "".
- * A line of proc/self/cgroup is "4:cpu,cpuacct:/path" or, for version 2, "0::/path". */
+/* The process's cgroup in the v1 hierarchy of `controller`, or in v2 if that is "".
+ * A line of proc/self/cgroup is "4:cpu,cpuacct:/path" or, for v2, "0::/path". */
 static bool
 own_group(const char *root, const char *controller, char *group, size_t cap)
 {
@@ -212,8 +210,8 @@ own_group(const char *root, const char *controller, char *group, size_t cap)
 	return found;
 }
 
-/* `group` as seen from the mounted one: "/a/b" below "/a" is "/b". One that is not below it, as
- * in a container that shares its host's proc, cannot be seen at all: then the mounted one counts. */
+/* `group` relative to the mounted cgroup: "/a/b" below "/a" is "/b". A group outside the mount, as in
+ * a container that shares the host's proc, is not visible: use the mounted one instead. */
 static const char *
 below(const char *group, const char *mounted)
 {
@@ -225,7 +223,7 @@ below(const char *group, const char *mounted)
 	return group + len;
 }
 
-/* The smallest limit from the group at `folder` up to the first `top` characters of it. */
+/* The smallest limit from the cgroup at `folder` up to its ancestor, the first `top` characters of the path. */
 static uint64_t
 walk_up(char *folder, size_t top, uint64_t (*limit_of)(const char *folder))
 {
@@ -291,7 +289,7 @@ group_limit(const char *root, const struct resource *resource)
 static uint64_t
 affinity(void)
 {
-	unsigned long mask[65536 / CHAR_BIT / sizeof(unsigned long)]; /* a cpu_set_t ends at 1024 CPUs */
+	unsigned long mask[65536 / CHAR_BIT / sizeof(unsigned long)]; /* cpu_set_t holds only 1024 CPUs */
 	long online;
 
 	memset(mask, 0, sizeof(mask));
@@ -311,7 +309,7 @@ leat_cpus(const char *root)
 	return cpus < 1 ? 1 : (unsigned)cpus;
 }
 
-/* "MemTotal:   24682416 kB" of proc/meminfo, in bytes; 0 when it cannot be read. */
+/* "MemTotal:   24682416 kB" in proc/meminfo, in bytes; 0 if it cannot be read. */
 static uint64_t
 machine_ram(const char *root)
 {

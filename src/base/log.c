@@ -1,4 +1,4 @@
-/* log.c - formats a message and hands it to the user's callback, on the thread that logs */
+/* log.c - format a message and pass it to the user's callback, on the calling thread */
 #include "base/log.h"
 
 #include <stdarg.h>

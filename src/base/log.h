@@ -1,4 +1,4 @@
-/* log.h - messages go to the user's callback, or nowhere: the library never prints */
+/* log.h - log messages go to the user's callback; the library itself never prints */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
 
@@ -10,6 +10,6 @@ struct leat_log {
 };
 
 void leat_log(const struct leat_log *log, enum leat_log_level level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4))); /* takes a NULL log */
+	__attribute__((format(printf, 3, 4))); /* `log` may be NULL */
 
 #endif

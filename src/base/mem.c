@@ -1,9 +1,8 @@
-/* mem.c - memory that is counted, limited, and can be made to fail
+/* mem.c - memory allocation with a limit, and with failures for tests
  *
- * Each block is preceded by its size, so that free needs none. What is counted
- * is what is asked for plus that header; maps count whole pages. A request is
- * first reserved against the limit, then made, so that threads that ask at the
- * same time can never exceed the limit together. */
+ * Each block has a header with its size. An allocation counts as its size plus the header; a
+ * mapping counts whole pages. Bytes are reserved against the limit before they are allocated,
+ * so concurrent requests cannot exceed it together. */
 #include "base/mem.h"
 
 #include <stdarg.h>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 struct header {
-	_Alignas(16) size_t size; /* without this header */
+	_Alignas(16) size_t size; /* excluding this header */
 };
 
 _Static_assert(sizeof(struct header) == 16, "blocks keep malloc's alignment of 16");
@@ -188,7 +187,7 @@ leat_asprintf(struct leat_mem *mem, const char *fmt, ...)
 	return text;
 }
 
-/* Whole pages, at least one; 0 when that overflows. */
+/* Rounds up to whole pages, at least one; 0 on overflow. */
 static size_t
 whole_pages(size_t size)
 {
@@ -205,8 +204,8 @@ map_anonymous(size_t size)
 	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Huge pages for what is large: they come faster than their small ones would one by one, and take fewer
- * entries of the CPU's translation cache. They need addresses that are multiples of their size. */
+/* Large mappings use huge pages, which means fewer page faults and TLB misses. Huge pages must be aligned
+ * to their size, so map more than needed and trim both ends. */
 static void *
 map_pages(size_t size)
 {
@@ -217,12 +216,12 @@ map_pages(size_t size)
 		return map_anonymous(size);
 	map = map_anonymous(size + HUGE_PAGE);
 	if (map == MAP_FAILED)
-		return map_anonymous(size); /* addresses are limited too */
+		return map_anonymous(size); /* address space may be limited (ulimit -v) */
 	before = -(uintptr_t)map % HUGE_PAGE;
 	if (before > 0)
 		munmap(map, before);
 	munmap(map + before + size, HUGE_PAGE - before);
-	madvise(map + before, size, MADV_HUGEPAGE); /* small ones do as well */
+	madvise(map + before, size, MADV_HUGEPAGE); /* may fail: small pages work too */
 	return map + before;
 }
 
@@ -291,7 +290,7 @@ leat_scratch_alloc(struct leat_scratch *scratch, size_t size)
 void
 leat_scratch_count(struct leat_scratch *scratch)
 {
-	/* Past a boundary, as far as a caller's can be: what is left up to the next one is counted. */
+	/* Start just past an alignment boundary, the worst case: the padding to the next one is counted. */
 	*scratch = (struct leat_scratch){
 		.base = (void *)(uintptr_t)SCRATCH_ALIGN, .size = SIZE_MAX / 2, .used = 1, .counting = true};
 }

@@ -1,4 +1,4 @@
-/* names.c - the nearest known name, and the sentence about one that does not exist */
+/* names.c - error messages for unknown names, with a suggestion */
 #include "base/names.h"
 
 #include <stdarg.h>
@@ -21,9 +21,9 @@ min3(unsigned a, unsigned b, unsigned c)
 	return least < c ? least : c;
 }
 
-enum { MAX_NEAR = 63, MAX_SHOWN = 80 }; /* longer names are not worth a guess, and cut when shown */
+enum { MAX_NEAR = 63, MAX_SHOWN = 80 }; /* longer names get no suggestion; longer ones are truncated */
 
-/* Insertions, deletions, changes and swaps of neighbours that turn `a` into `b`, upper case being equal to lower. */
+/* Damerau-Levenshtein distance, ignoring case. */
 static unsigned
 edit_distance(const char *a, const char *b)
 {
@@ -51,7 +51,7 @@ edit_distance(const char *a, const char *b)
 	return last[b_len];
 }
 
-/* A third of the letters may differ: 'lable' is 'label' and 'resise' is 'resize', but 'path' is not 'cat'. */
+/* Up to a third of the letters may differ: 'resise' suggests 'resize', but 'path' does not suggest 'cat'. */
 const char *
 leat_nearest(const char *name, const char *const *known, size_t count)
 {

@@ -1,10 +1,10 @@
-/* names.h - what to say about a name that does not exist
+/* names.h - error messages for unknown names
  *
  *	there is no op 'resise', did you mean 'resize'?
  *	there is no column 'path'; the columns here are image, label
  *	'resize' has no option 'colour'; it has height, width, method, mode
  *
- * Names may come from files: control characters are shown as '?', long names and lists are cut. */
+ * Names may come from files, so control characters become '?' and long names and lists are truncated. */
 #ifndef LEAT_BASE_NAMES_H
 #define LEAT_BASE_NAMES_H
 
@@ -12,22 +12,22 @@
 
 #include "base/err.h"
 
-/* The known name nearest to `name` by edit distance, or NULL when none is near enough to be a typing error. */
+/* The known name nearest to `name` by edit distance, or NULL if none is close enough to be a typo. */
 const char *leat_nearest(const char *name, const char *const *known, size_t count);
 
 struct leat_unknown {
-	const char *what;         /* "op", "column"; with an s it is the plural */
-	const char *name;         /* the one that does not exist */
-	const char *owner;        /* "'resize'": what should have it; NULL: "there is no" */
-	const char *prefix;       /* of every name when it is shown, "--"; NULL: none */
-	const char *const *known; /* names that do exist */
-	size_t count, more;       /* how many of them, and how many are not in `known` */
-	const char *hint;         /* said instead of the list of known names: "'leat ops' lists all" */
+	const char *what;         /* "op", "column"; must form its plural with an s */
+	const char *name;         /* the unknown name */
+	const char *owner;        /* "'resize'" for "'resize' has no ..."; NULL: "there is no ..." */
+	const char *prefix;       /* printed before every name, such as "--"; NULL: none */
+	const char *const *known; /* valid names */
+	size_t count, more;       /* entries in `known`; further valid names that it does not list */
+	const char *hint;         /* printed instead of the valid names: "'leat ops' lists all" */
 };
 
 enum { LEAT_UNKNOWN_TEXT = 700 };
 
-/* The sentence, into buf. Returns buf. */
+/* Writes the message to buf. Returns buf. */
 char *leat_unknown_text(const struct leat_unknown *unknown, char buf[LEAT_UNKNOWN_TEXT]);
 enum leat_status leat_fail_unknown(struct leat_err *err, enum leat_status status, const struct leat_unknown *unknown);
 

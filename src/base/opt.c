@@ -1,8 +1,7 @@
-/* opt.c - option tables: the arguments of a call into a params struct (opt_text.c goes the other way)
+/* opt.c - set a params struct from a call's arguments (opt_text.c does the reverse)
  *
- * Every number goes through number_of, which applies the unit and checks the range,
- * so that all options say the same thing about the same mistake. Defaults take the
- * way of given values. Nothing is kept between calls. */
+ * number_of applies the unit and checks the range of every number, so the same mistake gives
+ * the same message for all options. Defaults are parsed like given values. Stateless. */
 #include "base/opt.h"
 
 #include <math.h>
@@ -44,7 +43,7 @@ leat_opt_find(const struct leat_opt *opts, const char *name)
 
 /* ---- errors ---- */
 
-/* "option 'NAME' of 'OP' " and the rest of the sentence, with a caret under `value`. */
+/* Fails with "option 'NAME' of 'OP' ..." and a caret under `value`. */
 static enum leat_status __attribute__((format(printf, 3, 4)))
 refuse(const struct setting *s, const struct leat_arg *value, const char *fmt, ...)
 {
@@ -60,7 +59,7 @@ refuse(const struct setting *s, const struct leat_arg *value, const char *fmt, .
 	                    rest);
 }
 
-/* "must be WHAT, not VALUE" with the value as it was written. */
+/* "must be WHAT, not VALUE", quoting the value from the spec. */
 static enum leat_status
 refuse_value(const struct setting *s, const struct leat_arg *value, const char *what)
 {
@@ -69,7 +68,7 @@ refuse_value(const struct setting *s, const struct leat_arg *value, const char *
 	return refuse(s, value, "must be %s, not %.*s%s", what, len, s->text + value->at, value->len > 40 ? "..." : "");
 }
 
-/* Adds a word to "a, b or c". */
+/* Appends a word to "a, b or c". */
 static void
 add_word(char *list, size_t cap, const char *word, bool last)
 {
@@ -129,7 +128,8 @@ unit_factor(const struct setting *s, const struct leat_arg *value, double *facto
 	if (s->opt->type == LEAT_OPT_SIZE)
 		return leat_size_unit(value->unit, factor)
 		               ? LEAT_OK
-		               : refuse(s, value, "knows no unit '%.20s'; write kB, MB, GB, TB, KiB, MiB, GiB or TiB",
+		               : refuse(s, value,
+		                        "does not accept the unit '%.20s'; use kB, MB, GB, TB, KiB, MiB, GiB or TiB",
 		                        value->unit);
 	if (!units->name)
 		return refuse(s, value, "takes a number without a unit, not '%.20s'", value->unit);
@@ -140,10 +140,10 @@ unit_factor(const struct setting *s, const struct leat_arg *value, double *facto
 		}
 		add_word(names, sizeof(names), u->name, !u[1].name);
 	}
-	return refuse(s, value, "knows no unit '%.20s'; write %s", value->unit, names);
+	return refuse(s, value, "does not accept the unit '%.20s'; use %s", value->unit, names);
 }
 
-/* The number with its unit applied, within the option's range. */
+/* The number with its unit applied, checked against the option's range. */
 static enum leat_status
 number_of(const struct setting *s, const struct leat_arg *value, double *x)
 {
@@ -197,7 +197,7 @@ whole_of(const struct setting *s, const struct leat_arg *value, int64_t *out)
 
 /* ---- words, strings, lists ---- */
 
-/* The text of a plain word or string; NULL when it is neither. */
+/* The text of a plain word or string; NULL for anything else. */
 static const char *
 text_of(const struct leat_arg *value)
 {
@@ -299,7 +299,7 @@ is_list(const struct leat_opt *opt)
 	return opt->type == LEAT_OPT_FLOATS || opt->type == LEAT_OPT_STRINGS;
 }
 
-/* Sets one option: to `values[0]`, or, a list, to all of them (a single list stands for its items). */
+/* Sets one option to `values[0]`, or a list option to all values. A single list is unpacked. */
 static enum leat_status
 put(const struct setting *s, const struct leat_arg *values, size_t count)
 {
@@ -347,8 +347,8 @@ leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *va
 	return put(&s, value, 1);
 }
 
-/* The strings of a parsed list lie in the parser's blocks, which go away: they move behind the array
- * of pointers, so that one leat_free still frees the list. */
+/* Copies the strings of a list out of the parser's blocks, which are about to be freed. They go into the same
+ * allocation as the pointers, so one leat_free frees the list. */
 static enum leat_status
 own_strings(struct leat_strings *list, struct leat_mem *mem, struct leat_err *err)
 {
@@ -466,10 +466,10 @@ too_many(const struct leat_opt *opts, const struct leat_call *call, const struct
 	if (!count_opts(opts))
 		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes no options", call->name);
 	if (!n)
-		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes its options by name, like %s=...",
+		return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes only named options, such as %s=...",
 		                    call->name, opts->name);
-	return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes at most %zu argument%s without a name",
-	                    call->name, n, leat_plural(n));
+	return leat_fail_at(err, text, arg->at, arg->len, "'%s' takes at most %zu positional argument%s", call->name, n,
+	                    leat_plural(n));
 }
 
 static const struct leat_opt *
@@ -480,7 +480,7 @@ next_positional(const struct leat_opt *opt)
 	return opt && opt->type != LEAT_OPT_NONE ? opt : NULL;
 }
 
-/* Gives every argument to its option and marks in `given` which were set. */
+/* Assigns every argument to its option. Bit i of `given` is set if option i was given. */
 static enum leat_status
 put_all(const struct leat_opt *opts, void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
         uint64_t *given, struct leat_err *err)
@@ -500,7 +500,7 @@ put_all(const struct leat_opt *opts, void *params, const struct leat_call *call,
 		} else {
 			if (i > 0 && call->arg[i - 1].name)
 				return leat_fail_at(err, text, arg->at, arg->len,
-				                    "an argument without a name cannot follow one with a name");
+				                    "a positional argument cannot follow a named one");
 			s.opt = positional;
 			if (!s.opt)
 				return too_many(opts, call, arg, text, err);

@@ -1,17 +1,17 @@
-/* opt.h - option tables: one table describes an op's, source's or command's options to every reader
+/* opt.h - option tables: the one description of the options of an op, source or command
  *
- * The spec parser sets a params struct from it, the reference page, `leat ops` and
- * the Python builder print it, and the pipeline's hash covers the values it holds.
+ * The spec parser uses a table to fill a params struct. The reference page, `leat ops`
+ * and the Python builder are generated from it. The pipeline's hash covers the values.
  *
  *	static const struct leat_opt options[] = {
  *		LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
- *		LEAT_ENUM(struct resize, method, "bilinear", "bilinear|nearest", "how pixels are made"),
+ *		LEAT_ENUM(struct resize, method, "bilinear", "bilinear|nearest", "interpolation"),
  *		LEAT_OPT_END,
  *	};
  *
- * A default of LEAT_REQUIRED means that the option has to be given.
- * Positional arguments fill the options in table order. A LIST option takes a list, or a single
- * item; when it is the last positional one it takes all positional arguments that are left. */
+ * An option with the default LEAT_REQUIRED must be given.
+ * Positional arguments fill the options in table order. A list option (FLOATS, STRINGS) takes a list or a
+ * single item; if it is the last positional option, it takes all remaining positional arguments. */
 #ifndef LEAT_BASE_OPT_H
 #define LEAT_BASE_OPT_H
 
@@ -25,13 +25,13 @@
 
 enum leat_opt_type {
 	LEAT_OPT_NONE,    /* end of table */
-	LEAT_OPT_INT,     /* int64_t; 10k and 2M are 10000 and 2000000 */
+	LEAT_OPT_INT,     /* int64_t; 10k is 10000, 2M is 2000000 */
 	LEAT_OPT_FLOAT,   /* float; `1/255` is computed in double and rounded once */
 	LEAT_OPT_BOOL,    /* bool: true, false */
 	LEAT_OPT_STRING,  /* const char *, never NULL; a word or a string */
 	LEAT_OPT_ENUM,    /* int: index into `choices` */
 	LEAT_OPT_SIZE,    /* int64_t bytes: 4MiB, 512kB, 100; see base/size.h */
-	LEAT_OPT_ANGLE,   /* float radians; the unit, deg or rad, must be written */
+	LEAT_OPT_ANGLE,   /* float, in radians; needs a unit, deg or rad */
 	LEAT_OPT_FLOATS,  /* struct leat_floats */
 	LEAT_OPT_STRINGS, /* struct leat_strings */
 };
@@ -43,13 +43,13 @@ struct leat_floats {
 	float value[LEAT_MAX_LIST];
 };
 
-struct leat_strings { /* items lie in the spec's memory */
+struct leat_strings { /* the strings live in the spec's memory */
 	size_t count;
 	const char **value;
 };
 
 enum leat_opt_flag {
-	LEAT_OPT_LOCATION = 1, /* says where data is, not what it is: stays out of the pipeline's hash */
+	LEAT_OPT_LOCATION = 1, /* where the data is, not what it is: not part of the pipeline's hash */
 	LEAT_OPT_NAMED = 2,    /* never positional */
 };
 
@@ -57,14 +57,14 @@ struct leat_opt {
 	const char *name;
 	enum leat_opt_type type;
 	size_t offset;       /* in the params struct */
-	const char *def;     /* the default as spec text: "0.1", "bilinear", "[0, 0]"; STRING: the string itself,
-	                      * without quotes; NULL: required */
-	double min, max;     /* of a number, and of each number of a list; -INFINITY and INFINITY: none */
+	const char *def;     /* default as spec text: "0.1", "bilinear", "[0, 0]"; STRING: without quotes;
+	                      * NULL: required */
+	double min, max;     /* range of a number, or of each number in a list; -INFINITY and INFINITY: unlimited */
 	const char *choices; /* ENUM: "bilinear|nearest" */
 	const char *doc;
 	int flags;
-	const char *was; /* an earlier name, which is still taken. Canonical text and identity keep printing it, so
-	                  * that checkpoints stay valid. NULL: none */
+	const char *was; /* former name, still accepted; NULL: none. Canonical text and the pipeline's hash keep using
+	                  * it, so old checkpoints stay valid */
 };
 
 #define LEAT_REQUIRED NULL
@@ -91,18 +91,17 @@ struct leat_opt {
 		NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0                                                      \
 	}
 
-/* Fills `params` from a call's arguments: what is given, and defaults for the rest. `text` is the spec,
- * for the caret; strings are borrowed from it, lists are taken from `mem` and freed by leat_opts_free.
- * Arguments of unknown name are an error that names the nearest option. After a failure there is
- * nothing to free. `opts` may be NULL: no options. */
+/* Fills `params` from a call's arguments, with defaults for the rest. `text` is the spec, for the caret.
+ * Strings point into the parsed spec; lists are allocated from `mem` and freed by leat_opts_free. On
+ * failure there is nothing to free. `opts` may be NULL: no options. */
 struct leat_mem;
 enum leat_status leat_opts_set(const struct leat_opt *opts, void *params, const struct leat_call *call,
                                const char *text, struct leat_mem *mem, struct leat_err *err);
 void leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem);
 
-/* The pieces of leat_opts_set, for those whose arguments do not come as a call: clear all options (so
- * that leat_opts_free may be called), set one to a value, to the one value that a text holds, or to its
- * default. `whose` is the op's name, for the error; NULL: none. */
+/* The steps of leat_opts_set, for callers that have no leat_call: clear all options (after which
+ * leat_opts_free is safe), then set each from a value, from text, or to its default. `whose` is the
+ * op's name for errors; NULL: none. */
 void leat_opts_clear(const struct leat_opt *opts, void *params);
 enum leat_status leat_opt_put(const struct leat_opt *opt, void *params, const struct leat_arg *value, const char *text,
                               const char *whose, struct leat_mem *mem, struct leat_err *err);
@@ -112,26 +111,26 @@ enum leat_status leat_opt_put_default(const struct leat_opt *opt, void *params, 
                                       struct leat_err *err);
 const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *name); /* or by `was`; NULL: none */
 
-/* What a table says, for messages and pages. The range: "between 0 and 1", "at least 1", "" for
- * none; the choice `i` of "one|two|three": not terminated, NULL behind the last. */
+/* For messages and docs. leat_opt_range writes "between 0 and 1", "at least 1", or "" for no range.
+ * leat_opt_choice finds choice `i` of "one|two|three": not NUL-terminated; NULL after the last. */
 const char *leat_opt_type_name(enum leat_opt_type type); /* "int" */
 bool leat_opt_is_number(const struct leat_opt *opt);     /* or a list of numbers: has a range */
 void leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap);
 const char *leat_opt_choice(const char *choices, int i, size_t *len);
 
-/* Numbers as a spec (and JSON) reads them: the fewest digits, from 6 on, that read back as the same
- * value, in any locale. Both return buf; 32 bytes are enough. */
+/* Formats a number for specs and JSON: as few digits (but at least 6 significant) as parse back to
+ * the same value, in any locale. Both return buf; 32 bytes are enough. */
 char *leat_format_float(char *buf, size_t cap, float x);
 char *leat_format_number(char *buf, size_t cap, double x);
 
-/* Adds "name=value, name=value" with every option's value, locations left out unless asked for. */
+/* Appends "name=value, name=value" for all options; those that are locations only if `locations` is set. */
 void leat_opts_print(const struct leat_opt *opts, const void *params, bool locations, struct leat_str *out);
 
-/* Adds the table as JSON: [{"name":..., "type":..., "default":..., "min":..., "max":..., "choices":[...], "doc":...,
- * "positional":..., "location":...}]. A default is the table's text, or null: required. */
+/* Appends the table as JSON: [{"name":..., "type":..., "default":..., "min":..., "max":..., "choices":[...], "doc":...,
+ * "positional":..., "location":...}]. The default is spec text; null: required. */
 void leat_opts_json(const struct leat_opt *opts, struct leat_str *out);
 
-/* LEAT_SPEC at offset `at` of `text`, `len` long: the sentence, the line of the spec and a caret line below it. */
+/* Fails with LEAT_SPEC: the message, the affected line of the spec, and carets under `len` bytes at offset `at`. */
 enum leat_status leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 

@@ -1,7 +1,7 @@
-/* opt_text.c - option tables as text: a params struct in canonical spec text, the table in JSON
+/* opt_text.c - print a params struct as canonical spec text, and an option table as JSON
  *
- * What leat_opts_print writes, leat_opts_set reads back as the same values: the
- * pipeline's hash depends on it. */
+ * leat_opts_set reads back exactly the values that leat_opts_print wrote; the pipeline's
+ * hash depends on it. */
 #include "base/opt.h"
 
 #include <locale.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As few digits as read back as the same float (or double), in the C locale whatever the program's. */
+/* The fewest digits that parse back to the same float (or double), in the C locale. */
 static char *
 format_shortest(char *buf, size_t cap, double x, bool single)
 {
@@ -144,7 +144,7 @@ leat_opt_is_number(const struct leat_opt *opt)
 	       opt->type == LEAT_OPT_ANGLE || opt->type == LEAT_OPT_FLOATS;
 }
 
-/* Tables write 1e18 or 1e30 where there is no limit that a user could meet. */
+/* Tables use 1e18 or more for "unlimited". */
 static bool
 is_limit(double bound)
 {

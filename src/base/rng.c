@@ -1,6 +1,6 @@
-/* rng.c - Philox4x32-10, and permutations made of it
+/* rng.c - Philox4x32-10 random numbers and permutations
  *
- * Everything is a pure function of its arguments: any thread, any order. */
+ * No global state: results depend only on the arguments, on any thread and in any order. */
 #include "base/rng.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ leat_rng_normals(struct leat_rng *rng, float *out, size_t count)
 	}
 }
 
-/* ceil(sqrt(n)) for n <= 2^62, exact: the estimate in double is at most a few off. */
+/* ceil(sqrt(n)) for n <= 2^62, exact: corrects the estimate in double, which may be off by a few. */
 static uint64_t
 root_up(uint64_t n)
 {
@@ -122,8 +122,6 @@ root_up(uint64_t n)
 	return root;
 }
 
-/* Columns are made even because a round on a side of odd length is an even permutation, whatever its key:
- * with both sides odd, half of all permutations could never come. */
 /* In (0, 1). */
 static double
 open_unit(struct leat_rng *rng)
@@ -139,7 +137,7 @@ normal(struct leat_rng *rng)
 	return r * cos(2 * M_PI * open_unit(rng));
 }
 
-/* Marsaglia and Tsang (2000); below 1 by way of a + 1. */
+/* Marsaglia and Tsang (2000); for a < 1 draw with a + 1 and rescale. */
 static double
 gamma_variate(struct leat_rng *rng, double a)
 {
@@ -162,6 +160,8 @@ leat_rng_beta(struct leat_rng *rng, double a)
 	return x + y > 0 ? x / (x + y) : leat_rng_coin(rng); /* both can underflow for tiny a */
 }
 
+/* cols must be even: a round along a side of odd length is an even permutation for every key, so if both sides
+ * were odd, half of all permutations could never occur. */
 void
 leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream)
 {
@@ -177,14 +177,14 @@ leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch
 		perm->key[k] = leat_rng_u64(&rng);
 }
 
-/* One round's number in [0, m). */
+/* The round function, with values in [0, m). */
 static inline uint64_t
 round_number(uint64_t key, uint64_t v, uint64_t m)
 {
 	return scale(leat_mix64(v ^ key), m);
 }
 
-/* a < m, b <= m: one subtraction is enough, and m is far from overflow. */
+/* Needs a < m and b <= m, so one subtraction is enough; m <= 2^62, so the sum cannot overflow. */
 static inline uint64_t
 add_mod(uint64_t a, uint64_t b, uint64_t m)
 {

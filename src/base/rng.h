@@ -1,10 +1,10 @@
-/* rng.h - counter-based randomness: Philox4x32-10 (Salmon et al., 2011)
+/* rng.h - counter-based random numbers: Philox4x32-10 (Salmon et al., 2011)
  *
- * A stream is named, not advanced: (seed, epoch, position, stream id) fix every
- * number it will give, on any thread, in any order. docs/PLAN.md has the layout:
+ * (seed, epoch, position, stream id) determine all numbers of a stream, so samples can be
+ * processed on any thread, in any order. docs/PLAN.md has the layout:
  *	key     = the two 32-bit halves (low first) of leat_mix64(seed) ^ stream
  *	counter = { block, low 32 bits of epoch, low and high half of position }
- * and block 0, 1, 2, ... give four 32-bit numbers each. */
+ * Each block 0, 1, 2, ... yields four 32-bit numbers. */
 #ifndef LEAT_BASE_RNG_H
 #define LEAT_BASE_RNG_H
 
@@ -18,16 +18,16 @@ struct leat_rng {
 	unsigned used; /* of out */
 };
 
-/* An op's stream id: its name and which occurrence in the spec it is, counted from 0. */
+/* An op's stream id, from its name and its occurrence in the spec, counted from 0. */
 uint64_t leat_stream(const char *op, unsigned occurrence); /* leat_mix64(leat_hash64(op) + occurrence) */
 
 void leat_rng_init(struct leat_rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint64_t stream);
 uint32_t leat_rng_u32(struct leat_rng *rng);
-uint64_t leat_rng_u64(struct leat_rng *rng);               /* first number drawn is the low half */
+uint64_t leat_rng_u64(struct leat_rng *rng);               /* low half is drawn first */
 uint64_t leat_rng_below(struct leat_rng *rng, uint64_t n); /* [0, n): high 64 bits of u64 * n */
 float leat_rng_uniform(struct leat_rng *rng, float lo,
                        float hi); /* [lo, hi): lo + (hi - lo) * (u32 >> 8) / 2^24, never hi */
-/* `count` numbers of the standard normal distribution, two from each two u32 (Box and Muller, in float). */
+/* `count` standard normal numbers, each pair from two u32 (Box-Muller, in float). */
 void leat_rng_normals(struct leat_rng *rng, float *out, size_t count);
 static inline int
 leat_rng_coin(struct leat_rng *rng)
@@ -38,9 +38,9 @@ leat_rng_coin(struct leat_rng *rng)
 /* Beta(a, a), in [0, 1]: near 0 and 1 for a < 1, near 1/2 for a > 1. */
 double leat_rng_beta(struct leat_rng *rng, double a);
 
-/* A pseudo-random permutation of [0, n), n <= 2^62, in O(1) memory: a Feistel network over a
- * rectangle of rows x cols >= n places, walking on until it is below n. docs/PLAN.md has the formula.
- * A small rectangle mixes less in a round than a large one, so that it gets more of them. */
+/* A pseudo-random permutation of [0, n), n <= 2^62, in O(1) memory: a Feistel network over
+ * rows x cols >= n values, repeated until the result is below n (cycle walking). docs/PLAN.md has the
+ * formula. Small domains mix less per round, so they get more rounds. */
 enum { LEAT_PERM_SMALL = 1024, LEAT_PERM_SMALL_ROUNDS = 32, LEAT_PERM_ROUNDS = 8 };
 
 struct leat_perm {

@@ -41,7 +41,7 @@ leat_parse_size(const char *text, uint64_t *bytes, struct leat_err *err)
 	leat_mem_init(&mem, SIZE_MAX);
 	status = leat_opt_put_text(&size, &value, text, NULL, &mem, NULL);
 	if (status == LEAT_NOMEM)
-		return leat_fail(err, status, "the system has no more memory");
+		return leat_fail(err, status, "out of memory");
 	if (status != LEAT_OK)
 		return leat_fail(err, LEAT_INVALID,
 		                 "'%.80s' is not a size: expected bytes, or a number and a unit such as 512MiB or 2GB",
@@ -50,7 +50,7 @@ leat_parse_size(const char *text, uint64_t *bytes, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Tenths are integers, because printf's decimal point depends on the user's locale. */
+/* Tenths are computed as integers because printf's decimal point depends on the locale. */
 static char *
 format(char *buf, size_t cap, unsigned long long bytes, bool up)
 {

@@ -1,6 +1,4 @@
-/* str.c - a growing text with a maximum, and small string helpers
- *
- * A leat_str belongs to one thread. */
+/* str.c - see str.h; a leat_str belongs to one thread */
 #include "base/str.h"
 
 #include <stdint.h>
@@ -16,7 +14,7 @@ leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max)
 {
 	memset(str, 0, sizeof(*str));
 	str->mem = mem;
-	str->max = max < SIZE_MAX ? max : SIZE_MAX - 1; /* the NUL comes on top */
+	str->max = max < SIZE_MAX ? max : SIZE_MAX - 1; /* room for the NUL */
 }
 
 void
@@ -29,7 +27,7 @@ leat_str_free(struct leat_str *str)
 	str->failed = false;
 }
 
-/* Room for `more` bytes and the NUL behind them; false and failed otherwise. */
+/* Makes room for `more` bytes and a NUL; on failure sets `failed` and returns false. */
 static bool
 make_room(struct leat_str *str, size_t more)
 {
@@ -140,7 +138,7 @@ leat_str_take(struct leat_str *str)
 {
 	char *text;
 
-	leat_str_addn(str, "", 0); /* an empty one becomes "" */
+	leat_str_addn(str, "", 0); /* makes sure an empty text is "", not NULL */
 	if (str->failed)
 		return NULL;
 	text = str->text;

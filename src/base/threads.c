@@ -1,8 +1,7 @@
-/* threads.c - groups of threads, tasks run in parallel, and a bounded queue (limits.c counts the CPUs)
+/* threads.c - thread groups, parallel tasks, and a bounded queue (limits.c counts the CPUs)
  *
- * A group is started and joined by one thread. The queue's functions may be called by
- * any thread but init and free, which need it for themselves. No function here
- * holds two locks. */
+ * A group is started and joined by one thread. Any thread may call the queue's functions, except
+ * init and free, which need exclusive access. No function here holds two locks. */
 #include "base/threads.h"
 
 #include <signal.h>
@@ -13,17 +12,17 @@
 
 #include "base/mem.h"
 
-/* ---- groups of threads ---- */
+/* ---- thread groups ---- */
 
 enum gate { GATE_SHUT, GATE_OPEN, GATE_GIVEN_UP };
 
-/* All threads of a group wait at its gate until the last one was made, so that a failure half way leaves
- * nothing behind that has begun to work. */
+/* All threads of a group wait at its gate until the last one has been created. If creating one fails, none
+ * has started work. */
 struct leat_crew {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	enum gate gate; /* under `lock` */
-	char name[11];  /* with a number behind it, as long as Linux takes */
+	char name[11];  /* with "-NNNN" appended, the longest name Linux allows */
 	void (*body)(void *arg, unsigned i);
 	void *arg;
 	struct member {
@@ -63,8 +62,8 @@ move_gate(struct leat_crew *crew, enum gate gate)
 	pthread_mutex_unlock(&crew->lock);
 }
 
-/* What must not interrupt our threads: everything sent to the process, which is for the host program's
- * own threads. A fault is raised in the thread that made it, and its handlers have to see it. */
+/* Signals sent to the process are for the host program's threads, so ours block them. Faults are raised in the
+ * thread that caused them and must reach their handlers. */
 static void
 signals_to_block(sigset_t *set)
 {
@@ -75,8 +74,7 @@ signals_to_block(sigset_t *set)
 		sigdelset(set, faults[i]);
 }
 
-/* Makes threads up to `count` of them, counted in group->count; an errno otherwise. They inherit the mask of signals.
- */
+/* Creates `count` threads, with signals blocked; group->count is how many exist. Returns 0 or an errno. */
 static int
 make_members(struct leat_threads *group, unsigned count)
 {
@@ -133,7 +131,7 @@ leat_threads_start(struct leat_threads *group, struct leat_mem *mem, unsigned co
 		return LEAT_OK;
 	made = group->count;
 	leat_threads_join(group);
-	return leat_fail_errno(err, failed, "cannot start thread %u of %u, ask for fewer threads", made + 1, count);
+	return leat_fail_errno(err, failed, "cannot start thread %u of %u (try fewer threads)", made + 1, count);
 }
 
 void
@@ -151,14 +149,14 @@ leat_threads_join(struct leat_threads *group)
 	memset(group, 0, sizeof(*group));
 }
 
-/* ---- tasks in parallel ---- */
+/* ---- parallel tasks ---- */
 
 struct tasks {
 	enum leat_status (*task)(void *arg, size_t i, struct leat_err *err);
 	void *arg;
 	atomic_size_t next;
-	atomic_size_t failed; /* the smallest task that failed; the number of tasks: none */
-	pthread_mutex_t lock; /* of what follows, and of writing `failed` */
+	atomic_size_t failed; /* lowest index of a failed task; the number of tasks if none failed */
+	pthread_mutex_t lock; /* guards the members below, and writes to `failed` */
 	enum leat_status status;
 	struct leat_err err;
 };
@@ -175,8 +173,8 @@ note_failure(struct tasks *tasks, size_t i, enum leat_status status, const struc
 	pthread_mutex_unlock(&tasks->lock);
 }
 
-/* Tasks are taken in order, so that all before a failed one were taken and will be finished: which failure
- * is the first does not depend on timing. */
+/* Tasks are started in order, so all tasks before a failed one have started and will finish. The failure with the
+ * lowest index, which is the one reported, therefore does not depend on timing. */
 static void
 run_tasks(void *arg, unsigned thread)
 {
@@ -247,7 +245,7 @@ leat_queue_free(struct leat_queue *queue)
 	memset(queue, 0, sizeof(*queue));
 }
 
-/* With the lock held. */
+/* Under the lock. */
 static bool
 put(struct leat_queue *queue, void *item)
 {

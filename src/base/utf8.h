@@ -1,11 +1,11 @@
-/* utf8.h - which bytes are a character */
+/* utf8.h - UTF-8 validation */
 #ifndef LEAT_BASE_UTF8_H
 #define LEAT_BASE_UTF8_H
 
 #include <stddef.h>
 
-/* The bytes of the character that begins at `s`, a text that ends with NUL: 1 to 4 (1 for NUL itself),
- * or 0 when it is not UTF-8 (overlong forms, surrogates and values past U+10FFFF are not). */
+/* Length in bytes of the character at `s`, a NUL-terminated string: 1 to 4 (1 for NUL itself), or 0 if it is
+ * not valid UTF-8 (overlong forms, surrogates and values past U+10FFFF are invalid). */
 static inline size_t
 leat_utf8_length(const char *s)
 {

@@ -1,6 +1,6 @@
 /* lane.c - see lane.h
  *
- * All lanes are in one mapping: the consumer's, the workers', the I/O threads'. */
+ * All lanes share one mapping: first the consumer's, then the workers', then the I/O threads'. */
 #include "trace/lane.h"
 
 #include <stdio.h>

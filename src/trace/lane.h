@@ -1,12 +1,11 @@
-/* lane.h - what each thread of a feed counts
+/* lane.h - per-thread counters
  *
- * Every thread has a lane: each worker, each I/O thread, and the consumer (whichever thread calls leat_next).
- * A lane has one writer, and any thread may read it at any time. Its counters are relaxed atomics, so counting
- * is a load, an addition and a store. Lanes are LEAT_APART bytes apart: no thread slows another one down by
- * counting.
+ * Each thread of a feed has a lane: every worker, every I/O thread, and the consumer (whichever thread calls
+ * leat_next). Only its own thread writes to a lane; any thread may read it at any time. Counters are relaxed
+ * atomics, so counting is a load, an add and a store. Lanes are aligned to LEAT_APART bytes to avoid false sharing.
  *
- * The counters are those of LEAT_STATS in leat.h. Adding a line there adds the counter to lanes, totals,
- * struct leat_stats, JSON, Python and the reference page; what is left to do is to count. */
+ * The counters are listed in LEAT_STATS in leat.h. A new line there adds the counter to lanes, totals,
+ * struct leat_stats, JSON, Python and the reference page; only the counting itself has to be written. */
 #ifndef LEAT_TRACE_LANE_H
 #define LEAT_TRACE_LANE_H
 
@@ -20,11 +19,11 @@
 
 enum {
 	LEAT_TRACE_STAGES = 64,
-	LEAT_TRACE_EVERY = 8, /* stages are timed for one sample in so many */
-	LEAT_APART = 128,     /* bytes between what one thread writes and what others use meanwhile */
+	LEAT_TRACE_EVERY = 8, /* stages are timed for one sample in this many */
+	LEAT_APART = 128,     /* alignment of data written by different threads */
 };
 
-/* Expands X(name, unit, doc) for each counter, without the gauges and names of LEAT_STATS. */
+/* Expands X(name, unit, doc) for each counter in LEAT_STATS, skipping gauges and names. */
 #define LEAT_COUNTERS(X) LEAT_STATS(X, LEAT_STATS_SKIP, LEAT_STATS_SKIP)
 #define LEAT_STATS_SKIP(...)
 
@@ -38,8 +37,8 @@ struct leat_counters {
 
 struct leat_lane {
 	_Alignas(LEAT_APART) enum leat_lane_kind kind;
-	unsigned index; /* among the lanes of its kind */
-	char name[24];  /* for people: "worker 3" */
+	unsigned index; /* among lanes of its kind */
+	char name[24];  /* for display: "worker 3" */
 	struct leat_counters count;
 	_Atomic uint64_t stage_ns[LEAT_TRACE_STAGES]; /* of one sample in LEAT_TRACE_EVERY */
 };
@@ -50,7 +49,7 @@ struct leat_trace {
 	unsigned workers, io_threads;
 };
 
-/* The sum over all lanes. Lanes are read one after the other while threads go on counting. */
+/* The sum over all lanes. Not a snapshot: threads keep counting while the lanes are read. */
 struct leat_totals {
 #define LEAT_COUNTER(name, unit, doc) uint64_t name;
 	LEAT_COUNTERS(LEAT_COUNTER)
@@ -58,11 +57,11 @@ struct leat_totals {
 	uint64_t stage_ns[LEAT_TRACE_STAGES];
 };
 
-/* What the lanes take of the memory limit, before rounding up to whole pages. */
+/* Memory needed for the lanes, before rounding up to whole pages. */
 size_t leat_trace_bytes(unsigned workers, unsigned io_threads);
 enum leat_status leat_trace_open(struct leat_trace *trace, unsigned workers, unsigned io_threads, struct leat_mem *mem,
                                  struct leat_err *err);
-void leat_trace_close(struct leat_trace *trace, struct leat_mem *mem); /* takes one that was never opened */
+void leat_trace_close(struct leat_trace *trace, struct leat_mem *mem); /* accepts a zeroed trace */
 void leat_trace_total(const struct leat_trace *trace, struct leat_totals *totals);
 
 static inline uint64_t
@@ -71,7 +70,7 @@ leat_counted(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Only by the thread whose lane it is. */
+/* Called only by the thread that owns the lane. */
 static inline void
 leat_count(_Atomic uint64_t *counter, uint64_t n)
 {

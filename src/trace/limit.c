@@ -15,7 +15,7 @@ slowest_stage(const struct leat_totals *totals, int stages)
 int
 leat_limit(const struct leat_totals *totals, int stages, bool ahead)
 {
-	/* The consumer rarely waits: it sets the pace. */
+	/* The consumer waits less than 5 % of the time, so it is the bottleneck. */
 	if (totals->wait_ns <= (totals->wait_ns + totals->run_ns) / 20)
 		return LEAT_LIMIT_STEP;
 	if (!ahead)

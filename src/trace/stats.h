@@ -1,4 +1,4 @@
-/* stats.h - the list of what a feed counts, as data: for JSON and the reference page */
+/* stats.h - the list of a feed's statistics, for JSON and the reference page */
 #ifndef LEAT_TRACE_STATS_H
 #define LEAT_TRACE_STATS_H
 
@@ -9,10 +9,10 @@ struct leat_stat {
 	const char *name, *unit, *doc;
 };
 
-/* The members of struct leat_stats in their order; the last has no name. */
+/* The members of struct leat_stats, in order. The last entry has no name. */
 extern const struct leat_stat leat_stat_list[];
 
-/* All members by name, as one JSON object. */
+/* Appends all members as one JSON object. */
 void leat_stats_add_json(const struct leat_stats *stats, struct leat_str *out);
 
 #endif

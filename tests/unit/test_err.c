@@ -24,7 +24,7 @@ every_status_has_a_name_and_a_text(void **state)
 		assert_true(strlen(leat_status_text((enum leat_status)s)) > 0);
 	}
 	assert_string_equal(leat_status_name((enum leat_status)999), "UNKNOWN");
-	assert_string_equal(leat_status_text((enum leat_status)999), "not a status of leat");
+	assert_string_equal(leat_status_text((enum leat_status)999), "unknown status");
 }
 
 static void
@@ -137,10 +137,11 @@ memory_errors_name_the_limit_that_was_hit(void **state)
 	leat_err_clear(&err);
 	assert_int_equal(leat_fail_mem(&err, &mem, 3 * 1024 * 1024 / 2, "the index"), LEAT_LIMIT);
 	assert_string_equal(
-		err.text, "the index needs 1.5 MiB, but 512 KiB are left of the memory limit of 1 MiB: raise memory=");
+		err.text,
+		"the index needs 1.5 MiB, but only 512 KiB of the memory limit of 1 MiB is left; raise memory=");
 	leat_err_clear(&err);
 	assert_int_equal(leat_fail_mem(&err, &mem, 1000, "the index"), LEAT_NOMEM);
-	assert_string_equal(err.text, "the system has no more memory: 1000 B for the index could not be had");
+	assert_string_equal(err.text, "out of memory: cannot allocate 1000 B for the index");
 	leat_mem_init(&mem, SIZE_MAX);
 	assert_int_equal(leat_fail_mem(NULL, &mem, SIZE_MAX, "the index"), LEAT_NOMEM);
 }

@@ -312,17 +312,17 @@ units_are_checked(void **state)
 	refused("op(1, share=1deg)", "option 'share' of 'op' takes a number without a unit, not 'deg'\n"
 	                             "op(1, share=1deg)\n"
 	                             "            ^^^^");
-	refused("op(1px)", "option 'count' of 'op' knows no unit 'px'; write k or M\n"
+	refused("op(1px)", "option 'count' of 'op' does not accept the unit 'px'; use k or M\n"
 	                   "op(1px)\n"
 	                   "   ^^^");
 	refused("op(1, size=1xb)",
-	        "option 'size' of 'op' knows no unit 'xb'; write kB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
+	        "option 'size' of 'op' does not accept the unit 'xb'; use kB, MB, GB, TB, KiB, MiB, GiB or TiB\n"
 	        "op(1, size=1xb)\n"
 	        "           ^^^");
 	refused("op(1, angle=1)", "option 'angle' of 'op' needs a unit: deg or rad\n"
 	                          "op(1, angle=1)\n"
 	                          "            ^");
-	refused("op(1, angle=1grad)", "option 'angle' of 'op' knows no unit 'grad'; write deg or rad\n"
+	refused("op(1, angle=1grad)", "option 'angle' of 'op' does not accept the unit 'grad'; use deg or rad\n"
 	                              "op(1, angle=1grad)\n"
 	                              "            ^^^^^");
 }
@@ -362,7 +362,7 @@ names_are_checked(void **state)
 	refused("op(count=1, on=true, on=false)", "option 'on' of 'op' is given twice\n"
 	                                          "op(count=1, on=true, on=false)\n"
 	                                          "                     ^^");
-	refused("op(count=1, 2)", "an argument without a name cannot follow one with a name\n"
+	refused("op(count=1, 2)", "a positional argument cannot follow a named one\n"
 	                          "op(count=1, 2)\n"
 	                          "            ^");
 	refused("op", "'op' needs the option 'count': how many\n"
@@ -392,9 +392,9 @@ what_a_table_does_not_take_is_refused(void **state)
 	assert_int_equal(set(NULL, NULL, "op(x=1)"), LEAT_SPEC);
 	assert_string_equal(err.text, "'op' takes no options\nop(x=1)\n   ^");
 	assert_int_equal(set(named, &few, "op(true)"), LEAT_SPEC);
-	assert_string_equal(err.text, "'op' takes its options by name, like flag=...\nop(true)\n   ^^^^");
+	assert_string_equal(err.text, "'op' takes only named options, such as flag=...\nop(true)\n   ^^^^");
 	assert_int_equal(set(two, &few, "op(1, true, 3)"), LEAT_SPEC);
-	assert_string_equal(err.text, "'op' takes at most 2 arguments without a name\nop(1, true, 3)\n            ^");
+	assert_string_equal(err.text, "'op' takes at most 2 positional arguments\nop(1, true, 3)\n            ^");
 }
 
 static void

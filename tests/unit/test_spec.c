@@ -275,13 +275,13 @@ mistakes_are_pointed_at(void **state)
 	refused("a(\"b\nc\")", "the string has no closing \" on its line\n"
 	                       "a(\"b\n"
 	                       "  ^");
-	refused("a('b\\", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
+	refused("a('b\\", "unknown escape in a string; use \\\\ \\' \\\" \\n \\t or \\x01 to \\xff\n"
 	                  "a('b\\\n"
 	                  "    ^");
-	refused("a('\\x00')", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
+	refused("a('\\x00')", "unknown escape in a string; use \\\\ \\' \\\" \\n \\t or \\x01 to \\xff\n"
 	                      "a('\\x00')\n"
 	                      "   ^^");
-	refused("a('\\x4", "unknown escape in a string; there are \\\\ \\' \\\" \\n \\t and \\x01 to \\xff\n"
+	refused("a('\\x4", "unknown escape in a string; use \\\\ \\' \\\" \\n \\t or \\x01 to \\xff\n"
 	                   "a('\\x4\n"
 	                   "   ^^");
 	refused("a($)", "expected a value, not '$'\n"

@@ -118,7 +118,7 @@ a_group_that_cannot_be_whole_runs_nothing(void **state)
 	setrlimit(RLIMIT_AS, &before);
 	assert_int_not_equal(status, LEAT_OK);
 	assert_int_equal(err.status, status);
-	assert_non_null(strstr(err.text, "of 1000, ask for fewer threads: "));
+	assert_non_null(strstr(err.text, "of 1000 (try fewer threads): "));
 	assert_int_equal(calls, 0);
 	assert_null(group.crew);
 	assert_int_equal(mem.used, 0);
