@@ -1,12 +1,12 @@
-/* file.c - the store of local files: names, lists and versions
+/* file.c - local files: names, listing and versions
  *
- * A file's version is its inode, modification time and change time. The change time
- * cannot be set by a program, so a file that was replaced or written with its old size
- * and date is noticed too. (It also changes with permissions and hard links: those are
- * rare while a feed is open, and other bytes in silence are worse than an error.)
+ * A file's version is its inode, modification time and change time. Programs cannot set the
+ * change time, so a file that was rewritten with the same size and mtime is detected too.
+ * (A chmod or a new hard link also changes it. Those are rare while a feed is open, and a
+ * false alarm is better than silently reading other bytes.)
  *
- * Lists are not sorted here: who opens them compares bytes, so that the order does not
- * depend on the locale or the file system. */
+ * Listings are not sorted here. Callers sort bytewise, so the order does not depend on the
+ * locale or the file system. */
 #include "store/file.h"
 
 #include <dirent.h>
@@ -61,7 +61,7 @@ leat_file_compare(const struct leat_object *object, const struct stat *st, const
 
 /* ---- names ---- */
 
-/* In place. False: a % without two digits, or a NUL in disguise. */
+/* In place. False: a % without two hex digits, or %00. */
 static bool
 percent_decode(char *text)
 {
@@ -83,7 +83,7 @@ percent_decode(char *text)
 	return true;
 }
 
-/* The path, or pattern of paths, that a file: URI or plain text means. */
+/* Turns a file: URI or a plain path into a path; both may be patterns. */
 static enum leat_status
 resolve(struct leat_store *store, const char *text, char **path, struct leat_err *err)
 {
@@ -158,11 +158,11 @@ list_matches(struct leat_store *store, const char *pattern, leat_object_visit *v
 	errno = 0;
 	failure = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, &found);
 	if (failure == GLOB_NOSPACE)
-		status = leat_fail(err, LEAT_NOMEM, "no memory to list the files of '%s'", pattern);
+		status = leat_fail(err, LEAT_NOMEM, "out of memory while listing '%s'", pattern);
 	else if (failure == GLOB_NOMATCH || (failure == GLOB_ABORTED && (errno == ENOENT || errno == ENOTDIR)))
 		status = leat_fail(err, LEAT_IO, "no file matches '%s'", pattern);
 	else if (failure)
-		status = leat_fail_errno(err, errno ? errno : EIO, "cannot list the files of '%s'", pattern);
+		status = leat_fail_errno(err, errno ? errno : EIO, "cannot list '%s'", pattern);
 	for (size_t i = 0; status == LEAT_OK && i < found.gl_pathc; i++)
 		status = visit_readable(store, found.gl_pathv[i], visit, arg, err);
 	globfree(&found);
@@ -179,7 +179,7 @@ list(struct leat_store *store, const char *pattern, leat_object_visit *visit, vo
 	return list_matches(store, pattern, visit, arg, err);
 }
 
-/* Entries say whether they are folders; only links, and sizes, have to be asked for. */
+/* readdir tells which entries are folders; everything else needs a stat. */
 static void
 describe_entry(int fd, const struct dirent *dirent, struct leat_entry *entry)
 {
@@ -198,7 +198,7 @@ describe_entry(int fd, const struct dirent *dirent, struct leat_entry *entry)
 	entry->mtime_ns = nanoseconds(st.st_mtim);
 }
 
-/* The folder's time is taken first: what comes later makes it another. */
+/* Gets the folder's mtime before reading it, so a change during the listing makes that mtime out of date. */
 static enum leat_status
 list_folder(struct leat_store *store, const char *folder, leat_entry_visit *visit, void *arg, struct leat_folder_id *id,
             struct leat_err *err)
@@ -250,7 +250,7 @@ make_folder(struct leat_store *store, const char *folder, struct leat_err *err)
 		if (end)
 			*end = '\0';
 		if (mkdir(path, 0777) != 0 && errno != EEXIST)
-			status = leat_fail_errno(err, errno, "cannot make the folder '%s'", path);
+			status = leat_fail_errno(err, errno, "cannot create the folder '%s'", path);
 		if (end)
 			*end = '/';
 	}

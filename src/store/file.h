@@ -1,7 +1,7 @@
-/* file.h - the inside of the store of local files, which fills several files
+/* file.h - internals of the store for local files
  *
- * file.c names and lists, file_read.c reads and keeps descriptors, file_io.c has the
- * threads that wait for devices, file_map.c maps, file_write.c writes. */
+ * file.c resolves names and lists, file_read.c reads and caches descriptors, file_io.c runs
+ * the threads that block on devices, file_map.c maps, file_write.c writes. */
 #ifndef LEAT_STORE_FILE_H
 #define LEAT_STORE_FILE_H
 
@@ -13,31 +13,31 @@
 
 enum { LEAT_FILE_IO_THREADS = 16 };
 
-/* What is kept of a file between reads. */
+/* What is cached of a file between reads. */
 struct leat_open {
 	_Atomic uint64_t word;       /* (descriptor + 1) << 32 | readers */
-	atomic_uchar used;           /* since the clock hand passed */
-	atomic_uchar nowait;         /* what reading without waiting means for it: enum nowait in file_read.c */
-	_Atomic uint64_t checked_ns; /* when it was last seen to be the version that is meant */
+	atomic_uchar used;           /* since the clock hand last passed */
+	atomic_uchar nowait;         /* how it supports non-blocking reads: enum nowait in file_read.c */
+	_Atomic uint64_t checked_ns; /* when its version was last checked */
 	struct leat_file_map *map;   /* NULL: none */
 };
 
 struct leat_file_store {
 	struct leat_store base;
-	uint64_t recheck_ns;   /* how long an open file is trusted before its version is compared again */
-	int cwd;               /* the folder that relative paths are below, whatever the program changes to later */
-	struct leat_open any;  /* what is known of the file system of files that are not kept */
-	atomic_bool no_cached; /* the kernel cannot open from its cache of names alone */
+	uint64_t recheck_ns;   /* time between version checks of an open file */
+	int cwd;               /* working directory at open: later chdir calls do not affect relative paths */
+	struct leat_open any;  /* `nowait` of files for which `keep` was not called */
+	atomic_bool no_cached; /* the kernel does not support RESOLVE_CACHED */
 
 	pthread_mutex_t lock;
-	/* Under the lock: which files are open, in no order, and the hand of the clock that picks one to close. */
+	/* Under the lock: open files, in no order, and the hand of the clock algorithm that picks one to close. */
 	struct leat_open **open;
 	size_t opened, max_open, hand;
 
 	struct leat_file_io {
 		pthread_mutex_t lock;
 		pthread_cond_t work;
-		/* Under its lock: reads that no thread has taken yet. */
+		/* Under its lock: the queue of reads. */
 		struct leat_read *first, **last;
 		bool started, stop;
 		struct leat_threads threads;
@@ -50,9 +50,9 @@ leat_file_store_of(struct leat_store *store)
 	return (struct leat_file_store *)store;
 }
 
-/* file.c: what `st` says, as a version. */
+/* file.c: fills size, time and version from `st`. */
 void leat_file_describe(const struct stat *st, struct leat_object *object);
-/* That `st` is the object; else LEAT_DATA, with its name and what happened to it. */
+/* Fails with LEAT_DATA if `st` is not the object's version. */
 enum leat_status leat_file_compare(const struct leat_object *object, const struct stat *st, const char *path,
                                    struct leat_err *err);
 
@@ -65,9 +65,9 @@ enum leat_status leat_file_read_now(const struct leat_object *object, uint64_t o
                                     int iovs, size_t *got, struct leat_err *err);
 enum leat_status leat_file_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                 size_t *got, struct leat_err *err);
-/* That the file under the object's name is the one that is meant. */
+/* Checks that the object's path still refers to the expected version. */
 enum leat_status leat_file_check(const struct leat_object *object, struct leat_err *err);
-/* Opens the object's file once more, and checks that it is the one that is meant. */
+/* Opens the object's file and checks its version. The caller closes `fd`. */
 enum leat_status leat_file_open(const struct leat_object *object, int *fd, struct leat_err *err);
 
 /* file_io.c */
@@ -80,7 +80,6 @@ void leat_file_cancel(struct leat_store *store, struct leat_read *read);
 enum leat_status leat_file_map(struct leat_object *object, const unsigned char **bytes, struct leat_err *err);
 void leat_file_unmap(struct leat_store *store, struct leat_file_map *map);
 enum leat_status leat_file_check_map(const struct leat_object *object, struct leat_err *err);
-/* Bytes of a mapped file: with `wait`, brings them. LEAT_AGAIN: they are not in memory. */
 enum leat_status leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t len, bool wait,
                                      struct leat_err *err);
 

@@ -1,9 +1,9 @@
-/* file_io.c - local files: reads that wait for a device
+/* file_io.c - local files: asynchronous reads on a pool of I/O threads
  *
- * The threads exist from the first such read on. A read that is cancelled before a
- * thread takes it never reaches the kernel.
+ * The threads start with the first read. A read that is cancelled while still queued never
+ * reaches the kernel.
  *
- * Threads: submit and cancel by any. The lock guards the list of reads to be taken. */
+ * Threads: any may submit and cancel. The lock guards the queue of reads. */
 #include "store/file.h"
 
 #include "base/clock.h"
@@ -81,7 +81,7 @@ leat_file_io_close(struct leat_file_store *store)
 	pthread_mutex_destroy(&io->lock);
 }
 
-/* Under the lock. The threads wait for it while they are started. */
+/* Under the lock; new threads block on it until the caller releases it. */
 static enum leat_status
 start_threads(struct leat_file_store *store)
 {

@@ -1,14 +1,14 @@
-/* file_map.c - local files as memory
+/* file_map.c - memory-mapped local files
  *
- * A page that is not in memory would make whoever touches it wait. So its reader asks
- * first, and has missing pages brought by the I/O threads. To ask the system for every
- * row again would cost more than small rows do, so a map of bits remembers what was found
- * or brought; it is forgotten whenever more than a fourth of the RAM has gone by, because
- * the system may have dropped the first of them by then.
+ * Touching a page that is not in memory blocks. Workers must not block, so they check first
+ * and leave missing pages to the I/O threads. A mincore call per row would cost more than
+ * reading a small row, so a bitmap remembers which pages were resident. It is cleared each
+ * time a quarter of the RAM has been marked, because the kernel may have evicted the first
+ * pages by then.
  *
- * A file that is truncated while it is mapped raises SIGBUS in whoever touches the part
- * that is gone. It is compared with its version before each batch, and when pages are
- * brought, which leaves the moments in between: replace files by renaming, never in place.
+ * If a mapped file is truncated, touching the missing part raises SIGBUS. The file's version
+ * is checked before each batch and whenever pages are brought in, but that leaves a race:
+ * replace files by renaming, never in place.
  *
  * Threads: map and unmap by one; the bits and `next` are atomic hints. */
 #include "store/file.h"
@@ -21,17 +21,17 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-enum { READ_AHEAD = 1 << 20 }; /* bytes to read on when they are wanted in order */
+enum { READ_AHEAD = 1 << 20 }; /* extra bytes to prefetch when access is sequential */
 
 struct leat_file_map {
 	unsigned char *bytes;
 	size_t size, page;
 	int page_shift;          /* page is 1 << page_shift */
-	_Atomic uint64_t *known; /* a bit for each page: it was in memory */
+	_Atomic uint64_t *known; /* one bit per page: it was in memory */
 	atomic_size_t known_pages;
 	size_t known_limit;
-	atomic_size_t next;  /* page behind the bytes that were wanted last */
-	atomic_bool changed; /* the file is another now: nothing of it is known any more */
+	atomic_size_t next;  /* page after the last request */
+	atomic_bool changed; /* the file has changed: ignore `known` */
 };
 
 struct pages {
@@ -76,7 +76,7 @@ leat_file_map(struct leat_object *object, const unsigned char **bytes, struct le
 
 	if (!map)
 		return leat_fail_mem(err, mem, sizeof(*map), "a mapped file");
-	object->open->map = map; /* ends with it, however this goes on */
+	object->open->map = map; /* `forget` frees it, even if mapping fails */
 	map->size = (size_t)object->size;
 	map->page = (size_t)sysconf(_SC_PAGESIZE);
 	map->page_shift = __builtin_ctzl(map->page);
@@ -103,7 +103,7 @@ leat_file_check_map(const struct leat_object *object, struct leat_err *err)
 	return status;
 }
 
-/* ---- what is in memory ---- */
+/* ---- resident pages ---- */
 
 static bool
 are_known(const struct leat_file_map *map, struct pages pages)
@@ -146,7 +146,7 @@ are_in_memory(const struct leat_file_map *map, struct pages pages)
 	return true;
 }
 
-/* Asks for the pages without waiting, and for some more when they come in order. */
+/* Asks the kernel to read the pages, without waiting; reads ahead if access is sequential. */
 static void
 read_ahead(struct leat_file_map *map, struct pages pages)
 {
@@ -160,7 +160,7 @@ read_ahead(struct leat_file_map *map, struct pages pages)
 	(void)madvise(map->bytes + begin, len, MADV_WILLNEED);
 }
 
-/* Waits for the pages. What the system reports here would be a SIGBUS later. */
+/* Waits for the pages. An error reported here would be a SIGBUS later. */
 static enum leat_status
 wait_for(const struct leat_object *object, struct pages pages, struct leat_err *err)
 {
@@ -172,9 +172,9 @@ wait_for(const struct leat_object *object, struct pages pages, struct leat_err *
 	if (status != LEAT_OK || madvise(map->bytes + pages.first * map->page, len, MADV_POPULATE_READ) == 0)
 		return status;
 	if (errno == EFAULT)
-		return leat_fail(err, LEAT_DATA, "'%s' is shorter than when it was opened, or cannot be read",
+		return leat_fail(err, LEAT_DATA, "'%s' was truncated after it was opened, or cannot be read",
 		                 object->uri);
-	for (size_t at = 0; at < len; at += map->page) /* a system that does not know how to populate */
+	for (size_t at = 0; at < len; at += map->page) /* kernels without MADV_POPULATE_READ */
 		(void)byte[at];
 	return LEAT_OK;
 }

@@ -1,15 +1,15 @@
-/* file_read.c - local files: reads by range, and descriptors that are kept between them
+/* file_read.c - local files: range reads, and a cache of open descriptors
  *
- * Descriptors are opened at first use, at most `max_open` of them. Each file that is kept
- * has one word that holds its descriptor (plus one) in the upper and the number of its
- * readers in the lower half, so that a read costs two atomic additions and no lock. A
- * descriptor is closed only by swapping the word from "no reader" to zero, under the lock:
- * a reader that came in time keeps it, one that came late sees zero and opens the file anew.
+ * Descriptors are opened on first use, at most `max_open` of them. Each kept file has one
+ * atomic word with its descriptor (plus one) in the upper half and its number of readers in
+ * the lower half, so a read costs two atomic additions and no lock. A descriptor is closed
+ * only by swapping the word from "no readers" to zero, under the lock. A reader that
+ * increments the word before the swap makes it fail; one that comes later sees zero and
+ * opens the file again.
  *
- * A file is compared with the version that is meant whenever it is opened, and then once a
- * second while it is read. Files that are not kept (one sample each) are opened for one
- * read. That may wait for a device too, so a read that must not wait opens from the kernel's
- * cache of names only.
+ * A file's version is checked when it is opened, and then once per second while it is read.
+ * Files that are not kept (one sample each) are opened for each read. Opening may block as
+ * well, so a non-blocking read opens from the kernel's dentry cache only (RESOLVE_CACHED).
  *
  * Threads: any. The lock guards the list of open files. */
 #include "store/file.h"
@@ -28,22 +28,22 @@
 
 enum { MAX_OPEN = 256, PART_IOVS = 64 };
 
-/* What reading without waiting means for a file. */
+/* How a file supports non-blocking reads. */
 enum nowait {
-	NOWAIT_ASK,   /* the kernel knows */
-	NOWAIT_NEVER, /* the file system cannot tell: every read may wait */
-	NOWAIT_FREE,  /* it is in memory: no read waits */
+	NOWAIT_ASK,   /* RWF_NOWAIT works */
+	NOWAIT_NEVER, /* RWF_NOWAIT is not supported: every read may block */
+	NOWAIT_FREE,  /* the file is in RAM: no read blocks */
 };
 
-/* A descriptor for the time of one read. */
+/* A descriptor held for one read. */
 struct held {
 	int fd;
-	bool loose; /* not kept, or all that may be open are being read: closed right afterwards */
+	bool loose; /* not in the list of open files: close it after the read */
 };
 
 /* ---- the list of open files ---- */
 
-/* Leaves most descriptors to the rest of the process. */
+/* At most a quarter of the process's descriptors. */
 static size_t
 open_limit(void)
 {
@@ -101,8 +101,8 @@ leat_file_forget(struct leat_object *object)
 	object->open = NULL;
 }
 
-/* Under the lock: takes a file that nobody reads, and was not read lately, off the list.
- * Gives its descriptor, to be closed without the lock, or -1. */
+/* Under the lock: removes a file from the list that has no readers and was not read recently.
+ * Returns its descriptor, which the caller closes after unlocking, or -1. */
 static int
 evict(struct leat_file_store *store)
 {
@@ -137,7 +137,7 @@ evict_one(struct leat_file_store *store)
 
 /* ---- opening ---- */
 
-/* From the kernel's cache of names. LEAT_AGAIN: not without waiting; LEAT_UNSUPPORTED: the kernel cannot tell. */
+/* Opens from the kernel's dentry cache. LEAT_AGAIN: it would block; LEAT_UNSUPPORTED: use openat. */
 static enum leat_status
 open_cached(struct leat_file_store *store, const char *path, int *fd)
 {
@@ -161,7 +161,7 @@ open_path(struct leat_file_store *store, const char *path, int flags, int *fd, s
 	enum leat_status status = flags & LEAT_READ_NOWAIT ? open_cached(store, path, fd) : LEAT_UNSUPPORTED;
 
 	while (status == LEAT_UNSUPPORTED) {
-		*fd = openat(store->cwd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to be stopped by a pipe */
+		*fd = openat(store->cwd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: don't hang on a pipe */
 		if (*fd >= 0)
 			return LEAT_OK;
 		if (errno == EINTR || ((errno == EMFILE || errno == ENFILE) && evict_one(store)))
@@ -180,7 +180,7 @@ open_object(const struct leat_object *object, int flags, int *fd, struct leat_er
 	struct stat st;
 
 	if (!path)
-		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long or not a name",
+		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long or contains a NUL byte",
 		                 object->folder);
 	status = open_path(leat_file_store_of(object->store), path, flags, fd, err);
 	if (status != LEAT_OK)
@@ -207,7 +207,7 @@ coarse_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The slow way to a descriptor: opens the file, and enters it in the list unless another thread did. */
+/* The slow path: opens the file and adds it to the list, unless another thread did so meanwhile. */
 static enum leat_status
 open_and_hold(const struct leat_object *object, int flags, struct held *held, struct leat_err *err)
 {
@@ -222,7 +222,7 @@ open_and_hold(const struct leat_object *object, int flags, struct held *held, st
 		return status;
 	pthread_mutex_lock(&store->lock);
 	word = atomic_load(&open->word);
-	if (word >> 32) { /* nobody closes it while we have the lock */
+	if (word >> 32) { /* cannot be closed while we hold the lock */
 		atomic_fetch_add(&open->word, 1);
 		close_fd = held->fd;
 		held->fd = (int)(word >> 32) - 1;
@@ -255,7 +255,7 @@ let_go(const struct leat_object *object, const struct held *held)
 
 /* ---- versions of open files ---- */
 
-/* What statx says, without asking a server, as stat does. */
+/* stat without a round trip to a network file system's server. */
 static bool
 stat_cached(int folder, const char *path, struct stat *st)
 {
@@ -281,11 +281,11 @@ leat_file_check(const struct leat_object *object, struct leat_err *err)
 	struct stat st;
 
 	if (!stat_cached(leat_file_store_of(object->store)->cwd, path, &st))
-		return leat_fail_errno(err, errno, "'%s' is gone since it was opened", path);
+		return leat_fail_errno(err, errno, "'%s' has disappeared since it was opened", path);
 	return leat_file_compare(object, &st, path, err);
 }
 
-/* An open descriptor is not asked but the name: what it leads to now is what people call the file. */
+/* Checks the path rather than the descriptor, to notice when the file was replaced. */
 static enum leat_status
 recheck(const struct leat_object *object, struct leat_err *err)
 {
@@ -299,7 +299,7 @@ recheck(const struct leat_object *object, struct leat_err *err)
 		return LEAT_OK;
 	status = leat_file_check(object, err);
 	if (status != LEAT_OK)
-		atomic_store_explicit(&open->checked_ns, 0, memory_order_relaxed); /* and again, and again */
+		atomic_store_explicit(&open->checked_ns, 0, memory_order_relaxed); /* later reads must fail too */
 	return status;
 }
 
@@ -328,12 +328,12 @@ hold(const struct leat_object *object, int flags, struct held *held, struct leat
 
 /* ---- reading ---- */
 
-/* A walk over the iovs, for reads that come in parts. After advance it is at an iov that lacks bytes. */
+/* A position in the iovs, for partial reads. After advance, iov[0] is the first that is not full. */
 struct cursor {
 	const struct iovec *iov;
 	int iovs;
-	size_t into; /* bytes of iov[0] that are there */
-	size_t want; /* of all */
+	size_t into; /* bytes already in iov[0] */
+	size_t want; /* total bytes to read */
 };
 
 static void
@@ -358,7 +358,7 @@ begin_at(const struct iovec *iov, int iovs)
 	return at;
 }
 
-/* One system call for as much as fits in it. */
+/* Reads as much as one system call can. */
 static ssize_t
 read_part(int fd, uint64_t offset, const struct cursor *at, int flags)
 {
@@ -383,7 +383,7 @@ read_all(const struct leat_object *object, int fd, uint64_t offset, struct curso
 
 		if (n == 0)
 			return leat_fail(err, LEAT_DATA,
-			                 "'%s' ends before offset %llu, though it had %llu bytes when it was opened",
+			                 "'%s' ends before offset %llu, but had %llu bytes when it was opened",
 			                 leat_object_uri(object, buf), (unsigned long long)(offset + at.want),
 			                 (unsigned long long)object->size);
 		if (n < 0 && errno == EINTR)
@@ -398,7 +398,7 @@ read_all(const struct leat_object *object, int fd, uint64_t offset, struct curso
 }
 
 static enum nowait
-what_nowait_means(int fd)
+nowait_kind(int fd)
 {
 	struct statfs fs;
 
@@ -407,8 +407,8 @@ what_nowait_means(int fd)
 	return NOWAIT_NEVER;
 }
 
-/* What the page cache holds. The kernel gives a part, EAGAIN, or (some versions) 0 for what it lacks,
- * so that the end of a file cannot be told from it: the read that waits will. */
+/* Reads from the page cache. For missing pages the kernel returns a short read, EAGAIN or, in some versions, 0,
+ * so the end of the file cannot be detected here; the blocking read does that. */
 static enum leat_status
 read_cached(const struct leat_object *object, int fd, uint64_t offset, struct cursor at, size_t *got,
             struct leat_err *err)
@@ -423,7 +423,7 @@ read_cached(const struct leat_object *object, int fd, uint64_t offset, struct cu
 			*got += (size_t)n;
 			advance(&at, (size_t)n);
 		} else if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)) {
-			nowait = what_nowait_means(fd);
+			nowait = nowait_kind(fd);
 			atomic_store_explicit(&open->nowait, (unsigned char)nowait, memory_order_relaxed);
 		} else if (n == 0 || errno != EINTR) {
 			return LEAT_AGAIN;

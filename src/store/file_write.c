@@ -1,9 +1,10 @@
-/* file_write.c - a local file that appears whole or not at all
+/* file_write.c - local files: atomic writes
  *
- * Bytes go, buffered, to a hidden temporary file in the folder of the result, which
- * commit renames. Readers never see a part of it, and of two writers the last one wins,
- * or, if that is asked for, the first. What is there already and is no file, like a pipe
- * or a terminal, is written to as it is. A writer belongs to one thread. */
+ * Bytes are buffered and written to a hidden temporary file in the same folder, which commit
+ * renames. Readers never see a partial file. If two writers commit the same name, the last
+ * one wins, or the first with LEAT_COMMIT_IF_ABSENT. Something that exists and is not a
+ * regular file, such as a pipe or a terminal, is written to directly. A writer belongs to
+ * one thread. */
 #include "store/file.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@ enum { BUFFER = 256 * 1024, NAME_TRIES = 100 };
 struct file_writer {
 	struct leat_writer base;
 	char *path, *temp;
-	int fd;      /* -1: nothing more can be written */
-	bool hidden; /* the temporary file is there */
+	int fd;      /* -1: closed */
+	bool hidden; /* the temporary file exists */
 	unsigned char *buffer;
 	size_t used;
 	enum leat_status failed;
@@ -32,7 +33,7 @@ file_writer_of(struct leat_writer *writer)
 	return (struct file_writer *)writer;
 }
 
-/* ".NAME.<pid>-<time>.tmp" beside `path`: hidden from patterns, and different for every writer. */
+/* ".NAME.<pid>-<time>.tmp" next to `path`: hidden from patterns, and unique to each writer. */
 static char *
 temp_name(const char *path, struct leat_mem *mem)
 {
@@ -63,7 +64,7 @@ create_temp(struct file_writer *file, struct leat_err *err)
 	return leat_fail_errno(err, errno, "cannot create '%s'", file->path);
 }
 
-/* Is it /dev/stdout or the like? It has to stay a link, even if it leads to a file. */
+/* True for /dev/stdout and the like, which must not be replaced even if they point to a regular file. */
 static bool
 is_descriptor(const char *path)
 {
@@ -129,12 +130,12 @@ write_out(struct file_writer *file, const unsigned char *bytes, size_t len, stru
 	return LEAT_OK;
 }
 
-/* What failed once has failed for good. */
+/* Write errors are final. */
 static enum leat_status
 check_failed(const struct file_writer *file, struct leat_err *err)
 {
 	return file->failed == LEAT_OK ? LEAT_OK
-	                               : leat_fail(err, file->failed, "'%s' could not be written before", file->path);
+	                               : leat_fail(err, file->failed, "an earlier write to '%s' failed", file->path);
 }
 
 static enum leat_status
@@ -157,7 +158,7 @@ leat_file_append(struct leat_writer *writer, const void *bytes, size_t len, stru
 		status = flush(file, err);
 	if (status == LEAT_OK && len >= BUFFER)
 		return write_out(file, bytes, len, err);
-	if (status == LEAT_OK && len) { /* NULL is no bytes */
+	if (status == LEAT_OK && len) { /* bytes may be NULL if len is 0 */
 		memcpy(file->buffer + file->used, bytes, len);
 		file->used += len;
 	}
@@ -202,7 +203,7 @@ leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
 	return status;
 }
 
-/* Some file systems cannot sync a folder; the file itself is safe then. */
+/* Errors are ignored: some file systems cannot sync a folder. */
 static void
 sync_folder(char *path)
 {
@@ -218,9 +219,9 @@ sync_folder(char *path)
 	}
 }
 
-/* A link does not replace what is there, a rename does. */
+/* link fails if the file exists; rename replaces it. */
 static enum leat_status
-show(struct file_writer *file, const char *path, int flags, struct leat_err *err)
+publish(struct file_writer *file, const char *path, int flags, struct leat_err *err)
 {
 	bool if_absent = flags & LEAT_COMMIT_IF_ABSENT;
 
@@ -240,7 +241,7 @@ leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct
 	enum leat_status status = file->fd >= 0 ? leat_file_finish(writer, flags, err) : check_failed(file, err);
 
 	if (status == LEAT_OK && file->temp)
-		status = show(file, path ? path : file->path, flags, err);
+		status = publish(file, path ? path : file->path, flags, err);
 	if (status == LEAT_OK && file->temp && (flags & LEAT_COMMIT_SYNC))
 		sync_folder(file->hidden ? file->path : file->temp);
 	leat_file_abort(writer);

@@ -1,7 +1,7 @@
-/* files.c - the objects that a source's patterns name
+/* files.c - the objects that match a source's patterns
  *
- * The order is part of what a seed fixes, so it may not depend on the locale or the
- * store: bytes are compared. Threads: open and close by one, the rest by any. */
+ * File order determines sample order, so it must not depend on the locale or the store: names
+ * are sorted bytewise. Threads: open and close by one, the rest by any. */
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pa
 	return status;
 }
 
-/* Length of the folder, with its slash, that all names share. */
+/* Length of the common folder of all names, including its slash. */
 static size_t
 common_folder(const struct leat_files *files)
 {
@@ -121,7 +121,7 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)
 		status = add_pattern(files, stores, patterns[i], err);
 	if (status == LEAT_OK && files->count == 0)
-		status = leat_fail(err, LEAT_INVALID, "no file name or pattern is given");
+		status = leat_fail(err, LEAT_INVALID, "no file name or pattern given");
 	if (status == LEAT_OK)
 		status = keep_all(files, err);
 	if (status != LEAT_OK)

@@ -1,18 +1,19 @@
-/* store.h - where bytes live: the contract that every store fulfils
+/* store.h - storage backends: the interface that every store implements
  *
- * A *store* holds *objects*, named by URI: local files, an S3 bucket. One file adds one
- * store: src/store/NAME.c defines `const struct leat_store_kind leat_store_NAME`, and the
- * build collects the table (docs/ADDING-A-STORE.md walks through one).
+ * A *store* holds *objects*, named by URI: local files, or an S3 bucket. Adding a store
+ * takes one file: src/store/NAME.c defines `const struct leat_store_kind leat_store_NAME`,
+ * and the build collects the table (see docs/ADDING-A-STORE.md).
  *
- * An object has a size and a *version* that changes whenever its bytes do. Whoever reads
- * says which version it means: data that was replaced, truncated or removed after it was
- * listed is an error that names it, never other bytes.
+ * An object has a size and a *version*, which changes whenever its bytes do. Every read
+ * names the version it expects. If the object was replaced, truncated or removed since it
+ * was listed, the read fails; it never returns bytes of another version.
  *
- * Two ways to read. `read_now` copies what can be had without waiting, on the caller's
- * thread. `submit` starts a read and returns; the store calls read->done when it is over.
- * Any number of reads may be under way.
+ * There are two ways to read. `read_now` copies what is available without blocking, on the
+ * caller's thread. `submit` starts an asynchronous read; the store calls read->done when it
+ * completes. Any number of reads may be in flight.
  *
- * Threads: `open` and `close` by one. Everything else by any, at the same time. */
+ * Threads: `open` and `close` are called by one thread, everything else by any thread,
+ * concurrently. */
 #ifndef LEAT_STORE_STORE_H
 #define LEAT_STORE_STORE_H
 
@@ -34,191 +35,189 @@ enum { LEAT_URI = 4096, LEAT_VERSION_BYTES = 47, LEAT_READ_PARTS = 3 };
 struct leat_store;
 struct leat_writer;
 
-/* What tells one state of an object's bytes from another: for the store to fill and compare. */
+/* Identifies one state of an object's bytes. Opaque to all but the store. */
 struct leat_version {
-	uint8_t len; /* 0: not known, and not compared */
+	uint8_t len; /* 0: unknown, not compared */
 	uint8_t bytes[LEAT_VERSION_BYTES];
 };
 
-/* One object, as it was when it was listed. */
+/* An object, as it was when listed. */
 struct leat_object {
 	struct leat_store *store;
-	const char *folder; /* of a table's entry (format/file_table.h): what `uri` is relative to; else NULL */
-	const char *uri;    /* as people know it. Without a folder it ends with NUL */
+	const char *folder; /* what `uri` is relative to, for entries of a table (format/file_table.h); else NULL */
+	const char *uri;    /* as shown to users; NUL-terminated if `folder` is NULL */
 	size_t uri_len;
-	const char *name; /* relative to the folder common to all files of a source: what a fingerprint sees */
+	const char *name; /* relative to the common folder of a source's files; part of the fingerprint */
 	uint64_t size;
 	int64_t mtime_ns;
 	struct leat_version version;
-	int64_t unchanged_since_ns; /* an entry of a table has no version: it must not have changed after this; 0: any
-	                             */
-	const char *remedy;         /* what to do when it has changed, for the error; NULL: open the feed again */
-	struct leat_open *open;     /* what the store keeps of it between reads; NULL: every read opens it anew */
+	int64_t unchanged_since_ns; /* for table entries, which have no version: fail if changed later; 0: no check */
+	const char *remedy;         /* advice for the error if it has changed; NULL: "open the feed again" */
+	struct leat_open *open;     /* what the store caches between reads; NULL: every read opens the object */
 };
 
-/* A read under way: filled by the caller, who leaves it alone until `done` was called. */
+/* An asynchronous read. The caller fills it and must not touch it until `done` is called. */
 struct leat_read {
 	struct leat_object object;
 	uint64_t offset;
 	struct iovec iov[LEAT_READ_PARTS];
 	int iovs;
-	/* Called once, by a thread of the store that holds no lock of it. Never from within `submit` or `cancel`. */
+	/* Called once, on one of the store's threads, with no store lock held. Never from `submit` or `cancel`. */
 	void (*done)(struct leat_read *read);
 	void *arg;
-	/* NULL, but for stores that map: called on a thread that may wait, in place of a read. */
+	/* Only for stores that can map: called instead of reading, on a thread that may block. NULL: read. */
 	enum leat_status (*work)(struct leat_read *read);
-	struct leat_err *err; /* where the store says why it failed; NULL: only the status counts */
+	struct leat_err *err; /* why the read failed; may be NULL */
 
-	/* Zero before `submit`, filled by the store: */
+	/* Zero before `submit`, filled in by the store: */
 	enum leat_status status; /* LEAT_OK, LEAT_AGAIN (cancelled), LEAT_DATA, LEAT_IO */
-	uint64_t took_ns;        /* how long a device was busy with it, or a server */
-	unsigned thread;         /* which of the store's threads calls `done` */
+	uint64_t took_ns;        /* time spent waiting for the device or server */
+	unsigned thread;         /* the store's thread that calls `done` */
 	struct leat_read *next;
 	atomic_bool cancelled;
 };
 
-/* An entry of a folder. */
+/* A folder entry. */
 struct leat_entry {
 	const char *name; /* without its folder */
 	bool is_folder;
-	bool is_missing; /* a link to nothing, or something that is no file */
+	bool is_missing; /* a dangling link, or not a regular file */
 	uint64_t size;   /* of a file */
 	int64_t mtime_ns;
 };
 
-/* Which folder it is, whatever it is called, and when something was added to it or removed. */
+/* Identifies a folder independent of its name, and when an entry was last added or removed. */
 struct leat_folder_id {
 	uint64_t id[2];
-	int64_t mtime_ns; /* 0: the store can't tell, and what was found in the folder isn't kept for the next open */
+	int64_t mtime_ns; /* 0: unknown; the folder's listing is not cached for the next open */
 };
 
 typedef enum leat_status leat_object_visit(void *arg, const struct leat_object *object, struct leat_err *err);
 typedef enum leat_status leat_entry_visit(void *arg, const struct leat_entry *entry, struct leat_err *err);
 
 enum leat_commit_flag {
-	LEAT_COMMIT_SYNC = 1,      /* it survives a crash of the machine */
-	LEAT_COMMIT_IF_ABSENT = 2, /* LEAT_AGAIN, and nothing is changed, if there is one already */
+	LEAT_COMMIT_SYNC = 1,      /* survive a system crash */
+	LEAT_COMMIT_IF_ABSENT = 2, /* if the object exists, change nothing and return LEAT_AGAIN */
 };
 
-/* Functions are required unless they say otherwise. `uri` is what `resolve` made of the user's text. */
+/* Functions are required unless marked optional. `uri` is a result of `resolve`. */
 struct leat_store_kind {
-	const char *scheme; /* "file", "s3": what stands before the colon */
+	const char *scheme; /* "file", "s3": the part before the colon */
 	const char *doc;
-	unsigned threads;   /* that call `done`, at the most */
-	unsigned in_flight; /* reads it likes to have under way, memory permitting; 0: a few for each thread */
+	unsigned threads;   /* maximum number of threads that call `done` */
+	unsigned in_flight; /* preferred number of reads in flight, memory permitting; 0: a few per thread */
 
 	enum leat_status (*open)(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat_store **store,
 	                         struct leat_err *err);
-	void (*close)(struct leat_store *store); /* every read is done, every writer ended */
+	void (*close)(struct leat_store *store); /* after all reads are done and all writers ended */
 
-	/* The name the store knows something by, from a user's text; freed by the caller. A name, or one below it put
-	 * together with slashes, is resolved to itself. A store without `absolute` removes slashes at the end. */
+	/* Turns a user's text into the store's name for it; freed by the caller. Idempotent, also for names made by
+	 * appending "/..." to a result. A store without `absolute` removes trailing slashes. */
 	enum leat_status (*resolve)(struct leat_store *store, const char *text, char **uri, struct leat_err *err);
-	/* Optional: the name of an object that is the same from wherever it is asked for; NULL: `uri` is. Freed by the
-	 * caller; NULL: there is no such object, or no memory. */
+	/* Optional: an object's name independent of the working directory; if not set, `uri` is already absolute. The
+	 * result is freed by the caller; NULL: no such object, or out of memory. */
 	char *(*absolute)(struct leat_store *store, const char *uri);
 
-	/* ---- what there is ---- */
+	/* ---- listing ---- */
 
-	/* Visits every object that the pattern names (*, ? and [..] within one part of the path; a name that exists is
-	 * taken literally), in any order. None is LEAT_IO, what cannot be read is an error. A folder that matches is
-	 * LEAT_INVALID where folders exist, and nothing where they are only parts of names. */
+	/* Visits every object that matches the pattern, in any order. *, ? and [..] do not match a slash; an existing
+	 * name is never a pattern. No match is LEAT_IO; an unreadable object is an error. A matching folder is
+	 * LEAT_INVALID; stores without real folders ignore it. */
 	enum leat_status (*list)(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg,
 	                         struct leat_err *err);
-	/* Visits every entry of a folder, in any order; `visit` NULL: only fills `id`. LEAT_IO: there is no such
-	 * folder. */
+	/* Visits every entry of a folder, in any order, and fills `id`. If `visit` is NULL, only fills `id`. LEAT_IO:
+	 * no such folder. */
 	enum leat_status (*list_folder)(struct leat_store *store, const char *folder, leat_entry_visit *visit,
 	                                void *arg, struct leat_folder_id *id, struct leat_err *err);
-	/* One object by name. LEAT_IO: it is not there, LEAT_INVALID: it is no object. */
+	/* Finds one object by name. LEAT_IO: not found. LEAT_INVALID: not an object. */
 	enum leat_status (*look)(struct leat_store *store, const char *uri, struct leat_object *object,
 	                         struct leat_err *err);
 
 	/* ---- reading ---- */
 
-	/* Optional: this object will be read often. Sets object->open, until `forget`. */
+	/* Optional: prepares an object for many reads by setting object->open. `forget` undoes it. */
 	enum leat_status (*keep)(struct leat_object *object, struct leat_err *err);
 	void (*forget)(struct leat_object *object);
-	/* Optional; NULL: every read has to wait. Reads into the iovs, in order, what is there without waiting: LEAT_OK
-	 * with all of it; LEAT_AGAIN (no error text) with *got bytes; or an error. The iovs are not changed. */
+	/* Optional; NULL: every read may block. Fills the iovs in order with what is available without blocking.
+	 * LEAT_OK: all of it; LEAT_AGAIN (no error text): the first *got bytes. Does not change the iovs. */
 	enum leat_status (*read_now)(const struct leat_object *object, uint64_t offset, const struct iovec *iov,
 	                             int iovs, size_t *got, struct leat_err *err);
-	/* Optional, for stores that can wait on the caller's thread; NULL: `submit` is used. */
+	/* Optional: a blocking read on the caller's thread; NULL: `submit` is used. */
 	enum leat_status (*read)(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
 	                         size_t *got, struct leat_err *err);
-	/* Starts a read. Anything but LEAT_OK: it was not started, and `done` is not called. */
+	/* Starts a read. On failure it was not started, and `done` is not called. */
 	enum leat_status (*submit)(struct leat_store *store, struct leat_read *read);
-	/* Its caller does not want it any more: `done` is called as soon as nothing writes to its memory, which may not
-	 * take longer than what a device, or the kernel, is doing for it at the moment. May come while `submit` has
-	 * not returned yet, or `done` was called: the caller keeps the read until both and `cancel` have returned. */
+	/* Cancels a read: `done` is called as soon as nothing writes to its buffers any more, at the latest when the
+	 * device operation in progress ends. May be called before `submit` has returned or after `done` was called;
+	 * the caller keeps the read alive until `submit`, `done` and `cancel` have all returned. */
 	void (*cancel)(struct leat_store *store, struct leat_read *read);
 
-	/* Optional: the whole object, which is kept, as memory that must not be written. Touching it may wait for a
-	 * device: `bring` does that before. */
+	/* Optional: maps a whole object, for which `keep` was called, read-only. Page faults may block; call `bring`
+	 * first to avoid them. */
 	enum leat_status (*map)(struct leat_object *object, const unsigned char **bytes, struct leat_err *err);
-	/* With `map`: that bytes of a mapped object are in memory. LEAT_AGAIN (no error text): they are not, and with
-	 * `wait` they would be brought. */
+	/* Required with `map`: makes sure that bytes of a mapped object are in memory. LEAT_AGAIN (no error text): they
+	 * are not; call again with `wait`, which blocks until they are. */
 	enum leat_status (*bring)(const struct leat_object *object, uint64_t offset, size_t length, bool wait,
 	                          struct leat_err *err);
-	/* Fails when a mapped object is not the one that was mapped any more, and so do all later reads of it. Called
+	/* Required with `map`: fails if a mapped object has changed since; all later reads of it then fail too. Called
 	 * before each batch. */
 	enum leat_status (*check)(const struct leat_object *object, struct leat_err *err);
 
-	/* ---- writing: all of it, or none in a store that is only read ---- */
+	/* ---- writing: read-only stores implement none of these, others all ---- */
 
-	/* A new object, which nobody sees before `commit`. */
+	/* Starts a new object, invisible until `commit`. */
 	enum leat_status (*begin)(struct leat_store *store, const char *uri, struct leat_writer **writer,
 	                          struct leat_err *err);
 	enum leat_status (*append)(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err);
-	/* Replaces bytes that were appended, within the first 64 KiB: a head that counts what followed. */
+	/* Overwrites appended bytes within the first 64 KiB, such as a header with counts. */
 	enum leat_status (*patch)(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len,
 	                          struct leat_err *err);
-	/* Everything was appended: it is stored whole, still unseen, and holds neither buffers nor descriptors. */
+	/* Ends appending: stores all bytes, still invisible, and frees buffers and descriptors. */
 	enum leat_status (*finish)(struct leat_writer *writer, int flags, struct leat_err *err);
-	/* Makes it visible, under another name if `uri` is not NULL (in the same folder), and ends the writer. */
+	/* Makes the object visible and ends the writer. `uri`: a new name in the same folder; NULL: keep the name. */
 	enum leat_status (*commit)(struct leat_writer *writer, const char *uri, int flags, struct leat_err *err);
-	void (*abort)(struct leat_writer *writer); /* ends it, and leaves nothing behind */
+	void (*abort)(struct leat_writer *writer); /* discards the object and ends the writer */
 
 	enum leat_status (*remove)(struct leat_store *store, const char *uri, struct leat_err *err);
-	/* Optional; NULL: an object's folder need not be there before the object. Makes a folder and those above it.
-	 * One that is there already is fine. */
+	/* Optional: creates a folder and its parents, unless they exist. NULL: objects need no existing folder. */
 	enum leat_status (*make_folder)(struct leat_store *store, const char *folder, struct leat_err *err);
 };
 
-/* What every store begins with. */
+/* First member of every store. */
 struct leat_store {
 	const struct leat_store_kind *kind;
 	struct leat_mem *mem;
 	/* Set by leat_stores_find: */
 	struct leat_stores *stores;
-	unsigned first_thread; /* its threads are numbered from here on among those of all stores */
+	unsigned first_thread; /* index of its first thread among the threads of all stores */
 };
 
-/* What every writer begins with. After a failure every further call but `abort` fails as well. */
+/* First member of every writer. After a failure, all further calls fail except `abort`. */
 struct leat_writer {
 	struct leat_store *store;
 	uint64_t size; /* bytes appended so far */
 };
 
-extern const struct leat_store_kind *const leat_store_kinds[]; /* what the build found, NULL at the end */
+extern const struct leat_store_kind *const leat_store_kinds[]; /* generated by the build; NULL-terminated */
 
 /* ---- the stores of a feed or a command (stores.c) ---- */
 
-/* Each kind is opened when the first URI of its scheme comes up. */
+/* Each kind of store is opened on first use of its scheme. */
 struct leat_stores {
 	struct leat_mem *mem;
 	pthread_mutex_t lock;
-	struct leat_store *store[16]; /* by kind, as in the table */
-	unsigned threads, in_flight;  /* the sum, and the most, of all that are open */
-	struct leat_waiter *waiting;  /* reads that somebody waits for */
+	struct leat_store *store[16]; /* same order as leat_store_kinds */
+	unsigned threads, in_flight;  /* sum and maximum over all open stores */
+	struct leat_waiter *waiting;  /* blocking reads in progress */
 	bool interrupted;
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);
-void leat_stores_close(struct leat_stores *stores); /* takes a zeroed one */
-/* While interrupted, reads through `submit` that somebody waits for in leat_object_read are cancelled and fail with
- * LEAT_CANCELLED, and so do new ones: whoever stops need not wait for a server. */
+void leat_stores_close(struct leat_stores *stores); /* accepts a zeroed one */
+/* Cancels all blocking reads (leat_object_read by way of `submit`) with LEAT_CANCELLED, and refuses new ones while
+ * `interrupted` is set, so shutting down need not wait for a server. */
 void leat_stores_interrupt(struct leat_stores *stores, bool interrupted);
-/* The store of what a user wrote, and what it calls it (freed by the caller; NULL: not wanted). */
+/* Finds the store for a user's text and resolves the text to `uri`, freed by the caller. `uri` may be NULL. */
 enum leat_status leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
                                   struct leat_err *err);
 
@@ -230,35 +229,34 @@ leat_version_equal(const struct leat_version *a, const struct leat_version *b)
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-/* The whole name; `buf` is used where it has to be put together. NULL: it is too long, or holds a NUL. */
+/* The full URI, assembled in `buf` if needed. NULL: too long, or contains a NUL. */
 const char *leat_object_uri(const struct leat_object *object, char buf[LEAT_URI]);
 
 enum leat_what { LEAT_IS_NOTHING, LEAT_IS_OBJECT, LEAT_IS_FOLDER };
 
-/* What a name stands for. What is there and is no object, like a pipe, counts as a folder: listing it says what it is.
- */
+/* What a name refers to. Other things that exist, such as pipes, count as folders: listing them gives a clear error. */
 enum leat_what leat_what_is(struct leat_store *store, const char *uri);
 
-/* The folder that an object is in, to be freed; "." if its name has none. NULL: no memory. */
+/* The folder of an object, freed by the caller; "." if its name has none. NULL: out of memory. */
 char *leat_folder_of(const char *uri, struct leat_mem *mem);
 
 enum leat_read_flag {
-	LEAT_READ_NOWAIT = 1, /* only what is there without waiting */
+	LEAT_READ_NOWAIT = 1, /* don't block */
 };
 
-/* Reads on the caller's thread. *got counts what was read: LEAT_OK with all of it; LEAT_AGAIN (only with NOWAIT, no
- * error text) with what could be had at once; LEAT_DATA when the object has changed; LEAT_IO; LEAT_CANCELLED. */
+/* Reads on the caller's thread; *got is the bytes read. LEAT_OK: all of it; LEAT_AGAIN (only with NOWAIT, no error
+ * text): what was available without blocking; LEAT_DATA: the object has changed; LEAT_IO; LEAT_CANCELLED. */
 enum leat_status leat_object_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                   int flags, size_t *got, struct leat_err *err);
 
-/* All bytes of an object of at most `most` bytes, in memory of `mem`, 16-byte aligned, a NUL behind them. LEAT_AGAIN
- * (no error text): there is no such object. */
+/* Reads a whole object of at most `most` bytes into a new allocation from `mem`, 16-byte aligned and NUL-terminated.
+ * LEAT_AGAIN (no error text): no such object. */
 enum leat_status leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem,
                                   void **bytes, size_t *len, struct leat_err *err);
 
-/* ---- writing, by a user's text ---- */
+/* ---- writing ---- */
 
-/* By what `resolve` made of it; LEAT_UNSUPPORTED: the store is only read. */
+/* `uri` is a result of `resolve`, `text` is what the user wrote. LEAT_UNSUPPORTED: the store is read-only. */
 enum leat_status leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer,
                                   struct leat_err *err);
 enum leat_status leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err);
@@ -268,23 +266,23 @@ enum leat_status leat_write(struct leat_writer *writer, const void *bytes, size_
 enum leat_status leat_write_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len,
                                   struct leat_err *err);
 enum leat_status leat_write_finish(struct leat_writer *writer, int flags, struct leat_err *err);
-/* Finishes if need be. Ends the writer, whether it succeeds or not. */
+/* Calls finish if it was not called yet. Ends the writer, even on failure. */
 enum leat_status leat_write_commit(struct leat_writer *writer, const char *uri, int flags, struct leat_err *err);
-void leat_write_abort(struct leat_writer *writer); /* takes NULL */
-/* A whole object at once. */
+void leat_write_abort(struct leat_writer *writer); /* accepts NULL */
+/* Writes a whole object at once. */
 enum leat_status leat_write_whole(const char *text, const void *bytes, size_t len, int flags, struct leat_mem *mem,
                                   struct leat_err *err);
 
 /* ---- the files of a source (files.c) ---- */
 
-/* The objects that a source's patterns name, kept for reading. */
+/* The objects that match a source's patterns, prepared for reading (`keep`). */
 struct leat_files;
 
-/* Each pattern's objects sorted by the bytes of their names, patterns in the order given. A pattern that names nothing,
- * a folder or what cannot be read is an error. */
+/* Patterns stay in the order given; the matches of each are sorted bytewise. A pattern that matches nothing, a folder
+ * or an unreadable object is an error. */
 enum leat_status leat_files_open(struct leat_files **files, struct leat_stores *stores, const char *const *patterns,
                                  size_t count, struct leat_mem *mem, struct leat_err *err);
-void leat_files_close(struct leat_files *files); /* takes NULL */
+void leat_files_close(struct leat_files *files); /* accepts NULL */
 size_t leat_files_count(const struct leat_files *files);
 const struct leat_object *leat_files_at(const struct leat_files *files, size_t i);
 struct leat_object *leat_files_edit(struct leat_files *files, size_t i); /* for `map` */

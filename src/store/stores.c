@@ -1,4 +1,4 @@
-/* stores.c - from a URI to its store, and what is the same for all stores
+/* stores.c - find the store of a URI, and code shared by all stores
  *
  * Threads: init and close by one, everything else by any. */
 #include "store/store.h"
@@ -24,7 +24,7 @@ leat_stores_close(struct leat_stores *stores)
 	*stores = (struct leat_stores){0};
 }
 
-/* The length of "scheme" in scheme://..., or in file:...; 0: plain text is a path. A single letter is no scheme. */
+/* Length of the scheme in scheme://... or file:...; 0: a plain path. A single letter is not a scheme. */
 static size_t
 scheme_length(const char *text)
 {
@@ -44,11 +44,11 @@ fail_scheme(const char *text, size_t len, struct leat_err *err)
 	for (size_t i = 0; leat_store_kinds[i] && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s:", i ? ", " : "",
 		                         leat_store_kinds[i]->scheme);
-	return leat_fail(err, LEAT_UNSUPPORTED, "'%s': cannot read from %.*s:, only from %s", text, (int)len, text,
+	return leat_fail(err, LEAT_UNSUPPORTED, "'%s': unsupported scheme '%.*s:'; use %s", text, (int)len, text,
 	                 known);
 }
 
-/* Which of the kinds; SIZE_MAX: none. */
+/* Index in leat_store_kinds; SIZE_MAX: none. */
 static size_t
 find_kind(const char *text, size_t scheme)
 {
@@ -137,10 +137,10 @@ leat_folder_of(const char *uri, struct leat_mem *mem)
 	return slash ? leat_strndup(mem, uri, slash == uri ? 1 : (size_t)(slash - uri)) : leat_strdup(mem, ".");
 }
 
-/* Somebody who waits for a read. */
+/* A blocking read in progress. */
 struct leat_waiter {
 	struct leat_read read;
-	struct leat_waiter *next, **previous; /* in the list of the stores, under their lock */
+	struct leat_waiter *next, **previous; /* in stores->waiting, under stores->lock */
 	pthread_mutex_t lock;
 	pthread_cond_t over;
 	bool done;
@@ -157,7 +157,7 @@ wake_waiter(struct leat_read *read)
 	pthread_mutex_unlock(&waiter->lock);
 }
 
-/* False: nobody waits at the moment. */
+/* False: interrupted; blocking reads are refused. */
 static bool
 enter_waiter(struct leat_stores *stores, struct leat_waiter *waiter)
 {
@@ -199,7 +199,7 @@ leat_stores_interrupt(struct leat_stores *stores, bool interrupted)
 	pthread_mutex_unlock(&stores->lock);
 }
 
-/* LEAT_AGAIN: it was cancelled. */
+/* LEAT_AGAIN: cancelled. */
 static enum leat_status
 submit_and_wait(struct leat_waiter *waiter)
 {
@@ -216,13 +216,13 @@ submit_and_wait(struct leat_waiter *waiter)
 		pthread_mutex_unlock(&waiter->lock);
 		status = waiter->read.status;
 	} else if (status == LEAT_AGAIN) {
-		status = LEAT_IO; /* it was not started */
+		status = LEAT_IO; /* not started, which is not the same as cancelled */
 	}
 	leave_waiter(store->stores, waiter);
 	return status;
 }
 
-/* One read of at most LEAT_READ_PARTS iovs, by way of `submit`. */
+/* A blocking read of at most LEAT_READ_PARTS iovs, by way of `submit`. */
 static enum leat_status
 read_parts(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, struct leat_err *err)
 {
@@ -274,8 +274,8 @@ leat_object_read(const struct leat_object *object, uint64_t offset, const struct
 		if (__builtin_add_overflow(want, iov[k].iov_len, &want))
 			want = SIZE_MAX;
 	if (offset > INT64_MAX || want > INT64_MAX - offset)
-		return leat_fail(err, LEAT_INVALID, "'%s': offset %llu is beyond any file",
-		                 leat_object_uri(object, buf), (unsigned long long)offset);
+		return leat_fail(err, LEAT_INVALID, "'%s': offset %llu is out of range", leat_object_uri(object, buf),
+		                 (unsigned long long)offset);
 	if (flags & LEAT_READ_NOWAIT)
 		return kind->read_now ? kind->read_now(object, offset, iov, iovs, got, err) : LEAT_AGAIN;
 	if (kind->read)
@@ -318,7 +318,7 @@ leat_object_load(struct leat_store *store, const char *uri, size_t most, struct 
 			return status == LEAT_IO ? LEAT_AGAIN : leat_fail(err, status, "'%s' cannot be read", uri);
 		if (object.size > most)
 			return leat_fail(err, LEAT_LIMIT, "'%s' is too large", uri);
-		/* Any version will do, if it is one: who replaces it now only makes us look again. */
+		/* Any version is fine. If the object is replaced while we read it, try again. */
 		object.version.len = 0;
 		*len = (size_t)object.size;
 		status = load_object(&object, mem, bytes, err);
@@ -333,7 +333,7 @@ leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer *
 {
 	*writer = NULL;
 	if (!store->kind->begin)
-		return leat_fail(err, LEAT_UNSUPPORTED, "cannot write '%s': %s: can only be read", uri,
+		return leat_fail(err, LEAT_UNSUPPORTED, "cannot write '%s': %s: is read-only", uri,
 		                 store->kind->scheme);
 	return store->kind->begin(store, uri, writer, err);
 }
@@ -342,7 +342,7 @@ enum leat_status
 leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err)
 {
 	if (!store->kind->remove)
-		return leat_fail(err, LEAT_UNSUPPORTED, "cannot remove '%s': %s: can only be read", uri,
+		return leat_fail(err, LEAT_UNSUPPORTED, "cannot remove '%s': %s: is read-only", uri,
 		                 store->kind->scheme);
 	return store->kind->remove(store, uri, err);
 }

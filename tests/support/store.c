@@ -365,7 +365,7 @@ promise_store_reads(const struct store_bed *bed)
 	read_now(&object, data);
 	read_fails(&object, SIZE - 5, 6, LEAT_DATA, "");
 	read_fails(&object, SIZE + 5, 1, LEAT_DATA, "");
-	read_fails(&object, UINT64_MAX - 5, 1, LEAT_INVALID, "beyond any file");
+	read_fails(&object, UINT64_MAX - 5, 1, LEAT_INVALID, "out of range");
 	check_load(uri, in(bed, "none"), data);
 	/* An entry of a table: a name below a folder, and no version. */
 	object = (struct leat_object){
