@@ -140,7 +140,7 @@ void
 leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 {
 	free_bad_rows(batch, mem);
-	batch->drawn = batch->planned = batch->done = batch->count = batch->samples = 0;
+	batch->chosen = batch->planned = batch->done = batch->count = batch->samples = 0;
 	batch->bad_unlisted = 0;
 	batch->complete = false;
 	batch->err_row = -1;
@@ -176,18 +176,18 @@ round_up(size_t n)
 }
 
 void
-leat_batch_lay_no_more(struct leat_batch *batch)
+leat_batch_stop_assigning(struct leat_batch *batch)
 {
-	batch->laying = false;
+	batch->assigning = false;
 	for (int i = 0; i < batch->form->columns; i++) {
-		size_t laid = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
+		size_t assigned = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
 
-		atomic_store_explicit(&batch->arena_used[i], round_up(laid), memory_order_relaxed);
+		atomic_store_explicit(&batch->arena_used[i], round_up(assigned), memory_order_relaxed);
 	}
 }
 
 void
-leat_batch_lay(struct leat_batch *batch, int64_t row, const struct leat_sample *sample)
+leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct leat_sample *sample)
 {
 	for (int i = 0; i < batch->form->columns; i++) {
 		const struct leat_column_form *form = &batch->form->column[i];
@@ -197,41 +197,41 @@ leat_batch_lay(struct leat_batch *batch, int64_t row, const struct leat_sample *
 			continue;
 		at = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
 		if (bytes > form->capacity - at) /* this row has no place, whichever way */
-			return leat_batch_lay_no_more(batch);
+			return leat_batch_stop_assigning(batch);
 		ragged_rows(batch, i)[row] = (struct leat_ragged_row){values(batch, i) + at, bytes};
 		atomic_store_explicit(&batch->arena_used[i], at + bytes, memory_order_relaxed);
 	}
 }
 
 static bool
-is_laid(const struct leat_batch *batch, int column, const void *at)
+is_assigned(const struct leat_batch *batch, int column, const void *at)
 {
-	const unsigned char *begin = values(batch, column), *place = at;
+	const unsigned char *begin = values(batch, column), *byte = at;
 
-	return place >= begin && place < begin + batch->form->column[column].capacity;
+	return byte >= begin && byte < begin + batch->form->column[column].capacity;
 }
 
 static void *
 arena_take(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
-	struct leat_ragged_row *place = &ragged_rows(batch, column)[row];
+	struct leat_ragged_row *slot = &ragged_rows(batch, column)[row];
 	size_t room = round_up(bytes), at;
 
-	if (place->at && bytes <= place->room)
-		return place->at;
+	if (slot->at && bytes <= slot->room)
+		return slot->at;
 	/* What is laid keeps those behind it in their places. */
-	if (room < bytes || room > form->capacity || is_laid(batch, column, place->at))
+	if (room < bytes || room > form->capacity || is_assigned(batch, column, slot->at))
 		return NULL;
 	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
 	if (at > form->capacity - room)
 		return NULL;
-	*place = (struct leat_ragged_row){batch->base + form->arena_at + at, room};
-	return place->at;
+	*slot = (struct leat_ragged_row){batch->base + form->arena_at + at, room};
+	return slot->at;
 }
 
 void *
-leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes)
+leat_batch_output_slot(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 
@@ -252,11 +252,11 @@ shape_fits(const struct leat_field *field, const struct leat_datum *datum)
 }
 
 static enum leat_status
-fail_place(const struct leat_batch *batch, int column, int64_t row, struct leat_err *err)
+fail_no_room(const struct leat_batch *batch, int column, int64_t row, struct leat_err *err)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 
-	if (is_laid(batch, column, ragged_rows(batch, column)[row].at))
+	if (is_assigned(batch, column, ragged_rows(batch, column)[row].at))
 		return leat_fail(err, LEAT_IO,
 		                 "field '%s' came out longer than the cache had it: its file was changed meanwhile",
 		                 form->field.name);
@@ -276,8 +276,8 @@ store_ragged(struct leat_batch *batch, int column, int64_t row, const struct lea
 		void *to = arena_take(batch, column, row, bytes);
 
 		if (!to)
-			return fail_place(batch, column, row, err);
-		leat_copy(to, datum->data, bytes, batch->form->large && is_laid(batch, column, to));
+			return fail_no_room(batch, column, row, err);
+		leat_copy(to, datum->data, bytes, batch->form->large && is_assigned(batch, column, to));
 	}
 	leat_batch_offsets(batch, column)[row + 1] = leat_datum_elements(datum);
 	if (form->field.ndim > 1)
@@ -344,7 +344,7 @@ complete_dense(struct leat_batch *batch, int column, bool keep_bad)
 static void
 move_values(const struct leat_batch *batch, int column, unsigned char *to, const unsigned char *from, size_t bytes)
 {
-	if (!is_laid(batch, column, from))
+	if (!is_assigned(batch, column, from))
 		leat_copy(to, from, bytes, batch->form->large);
 	else if (to != from)
 		memmove(to, from, bytes);

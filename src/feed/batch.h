@@ -75,9 +75,9 @@ struct leat_batch {
 	struct leat_err err;
 	int64_t err_row; /* of the failure that comes first in the plan; -1: none */
 	struct leat_bad_row *bad;
-	uint64_t bad_unlisted;        /* there was no memory for */
-	int64_t drawn, planned, done; /* of good_rows */
-	bool laying;                  /* every row so far was laid */
+	uint64_t bad_unlisted;         /* there was no memory for */
+	int64_t chosen, planned, done; /* of good_rows */
+	bool assigning;                /* every row so far was laid */
 	bool complete;
 	const struct leat_worker *begun_by; /* the last time it was filled */
 	struct leat_batch *next;            /* in the list of free ones */
@@ -117,11 +117,11 @@ leat_batch_offsets(const struct leat_batch *batch, int column)
  * are, from row 0 on, a row can be laid, and then what is stored is written where it stays; as much of the arena is
  * not used. From the first that is not laid, all rows take of the arena as they come. The planner's, in row order,
  * before a worker has the row. `sample` is what will be stored. */
-void leat_batch_lay(struct leat_batch *batch, int64_t row, const struct leat_sample *sample);
-void leat_batch_lay_no_more(struct leat_batch *batch);
+void leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct leat_sample *sample);
+void leat_batch_stop_assigning(struct leat_batch *batch);
 
 /* Where `bytes` of column's row go: the slot, or room in the arena. NULL: they do not fit. */
-void *leat_batch_place(struct leat_batch *batch, int column, int64_t row, size_t bytes);
+void *leat_batch_output_slot(struct leat_batch *batch, int column, int64_t row, size_t bytes);
 
 /* Puts a finished sample into its row; what was not placed there already is copied. */
 enum leat_status leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample *sample,

@@ -266,7 +266,7 @@ total(const struct leat_budget *b, const struct leat_pipeline *p)
 }
 
 static int
-most(size_t room, size_t each, int64_t wanted)
+how_many(size_t room, size_t each, int64_t wanted)
 {
 	size_t n = each ? room / each : 0;
 
@@ -302,7 +302,7 @@ widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 		wanted = b->requests / b->run_reads + (int64_t)b->threads;
 	}
 	each = bytes + LEAT_APART + run_cost(b);
-	more = most(room, each, wanted);
+	more = how_many(room, each, wanted);
 	b->runs += more;
 	b->window += (size_t)more * (bytes + LEAT_APART);
 	return (size_t)more * each;
@@ -315,7 +315,7 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 {
 	int64_t wanted = batches_ahead(b, p);
 	size_t for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
-	int more = wanted > 1 ? most(for_batches, batch_cost(b), wanted - 1) : 0;
+	int more = wanted > 1 ? how_many(for_batches, batch_cost(b), wanted - 1) : 0;
 
 	b->buffers += more;
 	b->depth = wanted == 0 ? 0 : 1 + more;
@@ -328,11 +328,11 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 	rest -= widen_window(b, p, rest / 4);
 	if (p->source.units) {
 		/* Samples that are not used in order need many units at a time. */
-		more = most(p->plan.ops > 0 ? rest / 2 : 0, unit_cost(p),
-		            (int64_t)(p->source.units - (uint64_t)b->units));
+		more = how_many(p->plan.ops > 0 ? rest / 2 : 0, unit_cost(p),
+		                (int64_t)(p->source.units - (uint64_t)b->units));
 		b->units += more;
 		rest -= (size_t)more * unit_cost(p);
-		more = most(rest / 4, p->source.max_unit_length + LEAT_APART, (int64_t)b->threads);
+		more = how_many(rest / 4, p->source.max_unit_length + LEAT_APART, (int64_t)b->threads);
 		b->window += (size_t)more * (p->source.max_unit_length + LEAT_APART);
 		rest -= (size_t)more * (p->source.max_unit_length + LEAT_APART);
 	}

@@ -17,7 +17,7 @@ struct entry {
 enum {
 	ALIGN = LEAT_CACHE_ALIGN,
 	LEAST_ROOM = 64 * 1024,
-	TOUCH = 10 * ALIGN, /* what follows the CPU guesses */
+	PREFETCH_BYTES = 10 * ALIGN, /* what follows the CPU guesses */
 };
 
 _Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
@@ -38,20 +38,20 @@ struct leat_cache {
 	uint64_t samples;
 	struct cached_field *field;
 	uint64_t head;         /* of an entry, before its first field */
-	uint64_t alike;        /* bytes of every entry, 0: they differ */
+	uint64_t fixed_bytes;  /* bytes of every entry, 0: they differ */
 	_Atomic uint8_t *seen; /* in a file: a bit for each sample that is our own, or whose checksum was compared */
 	_Atomic uint64_t kept;
-	atomic_bool told; /* that it is full */
+	atomic_bool logged_full; /* that it is full */
 };
 
 static uint64_t
-up(uint64_t n)
+round_up(uint64_t n)
 {
 	return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
 uint64_t
-leat_cache_least(uint64_t samples)
+leat_cache_min_size(uint64_t samples)
 {
 	return leat_cache_store_overhead(samples) + LEAST_ROOM;
 }
@@ -66,7 +66,7 @@ shapes_bytes(const struct leat_schema *schema)
 	for (int i = 0; i < schema->count; i++)
 		if (!leat_field_is_static(&schema->entry[i].field))
 			bytes += (uint64_t)schema->entry[i].field.ndim * sizeof(int64_t);
-	return up(bytes);
+	return round_up(bytes);
 }
 
 /* UINT64_MAX: more than any cache has. */
@@ -75,7 +75,7 @@ room_of(const struct leat_datum *datum)
 {
 	uint64_t bytes = leat_datum_bytes(datum);
 
-	return bytes > UINT64_MAX / 2 ? UINT64_MAX : up(bytes);
+	return bytes > UINT64_MAX / 2 ? UINT64_MAX : round_up(bytes);
 }
 
 /* 0: they are not all of a size, or too large for any cache. */
@@ -106,7 +106,7 @@ form_make(struct leat_cache *cache)
 		cache->field[i].varies = !leat_field_is_static(field);
 		cache->field[i].room = cache->field[i].varies ? 0 : room_of(datum);
 	}
-	cache->alike = bytes_of_all(cache);
+	cache->fixed_bytes = bytes_of_all(cache);
 }
 
 /* 0: too large for any cache. */
@@ -128,8 +128,8 @@ wanted_bytes(const struct leat_cache *cache, uint64_t size)
 	uint64_t all;
 
 	/* Two workers can take room for one sample: a little more than all. */
-	if (!cache->alike || __builtin_mul_overflow(cache->samples + 64, cache->alike, &all) ||
-	    __builtin_add_overflow(all, leat_cache_least(cache->samples) + 4095, &all))
+	if (!cache->fixed_bytes || __builtin_mul_overflow(cache->samples + 64, cache->fixed_bytes, &all) ||
+	    __builtin_add_overflow(all, leat_cache_min_size(cache->samples) + 4095, &all))
 		return size;
 	all &= ~(uint64_t)4095;
 	return all < size ? all : size;
@@ -148,7 +148,7 @@ entry_at(const struct leat_cache *cache, uint64_t place, uint64_t *room)
 /* After a crash of the machine the table may name samples that lie behind what the header says is used: that room must
  * not be taken again, by nobody, because others may read there already. */
 static void
-mend(struct leat_cache *cache)
+recover_used(struct leat_cache *cache)
 {
 	uint64_t place = leat_cache_store_last(&cache->store), room;
 	const struct entry *last = place ? entry_at(cache, place, &room) : NULL;
@@ -188,10 +188,10 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	else if (!cache->seen)
 		status = leat_fail_mem(err, mem, (size_t)(o->samples / 8 + 1), "a cache");
 	else
-		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), cache->alike > 0, mem,
-		                               log, err);
+		status = leat_cache_store_file(&cache->store, o, wanted_bytes(cache, o->size), cache->fixed_bytes > 0,
+		                               mem, log, err);
 	if (status == LEAT_OK && o->dir)
-		mend(cache);
+		recover_used(cache);
 	if (status == LEAT_OK)
 		*out = cache;
 	else
@@ -270,11 +270,11 @@ mark_seen(struct leat_cache *cache, uint64_t sample)
 static bool
 is_uniform(const struct leat_cache *cache)
 {
-	return !cache->dir && cache->alike;
+	return !cache->dir && cache->fixed_bytes;
 }
 
 void
-leat_cache_expect(const struct leat_cache *cache, uint64_t sample)
+leat_cache_prefetch_slot(const struct leat_cache *cache, uint64_t sample)
 {
 	if (cache->store.mem && sample < cache->store.samples)
 		__builtin_prefetch((const void *)&cache->store.table[sample]);
@@ -292,11 +292,11 @@ leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 }
 
 void
-leat_cache_touch(const struct leat_cache *cache, uint64_t sample)
+leat_cache_prefetch_sample(const struct leat_cache *cache, uint64_t sample)
 {
 	uint64_t place = leat_cache_store_find(&cache->store, sample), room = 0;
 	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
-	uint64_t bytes = room < TOUCH ? room : TOUCH;
+	uint64_t bytes = room < PREFETCH_BYTES ? room : PREFETCH_BYTES;
 
 	for (uint64_t i = is_uniform(cache) ? ALIGN : 0; i < bytes; i += ALIGN)
 		__builtin_prefetch(at + i);
@@ -312,7 +312,7 @@ entry_of(const struct leat_cache *cache, uint64_t sample, uint64_t place, uint64
 	if (!entry)
 		return NULL;
 	if (is_uniform(cache)) {
-		*bytes = cache->alike;
+		*bytes = cache->fixed_bytes;
 		return entry;
 	}
 	*bytes = *(const volatile uint64_t *)&entry->bytes;
@@ -365,7 +365,7 @@ static void
 add_piece(struct iovec *piece, int *count, const void *bytes, size_t len)
 {
 	static const unsigned char zeros[ALIGN];
-	size_t pad = (size_t)up(len) - len;
+	size_t pad = (size_t)round_up(len) - len;
 
 	if (len)
 		piece[(*count)++] = (struct iovec){(void *)bytes, len};
@@ -375,11 +375,11 @@ add_piece(struct iovec *piece, int *count, const void *bytes, size_t len)
 
 /* The first that finds no room says so. */
 static void
-tell_full(struct leat_cache *cache, int why)
+log_full(struct leat_cache *cache, int why)
 {
 	char reason[128];
 
-	if (atomic_exchange(&cache->told, true))
+	if (atomic_exchange(&cache->logged_full, true))
 		return;
 	if (why)
 		leat_log(cache->log, LEAT_LOG_WARN,
@@ -399,11 +399,11 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	int count = 1;
 
 	if (!cache->store.mem || sample >= cache->samples || leat_cache_has(cache, sample) || !entry.bytes ||
-	    (cache->alike && entry.bytes != cache->alike))
+	    (cache->fixed_bytes && entry.bytes != cache->fixed_bytes))
 		return;
 	place = leat_cache_store_take(&cache->store, entry.bytes);
 	if (!place) {
-		tell_full(cache, 0);
+		log_full(cache, 0);
 		return;
 	}
 	memset(shapes, 0, (size_t)cache->head - sizeof(entry));
@@ -415,7 +415,7 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	for (int i = 1; cache->seen && i < count; i++)
 		entry.crc = leat_crc32c(entry.crc, piece[i].iov_base, piece[i].iov_len);
 	if (!leat_cache_store_write(&cache->store, place, piece, count)) {
-		tell_full(cache, errno);
+		log_full(cache, errno);
 	} else if (leat_cache_store_publish(&cache->store, sample, place)) {
 		mark_seen(cache, sample);
 		atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);

@@ -37,7 +37,7 @@ enum leat_status leat_cache_open(struct leat_cache **cache, const struct leat_ca
 void leat_cache_close(struct leat_cache *cache); /* takes NULL */
 
 /* Before `has`, by some samples: its answer is then not waited for. */
-void leat_cache_expect(const struct leat_cache *cache, uint64_t sample);
+void leat_cache_prefetch_slot(const struct leat_cache *cache, uint64_t sample);
 bool leat_cache_has(const struct leat_cache *cache, uint64_t sample);
 /* Fills `out` with fields that lie in the cache: to be read, never written, until it is closed.
  * False: it is not there (any more). */
@@ -45,7 +45,7 @@ bool leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sampl
 /* The same at once or not at all: false also where a checksum would have to be compared first. */
 bool leat_cache_peek(const struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
 /* Before `get`, by a sample or two: what it gives is then in the CPU's cache, its beginning at least. */
-void leat_cache_touch(const struct leat_cache *cache, uint64_t sample);
+void leat_cache_prefetch_sample(const struct leat_cache *cache, uint64_t sample);
 /* Keeps a copy, if there is room. Tells the log once when there is none. */
 void leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_sample *in);
 
@@ -55,6 +55,6 @@ struct leat_cache_stats {
 void leat_cache_stats(const struct leat_cache *cache, struct leat_cache_stats *stats);
 
 /* The least size that can keep anything for so many samples. */
-uint64_t leat_cache_least(uint64_t samples);
+uint64_t leat_cache_min_size(uint64_t samples);
 
 #endif

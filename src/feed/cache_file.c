@@ -153,7 +153,7 @@ make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_w
 	}
 	bytes = leat_cache_make_room(dir, o, wish);
 	bytes = (bytes < wish->wanted ? bytes : wish->wanted) & ~(uint64_t)(PAGE - 1);
-	if (bytes >= leat_cache_least(o->samples))
+	if (bytes >= leat_cache_min_size(o->samples))
 		link_new(o, path, bytes);
 }
 
@@ -257,11 +257,11 @@ leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_op
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
 	if (strlen(o->dir) + strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > MAX_PATH)
 		return leat_fail(err, LEAT_INVALID, "the cache's folder has too long a name");
-	if (o->size < leat_cache_least(o->samples))
+	if (o->size < leat_cache_min_size(o->samples))
 		return leat_fail(err, LEAT_INVALID,
 		                 "a cache of %llu bytes is too small: for %llu samples it needs %llu at least",
 		                 (unsigned long long)o->size, (unsigned long long)o->samples,
-		                 (unsigned long long)leat_cache_least(o->samples));
+		                 (unsigned long long)leat_cache_min_size(o->samples));
 	if (mkdir(o->dir, 0777) != 0 && errno != EEXIST)
 		return leat_fail_errno(err, errno, "the cache's folder '%s' cannot be made", o->dir);
 	if (open_file(store, o, &wish))

@@ -39,7 +39,7 @@ is_older(const struct candidate *a, const struct candidate *b)
 /* Looks at every file of the folder that is not our own: counts their bytes, and finds the oldest that comes after
  * `after` (NULL: of all). Removes those that were never finished. */
 static bool
-look_around(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
+scan_folder(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
@@ -120,26 +120,26 @@ if_unused(int dir, const char *name, void (*act)(int dir, const char *name, int 
 
 /* Goes over the others, oldest first, until `bytes` are free; gives what is. */
 static uint64_t
-clear(int dir, const struct leat_cache_options *o, uint64_t bytes, void (*act)(int dir, const char *name, int fd))
+free_space(int dir, const struct leat_cache_options *o, uint64_t bytes, void (*act)(int dir, const char *name, int fd))
 {
 	struct candidate oldest, last, *after = NULL;
 	uint64_t others;
 	char own[256];
 
 	snprintf(own, sizeof(own), "%s%s", o->key, LEAT_CACHE_SUFFIX);
-	while (look_around(dir, own, after, &oldest, &others) && (others > o->size || o->size - others < bytes)) {
+	while (scan_folder(dir, own, after, &oldest, &others) && (others > o->size || o->size - others < bytes)) {
 		if_unused(dir, oldest.name, act);
 		last = oldest;
 		after = &last;
 	}
-	look_around(dir, own, NULL, &oldest, &others);
+	scan_folder(dir, own, NULL, &oldest, &others);
 	return others < o->size ? o->size - others : 0;
 }
 
 uint64_t
 leat_cache_make_room(int dir, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
 {
-	uint64_t room = clear(dir, o, wish->wanted, trim);
+	uint64_t room = free_space(dir, o, wish->wanted, trim);
 
-	return room < wish->enough ? clear(dir, o, wish->enough, unlink_it) : room;
+	return room < wish->enough ? free_space(dir, o, wish->enough, unlink_it) : room;
 }

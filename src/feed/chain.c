@@ -138,11 +138,11 @@ leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work
 	uint64_t begin = stage_ns ? leat_now() : 0;
 
 	for (int s = from; s < to; s++) {
-		const struct leat_sample_id *place = p->cache && s < p->cached ? &frozen : id;
+		const struct leat_sample_id *stage_id = p->cache && s < p->cached ? &frozen : id;
 		enum leat_status status;
 
 		work->stage = s;
-		status = run_stage(&p->stage[s], work, place, err);
+		status = run_stage(&p->stage[s], work, stage_id, err);
 		if (status != LEAT_OK) {
 			if (status != LEAT_LIMIT)
 				leat_err_in(err, "%s", p->stage[s].op[work->op]->op->name);

@@ -173,15 +173,16 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 
 /* When the engine cannot be started again there is nobody to make batches: the feed has failed. */
 static enum leat_status
-go_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+seek_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {
 	leat_engine_stop(feed);
 	feed->seed = c->seed;
 	feed->bad_of_epoch = 0;
 	leat_plan_reseed(&feed->pipeline.plan, c->seed);
-	leat_engine_go(feed, c->epoch, c->position);
+	leat_engine_seek(feed, c->epoch, c->position);
 	leat_err_clear(&feed->failure);
-	if (leat_feed_keep(feed, 0, &feed->failure) == LEAT_OK && leat_engine_start(feed, &feed->failure) == LEAT_OK)
+	if (leat_feed_open_cache(feed, 0, &feed->failure) == LEAT_OK &&
+	    leat_engine_start(feed, &feed->failure) == LEAT_OK)
 		return LEAT_OK;
 	return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 }
@@ -205,7 +206,7 @@ leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = check(feed, &c, err);
 	if (status == LEAT_OK)
-		status = go_to(feed, &c, err);
+		status = seek_to(feed, &c, err);
 	json_decref(root);
 	return status;
 }

@@ -82,7 +82,7 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = open_workers(feed, err);
 	if (status == LEAT_OK)
-		leat_engine_go(feed, 0, 0);
+		leat_engine_seek(feed, 0, 0);
 	return status;
 }
 
@@ -167,7 +167,7 @@ leat_engine_stop(struct leat_feed *feed)
 
 /* Batches of the consumer's stay with it; all others are free again. */
 void
-leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position)
+leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 {
 	pthread_mutex_lock(&feed->lock); /* no worker runs, but the consumer's other threads may release batches */
 	for (; feed->flight_count > 0; feed->flight_count--) {

@@ -95,11 +95,11 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 		status = resolve_batch(feed, &rows, err);
 	/* A cache of a given size is part of the minimum; any other takes of what is left. */
 	if (status == LEAT_OK && has_sized_cache(&feed->pipeline))
-		status = leat_feed_keep(feed, 0, err);
+		status = leat_feed_open_cache(feed, 0, err);
 	if (status == LEAT_OK)
 		status = divide(feed, rows, err);
 	if (status == LEAT_OK && feed->pipeline.cache && !has_sized_cache(&feed->pipeline)) {
-		status = leat_feed_keep(feed, o->memory - feed->budget.least, err);
+		status = leat_feed_open_cache(feed, o->memory - feed->budget.least, err);
 		if (status == LEAT_OK)
 			status = divide(feed, rows, err);
 	}
@@ -184,7 +184,7 @@ leat_close(struct leat_feed *feed)
 	leat_engine_close(feed);
 	leat_cache_close(feed->cache);
 	leat_pipeline_close(&feed->pipeline);
-	for (uint64_t i = 0; i < feed->bad_kept; i++)
+	for (uint64_t i = 0; i < feed->bad_listed; i++)
 		leat_free(&feed->mem, (void *)feed->bad[i].reason);
 	leat_free(&feed->mem, feed->bad);
 	leat_feed_unref(feed);
@@ -275,18 +275,18 @@ wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **bat
 }
 
 static bool
-keep_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad_row *row)
+list_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad_row *row)
 {
 	size_t reason;
 
-	if (feed->bad_kept == feed->bad_cap &&
+	if (feed->bad_listed == feed->bad_cap &&
 	    !leat_mem_spares(&feed->mem, 2 * (feed->bad_cap + 8) * sizeof *feed->bad, LEAT_FEED_RESERVE))
 		return false;
-	if (LEAT_GROW(&feed->mem, feed->bad, feed->bad_cap, feed->bad_kept + 1, SIZE_MAX, "bad samples", NULL) !=
+	if (LEAT_GROW(&feed->mem, feed->bad, feed->bad_cap, feed->bad_listed + 1, SIZE_MAX, "bad samples", NULL) !=
 	    LEAT_OK)
 		return false;
 	reason = strlen(row->reason) + 1;
-	feed->bad[feed->bad_kept++] = (struct leat_bad){
+	feed->bad[feed->bad_listed++] = (struct leat_bad){
 		.epoch = batch->epoch,
 		.position = batch->first + (uint64_t)row->row,
 		.sample = row->sample,
@@ -311,19 +311,19 @@ by_position(const void *a, const void *b)
 static enum leat_status
 count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err)
 {
-	uint64_t bad = batch->bad_unlisted, before = feed->bad_kept;
+	uint64_t bad = batch->bad_unlisted, before = feed->bad_listed;
 
 	while (batch->bad) {
 		struct leat_bad_row *row = batch->bad;
 
 		batch->bad = row->next;
 		bad++;
-		if (!keep_bad(feed, batch, row))
+		if (!list_bad(feed, batch, row))
 			leat_free(&feed->mem, row);
 	}
 	/* They came in the order workers met them; the list is in plan order. */
-	if (feed->bad_kept > before)
-		qsort(feed->bad + before, feed->bad_kept - before, sizeof *feed->bad, by_position);
+	if (feed->bad_listed > before)
+		qsort(feed->bad + before, feed->bad_listed - before, sizeof *feed->bad, by_position);
 	feed->bad_of_epoch += bad;
 	leat_count(&feed->trace.consumer->count.bad, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
@@ -331,7 +331,7 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 		                 "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
 		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
 		                 (unsigned long long)feed->options.max_bad,
-		                 feed->bad_kept ? feed->bad[feed->bad_kept - 1].reason : "not listed");
+		                 feed->bad_listed ? feed->bad[feed->bad_listed - 1].reason : "not listed");
 	return LEAT_OK;
 }
 
@@ -417,7 +417,7 @@ is_cancelled(struct leat_feed *feed)
 }
 
 static bool
-can_go_on(enum leat_status status)
+is_recoverable(enum leat_status status)
 {
 	return status == LEAT_OK || status == LEAT_END || status == LEAT_AGAIN || status == LEAT_TIMEOUT;
 }
@@ -456,7 +456,7 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (status == LEAT_OK && leat_counted(&count->batches) == 1)
 		leat_count(&count->first_batch_ns, end - feed->opened_ns);
 	feed->last_out_ns = end;
-	if (!can_go_on(status))
+	if (!is_recoverable(status))
 		feed->failure = why;
 	if (status != LEAT_OK)
 		leat_fail(err, why.status, "%s", why.text);
@@ -529,11 +529,11 @@ leat_field_at(const struct leat_feed *feed, int i)
 uint64_t
 leat_bad_count(const struct leat_feed *feed)
 {
-	return feed->bad_kept;
+	return feed->bad_listed;
 }
 
 const struct leat_bad *
 leat_bad_at(const struct leat_feed *feed, uint64_t i)
 {
-	return i < feed->bad_kept ? &feed->bad[i] : NULL;
+	return i < feed->bad_listed ? &feed->bad[i] : NULL;
 }

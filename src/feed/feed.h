@@ -105,7 +105,7 @@ struct leat_feed {
 	struct leat_err failure;
 	uint64_t last_out_ns;
 	struct leat_bad *bad; /* delivered with their batches, in plan order */
-	uint64_t bad_kept;
+	uint64_t bad_listed;
 	size_t bad_cap;
 	uint64_t bad_of_epoch;
 
@@ -122,9 +122,9 @@ enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_
                                   const struct leat_options *options, int64_t rows, size_t used, size_t peak,
                                   const struct leat_log *log, struct leat_err *err);
 
-/* keep.c: opens the cache that the spec asks for, if it does; `room` is what memory= leaves for it. Again after
+/* open_cache.c: opens the cache that the spec asks for, if it does; `room` is what memory= leaves for it. Again after
  * the seed changed: what random ops before a cache made is of the old one. */
-enum leat_status leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err);
+enum leat_status leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err);
 
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);
@@ -141,7 +141,7 @@ enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);
 enum leat_status leat_engine_start(struct leat_feed *feed, struct leat_err *err);
 void leat_engine_stop(struct leat_feed *feed); /* when no thread runs it does nothing */
 /* Stopped: everything that was prefetched is forgotten, the next batch is the one at this place. */
-void leat_engine_go(struct leat_feed *feed, uint64_t epoch, uint64_t position);
+void leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position);
 void leat_engine_close(struct leat_feed *feed); /* leaves only what batches that are held need */
 
 /* options.c: fills in what was left to the environment, and checks. */

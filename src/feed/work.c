@@ -15,7 +15,7 @@
 enum { PATIENCE = 200 * 1000 };
 
 /* With a cache: rows whose samples are drawn at once, and how far ahead of its turn a sample is touched. */
-enum { DRAW_AHEAD = 32, TOUCH_AHEAD = 2 };
+enum { CHOOSE_AHEAD = 32, PREFETCH_AHEAD = 2 };
 
 void
 leat_feed_wake(struct leat_feed *feed)
@@ -84,7 +84,7 @@ free_batch(struct leat_feed *feed, const struct leat_worker *w)
 
 /* Are the samples that the cache has ready to be stored? */
 static bool
-keeps_finished(const struct leat_feed *feed)
+caches_finished_samples(const struct leat_feed *feed)
 {
 	return feed->cache && feed->pipeline.cached == feed->pipeline.stages;
 }
@@ -103,7 +103,7 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	*from = batch->next;
 	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
-	batch->laying = batch->form->ragged && keeps_finished(feed);
+	batch->assigning = batch->form->ragged && caches_finished_samples(feed);
 	begin_rows(feed, batch);
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
 	feed->filling = batch;
@@ -113,27 +113,27 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 /* Which samples come next, some rows ahead when there is a cache: by the time it is asked for one, the CPU has what it
  * says. Until a row is planned its number stands in the place of its position. */
 static uint64_t
-draw_ahead(struct leat_feed *feed, struct leat_batch *batch)
+choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
 {
-	int64_t left = batch->good_rows - batch->drawn, rows = left < DRAW_AHEAD ? left : DRAW_AHEAD;
-	uint64_t *drawn = leat_batch_positions(batch);
+	int64_t left = batch->good_rows - batch->chosen, rows = left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD;
+	uint64_t *chosen = leat_batch_positions(batch);
 
-	if (batch->drawn == batch->planned)
-		for (; rows > 0; rows--, batch->drawn++) {
-			uint64_t position = batch->first + (uint64_t)batch->drawn;
+	if (batch->chosen == batch->planned)
+		for (; rows > 0; rows--, batch->chosen++) {
+			uint64_t position = batch->first + (uint64_t)batch->chosen;
 
-			drawn[batch->drawn] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
-			leat_cache_expect(feed->cache, drawn[batch->drawn]);
+			chosen[batch->chosen] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+			leat_cache_prefetch_slot(feed->cache, chosen[batch->chosen]);
 		}
-	return drawn[batch->planned];
+	return chosen[batch->planned];
 }
 
 /* The sample of the batch's next row. */
 static inline uint64_t
-draw(struct leat_feed *feed, struct leat_batch *batch)
+next_sample(struct leat_feed *feed, struct leat_batch *batch)
 {
 	if (feed->cache)
-		return draw_ahead(feed, batch);
+		return choose_ahead(feed, batch);
 	return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
 }
 
@@ -144,7 +144,7 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 	struct leat_batch *batch = run->batch;
 	struct leat_run_item *item = &run->item[run->items];
 
-	item->raw.index = draw(feed, batch);
+	item->raw.index = next_sample(feed, batch);
 	item->cached = feed->cache && leat_cache_has(feed->cache, item->raw.index);
 	item->merged = item->unread = false;
 	item->to = NULL;
@@ -159,15 +159,15 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 /* Samples that the cache has as they will be stored have lengths that are known. After all of the run were planned:
  * what is read here is on its way since then. */
 static void
-lay(struct leat_feed *feed, const struct leat_run *run)
+assign_ragged_rows(struct leat_feed *feed, const struct leat_run *run)
 {
-	for (int i = 0; i < run->items && run->batch->laying; i++) {
+	for (int i = 0; i < run->items && run->batch->assigning; i++) {
 		const struct leat_run_item *item = &run->item[i];
 
 		if (item->cached && leat_cache_peek(feed->cache, item->raw.index, &feed->plan_sample))
-			leat_batch_lay(run->batch, run->first_row + i, &feed->plan_sample);
+			leat_batch_assign_ragged_row(run->batch, run->first_row + i, &feed->plan_sample);
 		else
-			leat_batch_lay_no_more(run->batch);
+			leat_batch_stop_assigning(run->batch);
 	}
 }
 
@@ -185,7 +185,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	run->first_row = batch->planned;
 	run->items = 0;
 	if (feed->budget.outliers && batch->planned < batch->good_rows)
-		first = draw(feed, batch);
+		first = next_sample(feed, batch);
 	if (!leat_fetch_reserve(
 		    feed, run, first,
 		    batch->planned == batch->good_rows ||
@@ -200,7 +200,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 		return NULL;
 	}
 	feed->free_runs = run->next;
-	lay(feed, run);
+	assign_ragged_rows(feed, run);
 	if (batch->planned == batch->good_rows)
 		feed->filling = NULL;
 	return run;
@@ -232,12 +232,12 @@ wake_for_more(struct leat_feed *feed)
 
 /* Where leat_work_out puts a result for good. */
 static void *
-place(struct leat_work *work, int field, size_t bytes)
+output_slot(struct leat_work *work, int field, size_t bytes)
 {
 	struct leat_worker *w = work->output_slot_arg;
 	int column = w->feed->pipeline.stage[work->stage].output_slot[field];
 
-	return column < 0 ? NULL : leat_batch_place(w->batch, column, w->row, bytes);
+	return column < 0 ? NULL : leat_batch_output_slot(w->batch, column, w->row, bytes);
 }
 
 static enum leat_status
@@ -382,7 +382,7 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 		return source->kind->unpack_to(source, &item->raw, item->to, w->batch->form->large, err);
 	if (item->raw.unit && item->raw.unit->lost)
 		return read_and_make(w, item, err);
-	if (item->cached && keeps_finished(w->feed)) {
+	if (item->cached && caches_finished_samples(w->feed)) {
 		status = store_cached(w, item, err);
 	} else {
 		leat_err_clear(err);
@@ -488,7 +488,8 @@ replace(struct leat_worker *w, struct leat_err *err)
 }
 
 static enum leat_row_state
-settle_bad(struct leat_worker *w, const struct leat_run_item *item, enum leat_status status, struct leat_err *err)
+handle_bad_sample(struct leat_worker *w, const struct leat_run_item *item, enum leat_status status,
+                  struct leat_err *err)
 {
 	enum leat_on_error on_error = w->feed->options.on_error;
 
@@ -519,14 +520,14 @@ do_items(struct leat_worker *w, struct leat_run *run)
 		enum leat_status status;
 
 		w->row = run->first_row + i;
-		if (i + TOUCH_AHEAD < run->items && run->item[i + TOUCH_AHEAD].cached)
-			leat_cache_touch(w->feed->cache, run->item[i + TOUCH_AHEAD].raw.index);
+		if (i + PREFETCH_AHEAD < run->items && run->item[i + PREFETCH_AHEAD].cached)
+			leat_cache_prefetch_sample(w->feed->cache, run->item[i + PREFETCH_AHEAD].raw.index);
 		status = try_item(w, &run->item[i], &err);
 		states[i] = LEAT_ROW_GOOD;
 		if (status != LEAT_OK) {
 			if (run->item[i].cached)
 				locate(w->feed, &run->item[i]);
-			states[i] = (uint8_t)settle_bad(w, &run->item[i], status, &err);
+			states[i] = (uint8_t)handle_bad_sample(w, &run->item[i], status, &err);
 			leat_err_clear(&err);
 		}
 	}
@@ -644,7 +645,7 @@ leat_worker_body(void *arg, unsigned i)
 	struct leat_worker *w = &feed->worker[i];
 
 	w->work.sample = w->sample;
-	w->work.output_slot = place;
+	w->work.output_slot = output_slot;
 	w->work.output_slot_arg = w;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {

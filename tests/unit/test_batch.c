@@ -68,7 +68,7 @@ lay(int row, int64_t length)
 {
 	struct leat_sample sample = sample_of(row, length);
 
-	leat_batch_lay(f.batch, row, &sample);
+	leat_batch_assign_ragged_row(f.batch, row, &sample);
 }
 
 static enum leat_status
@@ -95,11 +95,11 @@ rows_stand_in_order(void **state)
 	(void)state;
 	for (int laid = 0; laid <= ROWS; laid++) {
 		leat_batch_reset(f.batch, &f.mem);
-		f.batch->laying = true;
+		f.batch->assigning = true;
 		for (int row = 0; row < laid; row++)
 			lay(row, row);
-		leat_batch_lay_no_more(f.batch);
-		assert_false(f.batch->laying);
+		leat_batch_stop_assigning(f.batch);
+		assert_false(f.batch->assigning);
 		for (int row = ROWS; row-- > 0;)
 			assert_int_equal(store(row, row), LEAT_OK);
 		leat_batch_complete(f.batch, false);
@@ -119,7 +119,7 @@ rows_that_are_gone_leave_no_gap(void **state)
 			leat_batch_reset(f.batch, &f.mem);
 			for (int row = 0; row < laid; row++)
 				lay(row, row);
-			leat_batch_lay_no_more(f.batch);
+			leat_batch_stop_assigning(f.batch);
 			for (int row = 0; row < ROWS; row++) {
 				bool gone = bad >> row & 1;
 
@@ -141,23 +141,23 @@ static void
 what_is_laid_and_what_comes_share_the_capacity(void **state)
 {
 	(void)state;
-	f.batch->laying = true;
+	f.batch->assigning = true;
 	lay(0, CAPACITY / 2 + 1);
-	leat_batch_lay_no_more(f.batch);
+	leat_batch_stop_assigning(f.batch);
 	assert_int_equal(store(0, CAPACITY / 2 + 1), LEAT_OK);
 	assert_int_equal(store(1, CAPACITY / 2 - 64), LEAT_OK);
 	assert_int_equal(store(2, 1), LEAT_LIMIT);
 }
 
 static void
-a_row_that_has_no_room_ends_the_laying(void **state)
+a_row_that_has_no_room_ends_assigning(void **state)
 {
 	(void)state;
-	f.batch->laying = true;
+	f.batch->assigning = true;
 	lay(0, CAPACITY - 1);
-	assert_true(f.batch->laying);
+	assert_true(f.batch->assigning);
 	lay(1, 2);
-	assert_false(f.batch->laying);
+	assert_false(f.batch->assigning);
 	assert_int_equal(store(0, CAPACITY - 1), LEAT_OK);
 	assert_int_equal(store(1, 2), LEAT_LIMIT);
 }
@@ -184,7 +184,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(rows_stand_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(rows_that_are_gone_leave_no_gap, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_laid_and_what_comes_share_the_capacity, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_row_that_has_no_room_ends_the_laying, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_row_that_has_no_room_ends_assigning, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_row_longer_than_it_was_laid_is_refused, setup, teardown),
 	};
 

@@ -269,7 +269,7 @@ a_full_cache_keeps_what_it_has(void **state)
 {
 	(void)state;
 	for (int way = 0; way < 2; way++) {
-		uint64_t least = leat_cache_least(400);
+		uint64_t least = leat_cache_min_size(400);
 		struct leat_cache_options o = options_of(way ? KEY_A : NULL, &ragged, least);
 		uint64_t there;
 		struct leat_cache *cache;
@@ -302,7 +302,7 @@ a_cache_takes_no_more_than_it_may(void **state)
 	for (int i = 0; i < 60; i++) {
 		const struct leat_schema *schema = i % 2 ? &ragged : &dense;
 		bool file = i % 3 == 0;
-		uint64_t size = leat_cache_least(SAMPLES) + leat_rng_below(&rng, 100000), before = mem.used;
+		uint64_t size = leat_cache_min_size(SAMPLES) + leat_rng_below(&rng, 100000), before = mem.used;
 		struct leat_cache *cache = open_cache(file ? KEY_A : NULL, schema, size);
 		struct leat_cache_stats stats;
 
@@ -324,7 +324,7 @@ a_cache_takes_no_more_than_it_may(void **state)
 static void
 a_cache_too_small_for_its_table_is_refused(void **state)
 {
-	struct leat_cache_options o = options_of(KEY_A, &dense, leat_cache_least(SAMPLES) - 1);
+	struct leat_cache_options o = options_of(KEY_A, &dense, leat_cache_min_size(SAMPLES) - 1);
 	struct leat_cache *cache;
 
 	(void)state;
@@ -594,7 +594,7 @@ third_size(void)
 static void
 make_third(uint64_t most, time_t a_used, time_t b_used)
 {
-	uint64_t full = leat_cache_least(many), third = third_size();
+	uint64_t full = leat_cache_min_size(many), third = third_size();
 
 	unlink(file_of(KEY_A));
 	unlink(file_of(KEY_B));
@@ -628,7 +628,7 @@ unused_files_make_room_oldest_first(void **state)
 static void
 a_file_is_as_old_as_its_last_use(void **state)
 {
-	uint64_t full = leat_cache_least(many), third = third_size();
+	uint64_t full = leat_cache_min_size(many), third = third_size();
 	struct leat_cache_options o = options_of(KEY_A, &ragged, full);
 
 	(void)state;
@@ -706,7 +706,7 @@ a_file_that_has_all_samples_asks_for_no_room(void **state)
 static void
 files_in_use_survive(void **state)
 {
-	uint64_t size = leat_cache_least(SAMPLES) + 200000;
+	uint64_t size = leat_cache_min_size(SAMPLES) + 200000;
 	struct leat_cache *used, *next;
 
 	(void)state;
@@ -720,9 +720,9 @@ files_in_use_survive(void **state)
 	assert_int_equal(check_all(next, &ragged, SAMPLES), 0);
 	assert_int_equal(check_all(used, &ragged, SAMPLES), SAMPLES);
 	leat_cache_close(next);
-	next = open_cache(KEY_B, &ragged, size + leat_cache_least(SAMPLES) + PAGE); /* what is left has to do */
+	next = open_cache(KEY_B, &ragged, size + leat_cache_min_size(SAMPLES) + PAGE); /* what is left has to do */
 	assert_true(is_there(KEY_A) && is_there(KEY_B));
-	assert_true(size_of(file_of(KEY_A)) + size_of(file_of(KEY_B)) <= size + leat_cache_least(SAMPLES) + PAGE);
+	assert_true(size_of(file_of(KEY_A)) + size_of(file_of(KEY_B)) <= size + leat_cache_min_size(SAMPLES) + PAGE);
 	leat_cache_close(next);
 	leat_cache_close(used);
 }

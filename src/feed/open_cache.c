@@ -1,4 +1,4 @@
-/* keep.c - the cache that a spec asks for: how large, where, and under which key */
+/* open_cache.c - the cache that a spec asks for: how large, where, and under which key */
 #include <string.h>
 
 #include "feed/feed.h"
@@ -6,7 +6,7 @@
 static const uint64_t disk_size = (uint64_t)10 << 30;
 
 static void
-warn_of_frozen_ops(const struct leat_feed *feed)
+warn_frozen_ops(const struct leat_feed *feed)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
 
@@ -38,7 +38,7 @@ open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
 }
 
 enum leat_status
-leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err)
+leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err)
 {
 	struct leat_pipeline *p = &feed->pipeline;
 	const struct leat_cache_params *params = p->cache ? p->cache->params : NULL;
@@ -55,13 +55,13 @@ leat_feed_keep(struct leat_feed *feed, size_t room, struct leat_err *err)
 		leat_cache_close(feed->cache);
 		feed->cache = NULL;
 	} else {
-		warn_of_frozen_ops(feed);
+		warn_frozen_ops(feed);
 		if (params->size > 0)
 			feed->cache_size = (uint64_t)params->size;
 		else
 			feed->cache_size = params->where == LEAT_CACHE_DISK ? disk_size : room / 4 * 3;
 	}
-	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_least(p->source.count)) {
+	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_min_size(p->source.count)) {
 		leat_log(&feed->log, LEAT_LOG_WARN, "nothing is cached: %s",
 		         params->size > 0 ? "size= is too little for so many samples"
 		                          : "memory= leaves no room for it");
