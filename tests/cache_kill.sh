@@ -69,7 +69,7 @@ fi
 for run in cold warm; do
 	"$leat" feed "$spec" --epochs 2 --checksum >out 2>warnings || { cat out warnings; exit 1; }
 	[ "$(sed -n 's/^checksum //p' out)" = "$wanted" ] || { echo "another checksum on a full disk ($run)"; exit 1; }
-	grep -q "takes no more samples" warnings || { echo "no warning of a full disk ($run)"; cat warnings; exit 1; }
+	grep -q "cannot add more samples" warnings || { echo "no warning of a full disk ($run)"; cat warnings; exit 1; }
 done
 SCRIPT
 export leat=$build/leat spec="$source | ${before[0]} | cache(dir='small', size=64MiB)$behind" wanted=${expected[0]}

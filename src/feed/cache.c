@@ -1,4 +1,4 @@
-/* cache.c - see cache.h: what the bytes of a kept sample mean; where they lie is cache_store.c's affair */
+/* cache.c - see cache.h: encodes and decodes cache entries; cache_store.c stores them */
 #include "feed/cache.h"
 
 #include <errno.h>
@@ -6,10 +6,10 @@
 
 #include "feed/cache_store.h"
 
-/* A sample in the cache: this, the shapes of its fields that vary, and its fields, each at a multiple of 64. */
+/* A cache entry: this header, the shapes of variable-size fields, then the fields, each aligned to 64 bytes. */
 struct entry {
-	uint64_t sample, bytes; /* all of it, this included */
-	uint32_t crc;           /* of all behind this; in memory: 0 */
+	uint64_t sample, bytes; /* bytes: of the entry, including this header */
+	uint32_t crc;           /* of everything after this header; in memory: 0 */
 	uint32_t reserved;
 	uint64_t reserved2[5];
 };
@@ -17,16 +17,16 @@ struct entry {
 enum {
 	ALIGN = LEAT_CACHE_ALIGN,
 	LEAST_ROOM = 64 * 1024,
-	PREFETCH_BYTES = 10 * ALIGN, /* what follows the CPU guesses */
+	PREFETCH_BYTES = 10 * ALIGN, /* the hardware prefetcher does the rest */
 };
 
 _Static_assert(sizeof(struct entry) == ALIGN, "fields begin at multiples of 64");
 
-/* What is known of a field in all entries. */
+/* What all entries have in common for a field. */
 struct cached_field {
-	struct leat_datum form; /* what `get` gives, as far as it is always the same */
-	bool varies;            /* in size from sample to sample */
-	uint64_t room;          /* in an entry, if it does not */
+	struct leat_datum form; /* template for what `get` returns */
+	bool varies;            /* size differs between samples */
+	uint64_t room;          /* padded bytes in an entry, if the size is fixed */
 };
 
 struct leat_cache {
@@ -37,11 +37,11 @@ struct leat_cache {
 	const char *dir; /* NULL: in memory */
 	uint64_t samples;
 	struct cached_field *field;
-	uint64_t head;         /* of an entry, before its first field */
-	uint64_t fixed_bytes;  /* bytes of every entry, 0: they differ */
-	_Atomic uint8_t *seen; /* in a file: a bit for each sample that is our own, or whose checksum was compared */
+	uint64_t head;         /* bytes of an entry before its first field */
+	uint64_t fixed_bytes;  /* size of every entry; 0: sizes differ */
+	_Atomic uint8_t *seen; /* file only: bit per sample that we wrote or whose checksum we checked */
 	_Atomic uint64_t kept;
-	atomic_bool logged_full; /* that it is full */
+	atomic_bool logged_full;
 };
 
 static uint64_t
@@ -69,7 +69,7 @@ shapes_bytes(const struct leat_schema *schema)
 	return round_up(bytes);
 }
 
-/* UINT64_MAX: more than any cache has. */
+/* UINT64_MAX: does not fit in any cache. */
 static uint64_t
 room_of(const struct leat_datum *datum)
 {
@@ -78,7 +78,7 @@ room_of(const struct leat_datum *datum)
 	return bytes > UINT64_MAX / 2 ? UINT64_MAX : round_up(bytes);
 }
 
-/* 0: they are not all of a size, or too large for any cache. */
+/* 0: sizes differ, or do not fit in any cache. */
 static uint64_t
 bytes_of_all(const struct leat_cache *cache)
 {
@@ -90,7 +90,6 @@ bytes_of_all(const struct leat_cache *cache)
 	return bytes;
 }
 
-/* What is known of all entries beforehand. */
 static void
 form_make(struct leat_cache *cache)
 {
@@ -109,7 +108,7 @@ form_make(struct leat_cache *cache)
 	cache->fixed_bytes = bytes_of_all(cache);
 }
 
-/* 0: too large for any cache. */
+/* 0: does not fit in any cache. */
 static uint64_t
 entry_bytes(const struct leat_cache *cache, const struct leat_sample *sample)
 {
@@ -121,13 +120,13 @@ entry_bytes(const struct leat_cache *cache, const struct leat_sample *sample)
 	return bytes;
 }
 
-/* What all samples take, where their size is known beforehand; at most `size`. */
+/* Bytes needed for all samples if entries have a fixed size, else `size`; at most `size`. */
 static uint64_t
 wanted_bytes(const struct leat_cache *cache, uint64_t size)
 {
 	uint64_t all;
 
-	/* Two workers can take room for one sample: a little more than all. */
+	/* Some slack: two workers may reserve space for the same sample. */
 	if (!cache->fixed_bytes || __builtin_mul_overflow(cache->samples + 64, cache->fixed_bytes, &all) ||
 	    __builtin_add_overflow(all, leat_cache_min_size(cache->samples) + 4095, &all))
 		return size;
@@ -145,8 +144,8 @@ entry_at(const struct leat_cache *cache, uint64_t place, uint64_t *room)
 	return at && *room >= sizeof(struct entry) ? at : NULL;
 }
 
-/* After a crash of the machine the table may name samples that lie behind what the header says is used: that room must
- * not be taken again, by nobody, because others may read there already. */
+/* After a crash, the table may point past the header's `used`. That space must not be reserved again, because other
+ * processes may already read there. */
 static void
 recover_used(struct leat_cache *cache)
 {
@@ -213,7 +212,7 @@ leat_cache_close(struct leat_cache *cache)
 
 /* ---- has and get ---- */
 
-/* The shape of a field that varies, which *shape is moved behind; false: it cannot be one. */
+/* Reads the shape of a variable-size field and advances *shape. False: invalid. */
 static bool
 read_shape(const struct leat_field *field, const int64_t **shape, struct leat_datum *datum)
 {
@@ -225,7 +224,7 @@ read_shape(const struct leat_field *field, const int64_t **shape, struct leat_da
 	return leat_datum_elements(datum) >= 0;
 }
 
-/* Points `out` at the fields of an entry of `bytes`; false: its shapes do not fit what it has. */
+/* Points `out` at the fields of an entry of `bytes`. False: its shapes do not add up to its size. */
 static bool
 describe(const struct leat_cache *cache, const struct entry *entry, uint64_t bytes, struct leat_sample *out)
 {
@@ -266,7 +265,7 @@ mark_seen(struct leat_cache *cache, uint64_t sample)
 		atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
 }
 
-/* In memory, where nobody else writes, entries that are all alike need not be looked at. */
+/* In memory nobody else writes, so the headers of fixed-size entries need not be read. */
 static bool
 is_uniform(const struct leat_cache *cache)
 {
@@ -287,7 +286,7 @@ leat_cache_has(const struct leat_cache *cache, uint64_t sample)
 	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
 
 	if (at && !is_uniform(cache))
-		__builtin_prefetch(at); /* it will be asked for soon */
+		__builtin_prefetch(at); /* get follows soon */
 	return place != 0;
 }
 
@@ -302,7 +301,7 @@ leat_cache_prefetch_sample(const struct leat_cache *cache, uint64_t sample)
 		__builtin_prefetch(at + i);
 }
 
-/* Whatever a file says, what is read lies in the room there is. Its length is read once: others may write there. */
+/* Bounds-checks the entry, since a file may be corrupt. Its length is read only once, since others may write to it. */
 static const struct entry *
 entry_of(const struct leat_cache *cache, uint64_t sample, uint64_t place, uint64_t *bytes)
 {
@@ -360,7 +359,7 @@ write_shapes(const struct leat_cache *cache, const struct leat_sample *sample, u
 	}
 }
 
-/* Padded with zeros. */
+/* Adds a piece, zero-padded to ALIGN. */
 static void
 add_piece(struct iovec *piece, int *count, const void *bytes, size_t len)
 {
@@ -373,7 +372,7 @@ add_piece(struct iovec *piece, int *count, const void *bytes, size_t len)
 		piece[(*count)++] = (struct iovec){(void *)zeros, pad};
 }
 
-/* The first that finds no room says so. */
+/* Logs only once. */
 static void
 log_full(struct leat_cache *cache, int why)
 {
@@ -382,11 +381,11 @@ log_full(struct leat_cache *cache, int why)
 	if (atomic_exchange(&cache->logged_full, true))
 		return;
 	if (why)
-		leat_log(cache->log, LEAT_LOG_WARN,
-		         "the cache in '%s' takes no more samples, what it has stays in use: %s", cache->dir,
+		leat_log(cache->log, LEAT_LOG_WARN, "cannot add more samples to the cache in '%s': %s", cache->dir,
 		         strerror_r(why, reason, sizeof(reason)));
 	else
-		leat_log(cache->log, LEAT_LOG_INFO, "the cache is full: what does not fit is made again each time");
+		leat_log(cache->log, LEAT_LOG_INFO,
+		         "the cache is full; samples that do not fit are recomputed every time");
 }
 
 void

@@ -1,15 +1,13 @@
-/* cache_file.c - the file that a cache lies in, shared by all processes that make the same samples
+/* cache_file.c - cache file shared by all processes that run the same pipeline
  *
- * A new file is prepared under a name of its own and linked into place, so that nobody sees half a
- * header. Its first pages (header and table) are allocated at once, because they are written through
- * a mapping, which a full disk would answer with SIGBUS; samples are written with pwrite, which a full
- * disk answers with an error.
+ * A new file is written under a temporary name and linked into place, so nobody sees half a header.
+ * Header and table are preallocated because they are written through a mapping, where a full disk
+ * means SIGBUS. Samples are written with pwrite, where a full disk is an ordinary error.
  *
- * Everyone who uses a file holds a shared lock on it. Files are made, made larger or smaller, and
- * deleted under the folder's lock and, once they are there, by who is alone with one; so that two
- * together do not take more than the folder may hold, and nobody's mapping ends before the file does.
- * Locks go away with their process: what one that died while it held the folder's lock has left
- * behind, the next one removes. */
+ * Every user of a file holds a shared lock on it. Creating, resizing and deleting files takes the
+ * folder's lock, so that concurrent processes stay within the size limit. Resizing or deleting an
+ * existing file also takes its exclusive lock, so that no mapping extends past the end of the file.
+ * Locks are released when their process dies; the next one to lock the folder removes what it left. */
 #include "feed/cache_file.h"
 
 #include <errno.h>
@@ -41,7 +39,7 @@ fits(const struct leat_cache_header *header, const struct leat_cache_options *o,
 	       strncmp(header->key, o->key, sizeof(header->key)) == 0;
 }
 
-/* Is this, as far as its header tells, a file for us, and not larger than it may be? */
+/* Does the header match, and is the file within the size limit? */
 static bool
 is_good(int fd, const struct leat_cache_options *o)
 {
@@ -53,7 +51,7 @@ is_good(int fd, const struct leat_cache_options *o)
 	       fits(&header, o, (uint64_t)st.st_size);
 }
 
-/* Locked as used, and still the file that the name means. */
+/* Opens with a shared lock. Fails if the path was unlinked or replaced meanwhile. */
 static int
 open_locked(const char *path)
 {
@@ -69,7 +67,7 @@ open_locked(const char *path)
 	return -1;
 }
 
-/* Takes fd, also when it fails. */
+/* Takes ownership of fd, even on failure. */
 static bool
 map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options *o)
 {
@@ -85,7 +83,7 @@ map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options
 		return false;
 	}
 	header = mapped;
-	/* Header and table are written through the mapping, samples never. */
+	/* Only header and table are written through the mapping. */
 	if (!fits(header, o, (uint64_t)st.st_size) || mprotect(mapped, (size_t)overhead, PROT_READ | PROT_WRITE) != 0) {
 		munmap(mapped, (size_t)st.st_size);
 		close(fd);
@@ -99,7 +97,7 @@ map_file(struct leat_cache_store *store, int fd, const struct leat_cache_options
 	store->table = (_Atomic uint64_t *)(void *)(store->mapped + PAGE);
 	store->used = &header->used;
 	store->fd = fd;
-	futimens(fd, NULL); /* used now: the last to be deleted for room */
+	futimens(fd, NULL); /* mtime is the time of last use, for eviction */
 	return true;
 }
 
@@ -118,7 +116,7 @@ prepare(int fd, const struct leat_cache_options *o, uint64_t bytes)
 	       pwrite(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header);
 }
 
-/* A file of so many bytes under its name, if it can be made. */
+/* Creates a file of this size, if possible. */
 static void
 link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 {
@@ -131,12 +129,12 @@ link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 	if (fd < 0)
 		return;
 	if (prepare(fd, o, bytes))
-		(void)link(temp, path); /* without a file nothing is kept: the caller says so */
+		(void)link(temp, path); /* on failure nothing is cached; the caller logs that */
 	unlink(temp);
 	close(fd);
 }
 
-/* Under the folder's lock: puts a new file in the place of one that does not fit, if there is room. */
+/* Under the folder's lock: creates the file, or replaces one that does not match, if there is room. */
 static void
 make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_wish *wish, const char *path)
 {
@@ -147,9 +145,9 @@ make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_w
 		bool good = is_good(fd, o);
 
 		close(fd);
-		if (good) /* someone was faster */
+		if (good) /* another process created it first */
 			return;
-		unlink(path); /* whoever uses it keeps it until it is closed */
+		unlink(path); /* current users keep it until they close it */
 	}
 	bytes = leat_cache_make_room(dir, o, wish);
 	bytes = (bytes < wish->wanted ? bytes : wish->wanted) & ~(uint64_t)(PAGE - 1);
@@ -163,13 +161,13 @@ lock_folder(const struct leat_cache_options *o)
 	int dir = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	while (dir >= 0 && flock(dir, LOCK_EX) != 0 && errno == EINTR)
-		; /* where there are no locks it is done without */
+		; /* file systems without locks: continue unlocked */
 	return dir;
 }
 
 /* ---- making larger ---- */
 
-/* Are all samples there? */
+/* Are all samples cached? */
 static bool
 is_complete(int fd, uint64_t samples)
 {
@@ -187,7 +185,7 @@ is_complete(int fd, uint64_t samples)
 	return true;
 }
 
-/* Under the folder's lock, alone with the file. In this order: a header never promises more than there is. */
+/* Under the folder's lock and the exclusive lock. Grows the file first: the header must never exceed it. */
 static void
 set_size(int fd, uint64_t samples, uint64_t bytes)
 {
@@ -197,7 +195,7 @@ set_size(int fd, uint64_t samples, uint64_t bytes)
 		(void)!pwrite(fd, &capacity, sizeof(capacity), offsetof(struct leat_cache_header, capacity));
 }
 
-/* A file that was made, or cut, when there was less room. Others that use it have it mapped: then it stays as it is. */
+/* Grows a file that was created or trimmed when space was short, unless other users have it mapped. */
 static void
 enlarge(int fd, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
 {
@@ -215,7 +213,8 @@ enlarge(int fd, const struct leat_cache_options *o, const struct leat_cache_wish
 		if (bytes > (uint64_t)st.st_size)
 			set_size(fd, o->samples, bytes);
 	}
-	/* Trying for all of the lock may have lost the part that was held. Nobody deletes it under the folder's. */
+	/* Converting a lock is not atomic: get the shared one back. We hold the folder's lock, so nobody deletes the
+	 * file. */
 	(void)flock(fd, LOCK_SH);
 	if (dir >= 0)
 		close(dir);
@@ -242,7 +241,7 @@ open_file(struct leat_cache_store *store, const struct leat_cache_options *o, co
 		if (dir < 0)
 			continue;
 		make_file(dir, o, wish, path);
-		close(dir); /* and with it the lock */
+		close(dir); /* releases the lock */
 	}
 	return false;
 }
@@ -251,26 +250,24 @@ enum leat_status
 leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_options *o, uint64_t wanted, bool exact,
                       struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
-	/* Who does not know what it needs should leave something of others. */
+	/* If the size is only a guess, don't evict others for all of it. */
 	const struct leat_cache_wish wish = {wanted, exact ? wanted : wanted / 2};
 
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
 	if (strlen(o->dir) + strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > MAX_PATH)
-		return leat_fail(err, LEAT_INVALID, "the cache's folder has too long a name");
+		return leat_fail(err, LEAT_INVALID, "the path of the cache folder is too long");
 	if (o->size < leat_cache_min_size(o->samples))
 		return leat_fail(err, LEAT_INVALID,
-		                 "a cache of %llu bytes is too small: for %llu samples it needs %llu at least",
+		                 "a cache of %llu bytes is too small: %llu samples need at least %llu",
 		                 (unsigned long long)o->size, (unsigned long long)o->samples,
 		                 (unsigned long long)leat_cache_min_size(o->samples));
 	if (mkdir(o->dir, 0777) != 0 && errno != EEXIST)
-		return leat_fail_errno(err, errno, "the cache's folder '%s' cannot be made", o->dir);
+		return leat_fail_errno(err, errno, "cannot create cache folder '%s'", o->dir);
 	if (open_file(store, o, &wish))
 		store->mem = mem;
 	else
 		leat_log(log, LEAT_LOG_WARN,
-		         "nothing is cached: '%s' cannot be written, or is full of caches that others use, or its disk "
-		         "is full",
-		         o->dir);
+		         "nothing is cached: '%s' is read-only, full of caches in use, or on a full disk", o->dir);
 	return LEAT_OK;
 }
 
@@ -278,5 +275,5 @@ void
 leat_cache_store_close_file(struct leat_cache_store *store)
 {
 	munmap(store->mapped, (size_t)store->mapped_bytes);
-	close(store->fd); /* and with it the lock */
+	close(store->fd); /* releases the lock */
 }

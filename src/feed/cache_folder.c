@@ -1,7 +1,7 @@
-/* cache_folder.c - room in a folder for the files of several caches; see cache_file.h
+/* cache_folder.c - share a folder's space among cache files; see cache_file.h
  *
- * A file that is in use is as large as it was made, because its users have it mapped. One that
- * nobody uses needs no more than it holds: who takes it up again makes it larger. */
+ * A file in use keeps its size, because its users have it mapped. An unused file can be trimmed to
+ * its contents; the next user grows it again. */
 #include "feed/cache_file.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of another cache. By time of use, then by name: times are often equal. */
+/* Another cache's file. Ordered by time of last use, then by name, since times are often equal. */
 struct candidate {
 	char name[256];
 	struct timespec used;
@@ -36,8 +36,8 @@ is_older(const struct candidate *a, const struct candidate *b)
 	return strcmp(a->name, b->name) < 0;
 }
 
-/* Looks at every file of the folder that is not our own: counts their bytes, and finds the oldest that comes after
- * `after` (NULL: of all). Removes those that were never finished. */
+/* Adds up the sizes of all other cache files and finds the oldest after `after` (NULL: of all). Removes unfinished
+ * files. */
 static bool
 scan_folder(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
 {
@@ -73,7 +73,7 @@ scan_folder(int dir, const char *own, const struct candidate *after, struct cand
 	return found;
 }
 
-/* Cuts off the room that nothing was put into. The time of its use stays. */
+/* Cuts off unused space. Preserves the time of last use. */
 static void
 trim(int dir, const char *name, int fd)
 {
@@ -92,7 +92,7 @@ trim(int dir, const char *name, int fd)
 		return;
 	times[0] = st.st_atim;
 	times[1] = st.st_mtim;
-	/* In this order: a header never promises more than there is. */
+	/* Shrinks the header first: it must never exceed the file. */
 	if (pwrite(fd, &used, sizeof(used), offsetof(struct leat_cache_header, capacity)) == (ssize_t)sizeof(used) &&
 	    ftruncate(fd, (off_t)(overhead + used)) == 0)
 		(void)utimensat(dir, name, times, 0);
@@ -105,7 +105,7 @@ unlink_it(int dir, const char *name, int fd)
 	unlinkat(dir, name, 0);
 }
 
-/* Does something to a file, unless someone uses it. */
+/* Calls `act` on a file that nobody uses. */
 static void
 if_unused(int dir, const char *name, void (*act)(int dir, const char *name, int fd))
 {
@@ -118,7 +118,7 @@ if_unused(int dir, const char *name, void (*act)(int dir, const char *name, int 
 	close(fd);
 }
 
-/* Goes over the others, oldest first, until `bytes` are free; gives what is. */
+/* Calls `act` on other files, oldest first, until `bytes` are free. Returns the free bytes. */
 static uint64_t
 free_space(int dir, const struct leat_cache_options *o, uint64_t bytes, void (*act)(int dir, const char *name, int fd))
 {

@@ -1,4 +1,4 @@
-/* cache_store.c - see cache_store.h; the shared file is made and opened in cache_file.c */
+/* cache_store.c - see cache_store.h; cache_file.c creates and opens shared files */
 #include "feed/cache_store.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ leat_cache_store_take(struct leat_cache_store *store, uint64_t bytes)
 
 	if (!store->mem || atomic_load_explicit(&store->full, memory_order_relaxed) || bytes > store->capacity)
 		return 0;
-	/* Looking first keeps the counter from running away when the cache is full. */
+	/* Checking first keeps `used` from growing without bound once the cache is full. */
 	if (atomic_load_explicit(store->used, memory_order_relaxed) > store->capacity - bytes)
 		return 0;
 	at = atomic_fetch_add_explicit(store->used, bytes, memory_order_relaxed);
@@ -118,7 +118,7 @@ leat_cache_store_write(struct leat_cache_store *store, uint64_t place, struct io
 	if (store->fd >= 0) {
 		bool written = write_all(store->fd, piece, pieces, store->room_at + (place - 1));
 
-		if (!written) /* a full disk stays full: do not try at every sample */
+		if (!written) /* a full disk stays full: don't retry for every sample */
 			atomic_store_explicit(&store->full, true, memory_order_relaxed);
 		return written;
 	}

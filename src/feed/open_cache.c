@@ -1,4 +1,4 @@
-/* open_cache.c - the cache that a spec asks for: how large, where, and under which key */
+/* open_cache.c - open the cache of a spec: choose its size, folder and key */
 #include <string.h>
 
 #include "feed/feed.h"
@@ -13,14 +13,13 @@ warn_frozen_ops(const struct leat_feed *feed)
 	for (int s = 0; s < p->cached; s++)
 		for (int k = 0; k < p->stage[s].ops; k++)
 			if (p->stage[s].op[k]->op->random)
-				leat_log(&feed->log, LEAT_LOG_WARN,
-				         "%s comes before cache, so each sample gets the same in every epoch: put it "
-				         "behind, if that is "
-				         "not meant",
-				         p->stage[s].op[k]->op->name);
+				leat_log(
+					&feed->log, LEAT_LOG_WARN,
+					"%s comes before cache, so its random choices repeat every epoch; put it after "
+					"cache to vary them",
+					p->stage[s].op[k]->op->name);
 }
 
-/* In memory the size is settled when the feed is opened, and kept. */
 static enum leat_status
 open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
 {
@@ -63,8 +62,8 @@ leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err)
 	}
 	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_min_size(p->source.count)) {
 		leat_log(&feed->log, LEAT_LOG_WARN, "nothing is cached: %s",
-		         params->size > 0 ? "size= is too little for so many samples"
-		                          : "memory= leaves no room for it");
+		         params->size > 0 ? "size= is too small for this many samples"
+		                          : "memory= leaves no room for a cache");
 		return LEAT_OK;
 	}
 	return open_cache(feed, feed->cache_size, err);
