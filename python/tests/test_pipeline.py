@@ -68,7 +68,7 @@ def test_strings_that_look_like_code_stay_strings(numbers):
 
 
 def test_a_pipeline_without_batch_is_refused_with_what_to_add(numbers):
-    with pytest.raises(leat.SpecError, match=r"has no batch: add '\| batch\(32\)' to its end, or '\| batch\(1\)'"):
+    with pytest.raises(leat.SpecError, match=r"has no batch: add '\| batch\(32\)' at the end, or '\| batch\(1\)'"):
         numbers.feed()
 
 

@@ -1,7 +1,7 @@
 /* chain.c - run a pipeline's stages on one sample
  *
- * Worker threads. Everything a stage needs lies in its own memory and the worker's
- * scratch: nothing is locked, nothing is allocated. */
+ * Worker threads. Stages use only their read-only params and the worker's scratch: no locks,
+ * no allocations. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ start_stream(struct leat_work *work, const struct leat_bound *bound, const struc
 		leat_rng_init(&work->rng, id->seed, id->epoch, id->position, bound->stream);
 }
 
-/* Memory that others read is copied before an op works in place. */
+/* Copies borrowed memory before an op changes it in place. */
 static enum leat_status
 own(struct leat_work *work, int field, struct leat_err *err)
 {
@@ -37,7 +37,7 @@ channels_of(const struct leat_datum *datum, enum leat_layout layout)
 	return (int)(layout == LEAT_HWC ? datum->shape[datum->ndim - 1] : datum->shape[0]);
 }
 
-/* Neighbouring pointwise ops on one field: each draws its numbers, then one pass applies them in order. */
+/* Adjacent pointwise ops on one field: each draws its random numbers, then one pass applies all of them in order. */
 static enum leat_status
 run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field, enum leat_layout layout,
               const struct leat_sample_id *id, struct leat_err *err)
@@ -65,7 +65,7 @@ run_pointwise(const struct leat_stage *stage, struct leat_work *work, int field,
 	return LEAT_OK;
 }
 
-/* Fused ops: each adds its part to the pass, which touches the pixels as late as possible. */
+/* Fused ops: each adds its part to the pass, which processes the pixels as late as possible. */
 static enum leat_status
 run_fused(const struct leat_stage *stage, struct leat_work *work, int field, const struct leat_sample_id *id,
           struct leat_err *err)
@@ -102,7 +102,7 @@ run_on_field(const struct leat_stage *stage, struct leat_work *work, int k, cons
 		return run_fused(stage, work, field, id, err);
 	if (stage->op[0]->op->kind == LEAT_OP_POINTWISE)
 		return run_pointwise(stage, work, field, work->layout, id, err);
-	/* Each field sees the stream from its beginning: an image and its mask are turned alike. */
+	/* Restart the stream for each field, so that an image and its mask get the same transform. */
 	start_stream(work, stage->op[0], id);
 	if (stage->op[0]->op->on_field.in_place) {
 		enum leat_status status = own(work, field, err);
@@ -133,7 +133,7 @@ enum leat_status
 leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work *work, const struct leat_sample_id *id,
                uint64_t *stage_ns, struct leat_err *err)
 {
-	/* What a cache keeps must not depend on when it was made. */
+	/* Cached results must not depend on the epoch in which they were made. */
 	struct leat_sample_id frozen = {.seed = id->seed, .epoch = 0, .position = id->sample, .sample = id->sample};
 	uint64_t begin = stage_ns ? leat_now() : 0;
 

@@ -1,4 +1,4 @@
-/* describe.c - what there is: every source and op with its options, from the tables the build collects */
+/* describe.c - list every source and op with its options, from the tables that the build collects */
 #include "feed/describe.h"
 
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 enum { MAX_DESCRIPTION = 4 << 20 };
 
-/* Resolved by the engine, not by the ops: what every op on one field takes besides its own options. */
+/* Accepted by every op on one field; handled by the engine, not by the ops. */
 static const struct leat_opt field_option = {
 	.name = "field",
 	.type = LEAT_OPT_STRINGS,
 	.def = "[]",
-	.doc = "the field or fields it works on; [] means image, or else the only one that fits",
+	.doc = "field or fields to work on; [] means image, or else the only field that fits",
 	.flags = LEAT_OPT_NAMED,
 };
 
@@ -154,7 +154,7 @@ leat_describe(void)
 	add_stats(&out);
 	leat_str_add(&out, "\n]}\n");
 	if (!out.failed)
-		text = strdup(leat_str_text(&out)); /* the caller knows free(), not leat_free */
+		text = strdup(leat_str_text(&out)); /* the caller uses free(), not leat_free */
 	leat_str_free(&out);
 	return text;
 }

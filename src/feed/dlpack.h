@@ -1,7 +1,6 @@
-/* dlpack.h - the part of DLPack's ABI (0.x) that we hand out
+/* dlpack.h - the part of the DLPack ABI (0.x) that we export
  *
- * Layouts as the DLPack specification fixes them, so that any consumer understands
- * them. A test compares them with the original header. */
+ * Layouts follow the DLPack specification. A test compares them with the original header. */
 #ifndef LEAT_FEED_DLPACK_H
 #define LEAT_FEED_DLPACK_H
 

@@ -1,18 +1,18 @@
 /* explain.c - see explain.h
  *
- * Which fused ops share a pass is not decided by a second set of rules: they run dry, on an image without pixels.
+ * To show which fused ops share a pass, the ops run dry on an image without pixels. That way the rules exist only once.
  */
 #include "feed/explain.h"
 
 #include <string.h>
 
-/* Large enough that no usual crop reaches beyond it. */
+/* Large enough for any usual crop. */
 enum { NOMINAL_SIDE = 4096, COLUMN = 48 };
 
-/* A line on its way: the ops that share it. */
+/* A line of output under construction: ops that share a pass. */
 struct line {
 	struct leat_str *out;
-	size_t begin; /* of the line in `out` */
+	size_t begin; /* start of the line in `out` */
 	int ops;
 	bool cropped, reduced;
 };
@@ -42,8 +42,8 @@ end_line(struct line *line, bool final)
 		comma = ", ";
 	}
 	if (line->cropped || line->reduced) {
-		leat_str_addf(line->out, "%sdecodes%s%s", comma, line->cropped ? " the part that is kept" : "",
-		              line->reduced ? " at 1/2 to 1/8 where that is enough" : "");
+		leat_str_addf(line->out, "%sdecodes%s%s", comma, line->cropped ? " only the crop" : "",
+		              line->reduced ? " at 1/2 to 1/8 size if enough" : "");
 		comma = ", ";
 	}
 	if (final)
@@ -53,7 +53,7 @@ end_line(struct line *line, bool final)
 	leat_str_add(line->out, "\n");
 }
 
-/* The first op, as if there were an image. */
+/* Starts the pass with the first op, on a nominal image. */
 static bool
 begin_dry(const struct leat_stage *stage, struct leat_work *work, struct leat_pass *pass)
 {
@@ -118,7 +118,7 @@ explain_fused(const struct leat_stage *stage, bool final, struct leat_str *out)
 	end_line(&line, final);
 }
 
-/* Does it put a field where it stays? */
+/* Does it write a field into the batch? */
 static bool
 is_final(const struct leat_stage *stage)
 {
@@ -148,21 +148,21 @@ leat_explain(const struct leat_pipeline *p, struct leat_str *out)
 {
 	bool placed = false;
 
-	leat_str_addf(out, "%s: %llu samples, %llu in an epoch\n", p->source.kind->name,
+	leat_str_addf(out, "%s: %llu samples, %llu per epoch\n", p->source.kind->name,
 	              (unsigned long long)p->source.count, (unsigned long long)p->plan.size);
 	if (p->stages == 0)
-		leat_str_add(out, "  samples go into the batch as they are\n");
+		leat_str_add(out, "  samples are copied into the batch unchanged\n");
 	for (int s = 0; s < p->stages; s++) {
 		bool final = is_final(&p->stage[s]) && (!p->cache || s >= p->cached);
 
 		if (p->cache && p->cached == s)
-			leat_str_add(out, "  cache: what is above is done once\n");
-		/* Those behind it work in the batch. */
+			leat_str_add(out, "  cache: the ops above run once per sample\n");
+		/* Later stages work in place, in the batch. */
 		explain_stage(&p->stage[s], final && !placed, out);
 		placed |= final;
 	}
 	if (p->cache && p->cached == p->stages)
-		leat_str_add(out, "  cache: what is above is done once\n");
+		leat_str_add(out, "  cache: the ops above run once per sample\n");
 	for (int m = 0; m < p->mixes; m++)
 		leat_str_addf(out, "  %s, on whole batches\n", p->mix[m]->op->name);
 }

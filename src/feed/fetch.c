@@ -6,15 +6,15 @@
 
 /* ---- the window ---- */
 
-/* First fit, lowest address first: while everything is in the page cache, few runs are under way and use the same
- * bytes again and again, which stay in the CPU's cache. */
+/* First fit, lowest address first: with a warm page cache few runs are active, and they keep reusing the same bytes,
+ * which stay in the CPU cache. */
 bool
 leat_window_take(struct leat_fetch *fetch, struct leat_window_part *part, size_t bytes)
 {
 	struct leat_window_part *below = NULL, *above = fetch->lowest;
 	unsigned char *at = fetch->window;
 
-	/* Multiples of this, so that two runs never share a cache line. */
+	/* Two runs must not share a cache line. */
 	bytes = (bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
 	while (above && (size_t)(above->bytes - at) < bytes) {
 		at = above->bytes + above->size;
@@ -66,7 +66,7 @@ leat_fetch_open(struct leat_feed *feed, struct leat_err *err)
 	fetch->size = feed->budget.window;
 	fetch->window = leat_map(&feed->mem, fetch->size);
 	if (!fetch->window)
-		return leat_fail_mem(err, &feed->mem, fetch->size, "the window of reads");
+		return leat_fail_mem(err, &feed->mem, fetch->size, "the read window");
 	return open_requests(feed, err);
 }
 
@@ -92,7 +92,7 @@ leat_fetch_reset(struct leat_feed *feed)
 
 /* ---- planning: under the lock ---- */
 
-/* What has outgrown the room that was made for it is damage: files can change between two opens of a feed. */
+/* Marks samples that outgrew their reserved space as damaged: the file changed after the feed was opened. */
 static void
 check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat_extent *e, int64_t row)
 {
@@ -109,9 +109,9 @@ check_room(const struct leat_feed *feed, const struct leat_run *run, struct leat
 		e->head = e->tail = 0;
 }
 
-/* Assigns memory to an item: of the run's part of the window, one behind the other. When that is all, bytes go from
- * there to the batch as they are checked: one long read into a buffer that stays in the cache, and a copy, are
- * faster than a read in pieces. A payload longer than the part is read straight into the batch. */
+/* Assigns an item the next bytes of the run's part of the window. Direct payloads are copied from there to the batch
+ * while they are checked: one long read into a cached buffer plus a copy beats reading in pieces. A payload longer than
+ * the part is read straight into the batch. */
 static void
 assign_buffers(const struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
 {
@@ -213,7 +213,7 @@ leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 
 /* ---- reading ---- */
 
-/* Where items that follow one another go: together into the window, or one whose payload goes elsewhere. */
+/* Fills iov for adjacent items: one piece of the window, or three pieces if a payload goes straight to the batch. */
 static int
 scatter(const struct leat_run_item *item, int items, struct iovec iov[LEAT_READ_PARTS])
 {
@@ -229,7 +229,7 @@ scatter(const struct leat_run_item *item, int items, struct iovec iov[LEAT_READ_
 	return 3;
 }
 
-/* Items [first, end) are read together. */
+/* Reads adjacent items with one request. */
 static enum leat_status
 read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, int flags, struct leat_err *err)
 {
@@ -245,7 +245,7 @@ read_items(struct leat_feed *feed, const struct leat_run_item *item, int items, 
 	return kind->read_now ? kind->read_now(object, item->raw.extent.offset, iov, iovs, &got, err) : LEAT_AGAIN;
 }
 
-/* What has no bytes of its own may be lent by the source from memory that has to be brought. */
+/* Brings an item into memory that the source lends from a mapping. */
 static enum leat_status
 touch(struct leat_feed *feed, const struct leat_run_item *item, int flags, struct leat_err *err)
 {
@@ -272,7 +272,7 @@ group_end(const struct leat_run *run, int first)
 	return end;
 }
 
-/* Each fails with its own error when its turn comes. */
+/* Workers retry these one by one, so that each gets its own error. */
 static void
 mark_unread(struct leat_run *run, int first, int end)
 {
@@ -301,7 +301,6 @@ leat_fetch_leave(struct leat_feed *feed)
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* Back to the workers. */
 static void
 make_ready(struct leat_feed *feed, struct leat_run *run)
 {
@@ -338,10 +337,10 @@ complete(struct leat_read *read)
 	leat_run_progress(feed, run);
 	pthread_mutex_unlock(&feed->lock);
 	leat_fetch_refill(feed);
-	leat_fetch_leave(feed); /* the feed may be gone from here on */
+	leat_fetch_leave(feed); /* the feed may be freed after this */
 }
 
-/* Waits for what a source lends, on a thread of the store that maps it. */
+/* Pages in what a source lends, on a thread of the store that maps it. */
 static enum leat_status
 touch_items(struct leat_read *read)
 {
@@ -376,7 +375,7 @@ leat_request_submit(struct leat_feed *feed, struct leat_request *request)
 	return LEAT_AGAIN;
 }
 
-/* Hands items to the store; false: it cannot, read them yourself. */
+/* Submits items to their store. False: it cannot take them, so the caller reads. */
 static bool
 submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
        enum leat_status (*work)(struct leat_read *read))
@@ -430,7 +429,7 @@ start_groups(struct leat_feed *feed, struct leat_run *run)
 	}
 }
 
-/* A source that lends all of its samples: the first that would wait takes all others along. */
+/* For sources that lend all samples: the first item that would block is submitted with all that follow. */
 static void
 start_touching(struct leat_feed *feed, struct leat_run *run)
 {

@@ -1,4 +1,4 @@
-/* pipeline.c - compile a spec: parse it, bind its names, open the source, make stages, assign slots, identify it */
+/* pipeline.c - compile a spec: parse, bind names, open the source, build stages, assign slots, compute identity */
 #include "feed/pipeline.h"
 
 #include <string.h>
@@ -13,10 +13,10 @@ check_batched(const struct leat_pipeline *p, struct leat_err *err)
 			return LEAT_OK;
 	return leat_fail(
 		err, LEAT_SPEC,
-		"the spec has no batch: add '| batch(32)' to its end, or '| batch(1)' for batches of one sample");
+		"the spec has no batch: add '| batch(32)' at the end, or '| batch(1)' for batches of one sample");
 }
 
-/* Files are listed, and their indexes loaded or made. */
+/* Lists the files and loads or builds their indexes. */
 static enum leat_status
 open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
 {
@@ -42,7 +42,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 		status = leat_bind_source(p, err);
 	if (status == LEAT_OK && batching == LEAT_BATCH_REQUIRED)
 		status = check_batched(p, err);
-	/* Last: a mistake in the spec should not wait for a large source to be indexed. */
+	/* After binding: report a mistake in the spec before indexing a large source. */
 	if (status == LEAT_OK)
 		status = open_source(p, threads, log, err);
 	if (status == LEAT_OK) {

@@ -1,7 +1,7 @@
-/* pipeline_bind.c - look up the names of a spec, and fill each op's params from its arguments
+/* pipeline_bind.c - look up the names in a spec, and set each op's params from its arguments
  *
- * The thread that opens the feed. Ops are bound before the source is opened: a typing error does not wait for a large
- * source to be indexed. */
+ * Runs on the thread that opens the feed, before the source is opened: a typo is reported before a large source is
+ * indexed. */
 #include <string.h>
 
 #include "base/names.h"
@@ -38,7 +38,7 @@ leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound, c
 	return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s: %s", bound->op->name, why->text);
 }
 
-/* `field=` is common to all ops that work on one field; their own tables do not know it. */
+/* All ops on one field accept `field=`; it is not in their own tables. */
 static enum leat_status
 take_field_argument(struct leat_pipeline *p, struct leat_bound *bound, struct leat_call *rest, struct leat_err *err)
 {
@@ -73,7 +73,7 @@ take_field_argument(struct leat_pipeline *p, struct leat_bound *bound, struct le
 		const struct leat_arg *item = names->type == LEAT_ARG_LIST ? &names->item[i] : names;
 
 		if (item->type != LEAT_ARG_WORD && item->type != LEAT_ARG_STRING)
-			return leat_fail_at(err, p->spec.text, item->at, item->len, "expected the name of a field");
+			return leat_fail_at(err, p->spec.text, item->at, item->len, "expected a field name");
 		bound->fields.value[bound->fields.count++] = item->text;
 	}
 	return LEAT_OK;
@@ -136,7 +136,7 @@ leat_bind_ops(struct leat_pipeline *p, struct leat_err *err)
 			return fail_unknown(&p->spec, call, false, err);
 		*bound = (struct leat_bound){.op = op};
 		bound->stream = leat_stream(op->name, occurrence(p, op));
-		p->ops++; /* from here on close frees it */
+		p->ops++; /* from now on, close frees it */
 		status = set_params(p, bound, err);
 		if (status != LEAT_OK)
 			return status;

@@ -1,17 +1,17 @@
-/* pipeline_compile.h - the steps that make a pipeline of a spec, in the order leat_pipeline_open takes them
+/* pipeline_compile.h - the steps of compiling a spec, in the order of leat_pipeline_open
  *
- * The thread that opens the feed. Each fills its part of the pipeline; leat_pipeline_close frees what any of them took,
- * also when a later one fails. */
+ * All run on the thread that opens the feed. Each step fills its part of the pipeline; leat_pipeline_close frees
+ * everything, also after a failure. */
 #ifndef LEAT_FEED_PIPELINE_COMPILE_H
 #define LEAT_FEED_PIPELINE_COMPILE_H
 
 #include "feed/pipeline.h"
 
-/* Ops by name, each with its params filled from its arguments. */
+/* Looks up the ops and sets their params. */
 enum leat_status leat_bind_ops(struct leat_pipeline *p, struct leat_err *err);
-/* The source, likewise, without opening it. */
+/* The same for the source. Does not open it. */
 enum leat_status leat_bind_source(struct leat_pipeline *p, struct leat_err *err);
-void leat_unbind(struct leat_pipeline *p); /* both */
+void leat_unbind(struct leat_pipeline *p); /* frees ops and source */
 
 enum leat_status leat_compile_stages(struct leat_pipeline *p, struct leat_err *err);
 
@@ -19,20 +19,20 @@ void leat_assign_output_slots(struct leat_pipeline *p);
 
 enum leat_status leat_identify(struct leat_pipeline *p, struct leat_err *err);
 
-/* The call in the spec that an op was made from. */
+/* The op's call in the spec. */
 static inline const struct leat_call *
 leat_bound_call(const struct leat_pipeline *p, const struct leat_bound *bound)
 {
 	return &p->spec.call[1 + (bound - p->op)];
 }
 
-/* Fails with what an op said, its name in front and a caret under its call. */
+/* Fails with an op's error, prefixed with its name and with a caret under its call. */
 enum leat_status leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound,
                                  const struct leat_err *why, struct leat_err *err);
 
-/* Which field, as numbered before this stage, field `i` after it is; -1: it is new. */
+/* Maps field `i` after this stage to its number before it; -1: new field. */
 int leat_stage_carries(const struct leat_stage *stage, int i);
-/* Does this stage put field `i`, as numbered after it, into new memory? An op that works in place does not. */
+/* Does this stage write field `i` (numbered after it) to new memory, rather than in place? */
 bool leat_stage_writes_anew(const struct leat_stage *stage, int i);
 
 #endif

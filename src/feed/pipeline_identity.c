@@ -1,7 +1,7 @@
-/* pipeline_identity.c - a pipeline as text, and what tells it from others
+/* pipeline_identity.c - canonical text, identity and cache key of a pipeline
  *
- * The canonical text has every option's value, for people. The identity leaves out locations and hints, and has the
- * version of each op: its hash decides whether a checkpoint fits. */
+ * The canonical text is for people and has the value of every option. The identity leaves out locations and hints and
+ * adds op versions; its hash decides whether a checkpoint matches. */
 #include <string.h>
 
 #include "feed/pipeline_compile.h"
@@ -48,7 +48,7 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 	leat_str_add(out, "(");
 	before = out->len;
 	if (identity && bound->op->kind == LEAT_OP_CACHE)
-		; /* where it keeps samples, and how many, changes nothing */
+		; /* location and size do not affect the output */
 	else if (bound->op->print)
 		bound->op->print(bound->params, out);
 	else
@@ -57,7 +57,7 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 	leat_str_add(out, ")");
 }
 
-/* Does an op affect the output? A cache only by freezing what random ops before it draw. */
+/* Does an op affect the output? A cache does only if it freezes random ops before it. */
 static bool
 affects_output(const struct leat_pipeline *p, const struct leat_op *op)
 {
@@ -81,8 +81,8 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	return text;
 }
 
-/* What is kept in a cache is made by the source and the sample ops before it; random ones draw by the seed.
- * Files that were written again, be it with as many bytes, are other data. */
+/* Covers everything cached samples depend on: the data, the sample ops before the cache and, if any is random, the
+ * seed. File times are included, so that rewritten files count as new data even if their sizes are the same. */
 enum leat_status
 leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
 {

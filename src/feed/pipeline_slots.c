@@ -1,6 +1,6 @@
-/* pipeline_slots.c - which stage writes which field straight into the batch
+/* pipeline_slots.c - decide which stage writes which field straight into the batch
  *
- * A field goes to its slot in the batch from the last stage that writes it anew; earlier results go to scratch. */
+ * The last stage that writes a field to new memory writes it into the batch; earlier results go to scratch. */
 #include <string.h>
 
 #include "feed/pipeline_compile.h"
@@ -29,13 +29,13 @@ leat_stage_writes_anew(const struct leat_stage *stage, int i)
 	return false;
 }
 
-/* Backwards from the finished sample. A stage after the last one that writes a field anew works in place; it gets the
- * slot too, for the copy it makes of memory that a cache lent. */
+/* Walks back from the finished sample. Stages after the last one that writes a field to new memory work in place; they
+ * get the slot too, for the copy they make of memory borrowed from a cache. */
 void
 leat_assign_output_slots(struct leat_pipeline *p)
 {
-	int final[LEAT_MAX_FIELDS];  /* by field, as numbered after the stage looked at: the final field, or -1 */
-	int before[LEAT_MAX_FIELDS]; /* likewise, as numbered before it */
+	int final[LEAT_MAX_FIELDS];  /* maps fields after the current stage to batch fields, or -1 */
+	int before[LEAT_MAX_FIELDS]; /* same, before the current stage */
 	bool placed[LEAT_MAX_FIELDS] = {false};
 
 	for (int i = 0; i < LEAT_MAX_FIELDS; i++)

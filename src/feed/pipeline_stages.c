@@ -1,28 +1,28 @@
 /* pipeline_stages.c - turn bound ops into a plan and a chain of stages
  *
  * One walk over the ops in spec order: plan ops go into the plan, sample ops become stages, and the
- * schema is carried along. Neighbours that can share passes over the elements are fused into one
- * stage. The scratch that samples need is added up on the way. */
+ * schema is updated along the way. Adjacent ops that can share passes over the elements are fused
+ * into one stage. The walk also adds up the scratch that samples need. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/names.h"
 #include "feed/pipeline_compile.h"
 
-/* What compiling needs and running does not. */
+/* State needed only while compiling. */
 struct compile {
 	struct leat_pipeline *p;
 	struct leat_schema *schema; /* at this point of the chain */
-	/* By field: what its newest result needs of scratch, should it turn out not to be the last. */
+	/* By field: scratch for its latest result, needed if a later stage writes the field again. */
 	struct leat_needs written[LEAT_MAX_FIELDS];
-	bool batched; /* `batch` has come */
+	bool batched; /* past `batch` */
 };
 
 /* ---- the fields an op works on ---- */
 
 enum { MAX_LIST = 512 };
 
-/* "image: uint8[?], label: int64", cut where it is too long. */
+/* "image: uint8[?], label: int64", truncated if too long. */
 static const char *
 list_fields(const struct leat_schema *schema, char list[MAX_LIST])
 {
@@ -100,7 +100,7 @@ choose_named(const struct compile *c, const struct leat_bound *bound, struct lea
 		}
 		for (int n = 0; n < stage->fields; n++)
 			if (stage->field[n].number == i) {
-				snprintf(what, sizeof what, "%s: field '%s' is named twice", bound->op->name, name);
+				snprintf(what, sizeof what, "%s: field '%s' is listed twice", bound->op->name, name);
 				return fail_field(c, bound, what, err);
 			}
 		add_field(c, stage, i);
@@ -108,7 +108,7 @@ choose_named(const struct compile *c, const struct leat_bound *bound, struct lea
 	return LEAT_OK;
 }
 
-/* Without `field=`: `image`, or else the only field that fits. */
+/* Without `field=`: `image` if it fits, or else the only field that fits. */
 static enum leat_status
 choose_field(const struct compile *c, const struct leat_bound *bound, struct leat_stage *stage, struct leat_err *err)
 {
@@ -146,7 +146,7 @@ choose_fields(const struct compile *c, const struct leat_bound *bound, struct le
 	return bound->fields.count ? choose_named(c, bound, stage, err) : choose_field(c, bound, stage, err);
 }
 
-/* ---- what becomes of the fields ---- */
+/* ---- schema after an op ---- */
 
 static size_t
 max_size(size_t a, size_t b)
@@ -161,7 +161,7 @@ infer_field(struct compile *c, const struct leat_bound *bound, int i, struct lea
 	struct leat_schema_entry *entry = &c->schema->entry[i];
 	enum leat_status status = LEAT_OK;
 
-	/* Fields are worked on one after the other: what one needed is free for the next. */
+	/* Fields are processed one at a time and share this scratch. */
 	if (op->scratch_bytes)
 		c->p->op_scratch = max_size(c->p->op_scratch, op->scratch_bytes(bound->params, &entry->field));
 	if (op->infer)
@@ -189,7 +189,7 @@ infer(struct compile *c, const struct leat_bound *bound, const struct leat_stage
 
 /* ---- scratch ---- */
 
-/* What field `i`, as it is now, takes in scratch. More than fits anywhere is as good as uncountable. */
+/* Scratch for the current form of field `i`. Saturates at a size that fits nowhere. */
 static struct leat_needs
 needs_of(const struct compile *c, int i)
 {
@@ -211,7 +211,7 @@ add_needs(struct leat_needs *sum, const struct leat_needs *needs)
 	sum->times += needs->times;
 }
 
-/* `written` follows the fields that a stage carries to another number. */
+/* Renumbers `written` like the stage renumbers the fields. */
 static void
 carry_written(struct compile *c, const struct leat_stage *stage)
 {
@@ -227,11 +227,11 @@ carry_written(struct compile *c, const struct leat_stage *stage)
 		c->written[i] = before[from];
 		before[from] = (struct leat_needs){0};
 	}
-	for (int i = 0; i < LEAT_MAX_FIELDS; i++) /* what is left is dropped, and was in scratch */
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++) /* the rest are dropped fields, which were in scratch */
 		add_needs(&c->p->scratch, &before[i]);
 }
 
-/* Only the last result of a field goes to its slot: one that is written again was in scratch. */
+/* Only the last result of a field goes to the batch; earlier ones need scratch. */
 static void
 count_scratch(struct compile *c, const struct leat_stage *stage)
 {
@@ -244,7 +244,7 @@ count_scratch(struct compile *c, const struct leat_stage *stage)
 	}
 }
 
-/* An op that works in place by itself may need a copy when fused: channel means need the whole image. */
+/* An in-place op may need a copy when fused: channel means need the whole image. */
 static void
 count_fused_scratch(struct compile *c, const struct leat_stage *stage)
 {
@@ -282,7 +282,7 @@ can_start_fusion(const struct leat_stage *stage)
 	return stage->fields > 0;
 }
 
-/* Fuses the op with the stage before it, on the same fields, if both can share passes over the elements. */
+/* Fuses the op with the previous stage if both work on the same fields and can share passes over the elements. */
 static bool
 fuse(struct compile *c, const struct leat_stage *stage)
 {
@@ -290,7 +290,7 @@ fuse(struct compile *c, const struct leat_stage *stage)
 	struct leat_stage *last = p->stages ? &p->stage[p->stages - 1] : NULL;
 	const struct leat_op *op = stage->op[0]->op;
 
-	/* A cache keeps what is between two stages: none may reach across it. */
+	/* Ops on both sides of a cache must stay in separate stages. */
 	if (p->cache && p->cached == p->stages)
 		return false;
 	if (!last || !same_fields(last, stage) || last->ops == LEAT_MAX_FUSED)
@@ -303,7 +303,7 @@ fuse(struct compile *c, const struct leat_stage *stage)
 	return true;
 }
 
-/* Adds the stage unless its op was fused with the one before; *stage is left with what is to be freed. */
+/* Adds the stage, unless its op is fused with the previous one. The caller frees what remains in *stage. */
 static enum leat_status
 keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
 {
@@ -363,7 +363,7 @@ add_cache(struct compile *c, const struct leat_bound *bound, struct leat_err *er
 	struct leat_pipeline *p = c->p;
 
 	if (p->cache)
-		return leat_fail_at(err, p->spec.text, call->at, call->len, "a spec has one cache at most");
+		return leat_fail_at(err, p->spec.text, call->at, call->len, "a spec can have only one cache");
 	p->cache = bound;
 	p->cached = p->stages;
 	for (int s = 0; s < p->stages; s++)
@@ -404,8 +404,7 @@ check_order(const struct compile *c, const struct leat_bound *bound, struct leat
 		                    "'%s' works on whole batches: put it after batch", bound->op->name);
 	if (c->batched && !mixes && bound->op->kind != LEAT_OP_HINT)
 		return leat_fail_at(err, c->p->spec.text, call->at, call->len,
-		                    "'%s' cannot come after batch: put it before, where it works on samples",
-		                    bound->op->name);
+		                    "'%s' works on single samples: put it before batch", bound->op->name);
 	return LEAT_OK;
 }
 
@@ -431,7 +430,7 @@ add_op(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
 	}
 }
 
-/* Every sample would have to be inflated with all its neighbours, again and again. */
+/* Each sample would mean decompressing its whole block again. */
 static enum leat_status
 refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
 {
@@ -442,7 +441,7 @@ refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
 		if (bound->op->on_plan.scatters && bound->op->on_plan.scatters(bound->params))
 			return leat_fail_at(
 				err, p->spec.text, call->at, call->end - call->at,
-				"%s in any order reads compressed files too slowly: use shuffle(window) or "
+				"%s in random order is too slow on compressed files: use shuffle(window) or "
 				"shuffle(block=..., window=...), put cache before it, or convert the files with "
 				"`leat convert`",
 				bound->op->name);

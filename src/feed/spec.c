@@ -1,4 +1,4 @@
-/* spec.c - the pipe level of the spec language; calls and values are read by base/arg.c */
+/* spec.c - parse the pipe level of the spec language; base/arg.c parses calls and values */
 #include "feed/spec.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ parse_calls(struct leat_spec *spec, struct leat_parse *p)
 
 	if (leat_parse_at_end(p))
 		return leat_fail(p->err, LEAT_SPEC,
-		                 "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
+		                 "the spec is empty: start with a source, like tfrecord('*.tfrecord')");
 	do {
 		status = leat_parse_grow(p, (void **)&calls, &cap, count, sizeof(*calls));
 		if (status == LEAT_OK)

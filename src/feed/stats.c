@@ -1,4 +1,4 @@
-/* stats.c - what a feed has counted so far, and what limits it. From any thread. */
+/* stats.c - a feed's counters and its bottleneck. Callable from any thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ leat_stats_json(const struct leat_feed *feed)
 	leat_str_init(&out, &mem, MAX_STATS);
 	leat_stats_add_json(&stats, &out);
 	if (!out.failed)
-		text = strdup(leat_str_text(&out)); /* the caller knows free(), not leat_free */
+		text = strdup(leat_str_text(&out)); /* the caller uses free(), not leat_free */
 	leat_str_free(&out);
 	return text;
 }

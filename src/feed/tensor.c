@@ -1,6 +1,6 @@
-/* tensor.c - look at a batch: its samples and fields, as pointers or as DLPack tensors
+/* tensor.c - access to a batch: its samples and fields, as pointers or DLPack tensors
  *
- * Consumer threads; a batch that is held changes no more. */
+ * Consumer threads. A delivered batch no longer changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_t
 /* ---- DLPack ---- */
 
 struct exported {
-	struct DLManagedTensor managed; /* first: what the consumer gets */
+	struct DLManagedTensor managed; /* must be first: the consumer gets a pointer to it */
 	struct leat_batch *batch;
 	int64_t shape[1 + LEAT_MAX_DIMS];
 };
@@ -125,9 +125,10 @@ check_part(const struct leat_tensor *tensor, const char *name, enum leat_part pa
 		if (tensor->sample_shapes)
 			return LEAT_OK;
 		return leat_fail(err, LEAT_INVALID, "field '%s' has no shapes: %s", name,
-		                 tensor->offsets ? "its offsets tell its one dimension" : "every sample has the same");
+		                 tensor->offsets ? "its offsets give its only dimension"
+		                                 : "every sample has the same shape");
 	}
-	return leat_fail(err, LEAT_INVALID, "there is no part %d of a field", (int)part);
+	return leat_fail(err, LEAT_INVALID, "a field has no part %d", (int)part);
 }
 
 enum leat_status

@@ -1,16 +1,16 @@
-/* units.c - what samples share: fetched once, decoded once, counted in memory
+/* units.c - units, such as compressed blocks, that several samples share: read and decoded once
  *
- * A unit has a slot as long as a run needs it, and longer if nobody else needs the slot. A
- * run that is planned pins the units of its samples; if there is no slot for one, the run
- * ends before that sample. So planning waits, never a worker: a run that has its pins can
- * always be finished, and gives them back.
+ * A unit keeps its slot while a run needs it, and longer if nothing else needs the slot.
+ * Planning a run pins the units of its samples; if no slot is free for one, the run ends before
+ * that sample. So only planning ever waits for a slot: a planned run can always finish and
+ * unpin its units.
  *
- * A unit's bytes come through the window as samples do. Decoding is work for whichever
- * worker is free; then the runs that wait for the unit are ready. When units are used one
- * after the other, those that follow are fetched and decoded ahead, one for each worker.
+ * A unit's bytes go through the window like those of samples. Any free worker decodes it, which
+ * makes the waiting runs ready. When units are used in order, the next ones are read and decoded
+ * ahead, one per worker.
  *
- * Threads: see fetch.h. A slot's unit is written by the one that decodes it, and only read
- * by workers while it is pinned. */
+ * Threads: see fetch.h. A slot's unit is written by the thread that decodes it and is read-only
+ * while pinned. */
 #include <string.h>
 
 #include "feed/feed.h"
@@ -28,12 +28,12 @@ leat_units_open(struct leat_feed *feed, struct leat_err *err)
 	fetch->slot = leat_alloc_array(&feed->mem, (size_t)feed->budget.units, sizeof(*fetch->slot));
 	if (!fetch->slot)
 		return leat_fail_mem(err, &feed->mem, (size_t)feed->budget.units * sizeof(*fetch->slot),
-		                     "what samples share");
+		                     "shared units");
 	for (int i = 0; i < feed->budget.units; i++) {
 		fetch->slot[i].request.feed = feed;
 		fetch->slot[i].unit.bytes = leat_map(&feed->mem, feed->pipeline.source.max_unit);
 		if (!fetch->slot[i].unit.bytes)
-			return leat_fail_mem(err, &feed->mem, feed->pipeline.source.max_unit, "what samples share");
+			return leat_fail_mem(err, &feed->mem, feed->pipeline.source.max_unit, "shared units");
 	}
 	return LEAT_OK;
 }
@@ -47,7 +47,7 @@ leat_units_close(struct leat_feed *feed)
 	feed->fetch.slot = NULL;
 }
 
-/* What is decoded stays: it is the same wherever the feed goes on. */
+/* Decoded units stay valid at any position. */
 void
 leat_units_reset(struct leat_feed *feed)
 {
@@ -84,7 +84,7 @@ is_free(const struct leat_unit_slot *slot)
 	       (slot->state == LEAT_UNIT_NONE || slot->state == LEAT_UNIT_THERE || slot->state == LEAT_UNIT_LOST);
 }
 
-/* The slot that was used longest ago, of those with units [from, to) or none; NULL: all are in use. */
+/* The least recently used free slot that is empty or holds one of units [from, to); NULL: none. */
 static struct leat_unit_slot *
 oldest(const struct leat_feed *feed, uint64_t from, uint64_t to)
 {
@@ -100,7 +100,7 @@ oldest(const struct leat_feed *feed, uint64_t from, uint64_t to)
 	return found;
 }
 
-/* Puts a unit into a slot, to be fetched. False: the window has no room. */
+/* Schedules a unit for reading into a slot. False: the window has no room. */
 static bool
 plan_unit(struct leat_feed *feed, struct leat_unit_slot *slot, uint64_t number)
 {
@@ -120,8 +120,8 @@ plan_unit(struct leat_feed *feed, struct leat_unit_slot *slot, uint64_t number)
 	return true;
 }
 
-/* Units come in order when the one before this is there: those behind it will be wanted next. They take slots of units
- * that were passed, never those of another file that is read at the same time. */
+/* If the previous unit is here too, units are used in order and the next ones will be needed soon. They only take slots
+ * of recent earlier units, never those of another file being read at the same time. */
 static void
 plan_ahead(struct leat_feed *feed, uint64_t number)
 {
@@ -191,7 +191,7 @@ leat_units_unpin(struct leat_feed *feed, struct leat_run *run)
 
 /* ---- fetching ---- */
 
-/* Under the lock: its bytes have come, or failed to. */
+/* Under the lock: the read has completed or failed. */
 static void
 add_fetched(struct leat_feed *feed, struct leat_unit_slot *slot)
 {
@@ -216,7 +216,7 @@ complete(struct leat_read *read)
 	add_fetched(feed, slot);
 	pthread_mutex_unlock(&feed->lock);
 	leat_fetch_refill(feed);
-	leat_fetch_leave(feed); /* the feed may be gone from here on */
+	leat_fetch_leave(feed); /* the feed may be freed after this */
 }
 
 static enum leat_status
@@ -232,7 +232,7 @@ read_unit(struct leat_feed *feed, const struct leat_extent *extent, void *to, in
 	return leat_object_read(object, extent->offset, &iov, 1, flags, &got, err);
 }
 
-/* True: it has to be waited for. */
+/* True: the read is in flight. */
 static bool
 start_unit(struct leat_feed *feed, struct leat_unit_slot *slot)
 {
@@ -338,7 +338,7 @@ leat_units_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_
 	enum leat_status status;
 
 	*unit = (struct leat_unit){.number = item->raw.extent.unit};
-	pthread_mutex_lock(&feed->lock); /* called by one thread at a time */
+	pthread_mutex_lock(&feed->lock); /* kind->unit is not thread-safe */
 	source->kind->unit(source, unit->number, &extent);
 	pthread_mutex_unlock(&feed->lock);
 	bytes = leat_scratch_alloc(scratch, (size_t)extent.length);

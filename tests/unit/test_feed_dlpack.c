@@ -236,9 +236,9 @@ parts_that_are_not_there_are_refused(void **state)
 	assert_int_equal(leat_next(feed, &batch, NULL), LEAT_OK);
 	refused(batch, "lable", LEAT_PART_DATA, "a batch has no field 'lable', did you mean 'label'?");
 	refused(batch, "image", LEAT_PART_OFFSETS, "field 'image' has no offsets: every sample has the same shape");
-	refused(batch, "image", LEAT_PART_SHAPES, "field 'image' has no shapes: every sample has the same");
-	refused(batch, "tokens", LEAT_PART_SHAPES, "field 'tokens' has no shapes: its offsets tell its one dimension");
-	refused(batch, "image", (enum leat_part)3, "there is no part 3 of a field");
+	refused(batch, "image", LEAT_PART_SHAPES, "field 'image' has no shapes: every sample has the same shape");
+	refused(batch, "tokens", LEAT_PART_SHAPES, "field 'tokens' has no shapes: its offsets give its only dimension");
+	refused(batch, "image", (enum leat_part)3, "a field has no part 3");
 	leat_release(batch);
 	leat_close(feed);
 }

@@ -419,7 +419,7 @@ two_caches_are_refused(void **state)
 	trace_options(&options);
 	snprintf(spec, sizeof spec, "%s | cache | cache | batch(4)", data_source(&data));
 	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_SPEC);
-	assert_non_null(strstr(err.text, "one cache at most"));
+	assert_non_null(strstr(err.text, "only one cache"));
 }
 
 int

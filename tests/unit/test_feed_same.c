@@ -105,7 +105,7 @@ an_op_takes_a_field_once(void **state)
 	snprintf(spec, sizeof spec, "%s | example(image=bytes) | decode | flip(field=[image, image]) | batch(1)",
 	         sources.one[0].spec);
 	assert_int_equal(leat_open(spec, NULL, &feed, &err), LEAT_SPEC);
-	assert_non_null(strstr(err.text, "flip: field 'image' is named twice"));
+	assert_non_null(strstr(err.text, "flip: field 'image' is listed twice"));
 }
 
 int

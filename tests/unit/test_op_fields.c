@@ -247,7 +247,7 @@ a_spec_without_batch_is_refused(void **state)
 	snprintf(text, sizeof text, "%s | " EXAMPLE, data_source(&data));
 	assert_int_equal(leat_open(text, NULL, &feed, &err), LEAT_SPEC);
 	assert_null(feed);
-	assert_string_equal(err.text, "the spec has no batch: add '| batch(32)' to its end, or '| batch(1)' for "
+	assert_string_equal(err.text, "the spec has no batch: add '| batch(32)' at the end, or '| batch(1)' for "
 	                              "batches of one sample");
 	/* What is wrong in the spec comes first; a source is not opened for one that lacks it. */
 	assert_int_equal(leat_open("tfrecord('missing') | tkae(5)", NULL, &feed, &err), LEAT_SPEC);

@@ -222,8 +222,8 @@ static void
 mistakes_are_pointed_at(void **state)
 {
 	(void)state;
-	refused("", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
-	refused(" # nothing\n", "the spec is empty: it begins with a source, like tfrecord('*.tfrecord')");
+	refused("", "the spec is empty: start with a source, like tfrecord('*.tfrecord')");
+	refused(" # nothing\n", "the spec is empty: start with a source, like tfrecord('*.tfrecord')");
 	refused("a |", "expected the name of a source or op, but the spec ends\n"
 	               "a |\n"
 	               "   ^");
