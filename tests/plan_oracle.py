@@ -304,7 +304,7 @@ def check_random_specs(plans, specs, rng):
         try:
             queries, expected = some_queries(rng, counts, ops, seed)
         except Empty as e:
-            queries, expected = ["@0"], "error: %s leaves nothing" % e
+            queries, expected = ["@0"], "error: %s leaves none" % e
         lines.append(line_of(counts, ops, seed, queries))
         wanted.append(expected)
     for line, answer, expected in zip(lines, plans.ask(lines), wanted):

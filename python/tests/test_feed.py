@@ -91,7 +91,7 @@ def test_batches_that_are_kept_stay_as_they_are(numbers):
 
 def test_keeping_too_many_batches_is_an_error_not_a_hang(numbers):
     feed = numbers.batch(2).feed()
-    with pytest.raises(leat.HeldError, match="are held") as caught:
+    with pytest.raises(leat.HeldError, match="are in use") as caught:
         kept = []
         for batch in feed:
             kept.append(batch)

@@ -6,7 +6,7 @@
 
 #include "base/copy.h"
 
-/* With the one that is used meanwhile, more than a core's own caches hold. */
+/* Two batches of this size, one being filled and one in use, exceed a core's private caches. */
 enum { LARGE_BATCH = 2 * 1024 * 1024 };
 
 /* ---- form ---- */
@@ -20,7 +20,7 @@ reserve(size_t *end, size_t bytes)
 	return at;
 }
 
-/* Bytes of a dense column. What cannot be counted becomes more than any memory, and still can be added up. */
+/* Size of a dense column. Saturates, so that sums cannot overflow. */
 static size_t
 dense_bytes(const struct leat_field *field, int64_t rows, size_t *row_bytes)
 {
@@ -79,7 +79,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 
 /* ---- buffers ---- */
 
-/* Not by row_bytes: a dense field may have no bytes (a shape with a 0). */
+/* row_bytes does not tell: a dense field may be empty (a shape with a 0). */
 static bool
 is_dense(const struct leat_column_form *column)
 {
@@ -196,7 +196,7 @@ leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct
 		if (is_dense(form))
 			continue;
 		at = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
-		if (bytes > form->capacity - at) /* this row has no place, whichever way */
+		if (bytes > form->capacity - at) /* does not fit in the arena either */
 			return leat_batch_stop_assigning(batch);
 		ragged_rows(batch, i)[row] = (struct leat_ragged_row){values(batch, i) + at, bytes};
 		atomic_store_explicit(&batch->arena_used[i], at + bytes, memory_order_relaxed);
@@ -220,7 +220,7 @@ arena_take(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 
 	if (slot->at && bytes <= slot->room)
 		return slot->at;
-	/* What is laid keeps those behind it in their places. */
+	/* An assigned row cannot grow: the next row starts right after it. */
 	if (room < bytes || room > form->capacity || is_assigned(batch, column, slot->at))
 		return NULL;
 	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
@@ -257,12 +257,11 @@ fail_no_room(const struct leat_batch *batch, int column, int64_t row, struct lea
 	const struct leat_column_form *form = &batch->form->column[column];
 
 	if (is_assigned(batch, column, ragged_rows(batch, column)[row].at))
-		return leat_fail(err, LEAT_IO,
-		                 "field '%s' came out longer than the cache had it: its file was changed meanwhile",
+		return leat_fail(err, LEAT_IO, "field '%s' is longer than its cached copy: the file has changed",
 		                 form->field.name);
 	return leat_fail(err, LEAT_LIMIT,
-	                 "field '%s' of a batch needs more than the %zu MiB that memory= leaves for it: raise memory, "
-	                 "or make the batch smaller",
+	                 "field '%s' of a batch needs more than its %zu MiB share of memory=; raise memory or use a "
+	                 "smaller batch",
 	                 form->field.name, form->capacity >> 20);
 }
 
@@ -295,7 +294,7 @@ leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample
 		unsigned char *slot;
 
 		if (!shape_fits(&form->field, datum))
-			return leat_fail(err, LEAT_INTERNAL, "field '%s' came out in another shape than was promised",
+			return leat_fail(err, LEAT_INTERNAL, "field '%s' does not have its declared shape",
 			                 form->field.name);
 		if (!is_dense(form)) {
 			enum leat_status status = store_ragged(batch, i, row, datum, err);
@@ -313,7 +312,6 @@ leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample
 
 /* ---- completion ---- */
 
-/* What becomes of each row: which rows stay, and which of those are padding. */
 static bool
 row_stays(const struct leat_batch *batch, int64_t row, bool keep_bad)
 {
@@ -340,7 +338,7 @@ complete_dense(struct leat_batch *batch, int column, bool keep_bad)
 	}
 }
 
-/* From the arena, or, when the row has its place beforehand, over those of rows that are gone. */
+/* Copies values from the arena, or closes the gap that dropped rows left before an assigned row. */
 static void
 move_values(const struct leat_batch *batch, int column, unsigned char *to, const unsigned char *from, size_t bytes)
 {
@@ -350,7 +348,7 @@ move_values(const struct leat_batch *batch, int column, unsigned char *to, const
 		memmove(to, from, bytes);
 }
 
-/* Ragged rows as lengths in offsets[row + 1] (direct: as sums) become values in row order with sums. */
+/* Moves values into row order and turns the lengths in offsets[row + 1] (direct: already sums) into offsets. */
 static void
 complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 {
@@ -385,7 +383,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 		else if (dims > 1)
 			memmove(shapes + (size_t)out * dims, shapes + (size_t)row * dims, dims * sizeof *shapes);
 		sum += length;
-		offsets[++out] = sum; /* out <= row: nothing unread is overwritten */
+		offsets[++out] = sum; /* out <= row: only entries already read are overwritten */
 	}
 }
 

@@ -1,9 +1,8 @@
 /* budget.c - divide `memory=` once, at open
  *
- * Everything the feed will ever hold is given its room here: batches, runs, scratch.
- * What is mapped is counted whole though its pages come with first use, so the sum can
- * never be exceeded later, whatever the samples are. The order: what cannot be done
- * without first; then batches ahead, runs in flight, and scratch from what is left. */
+ * Reserves everything the feed will ever allocate: batches, runs, scratch. Mappings count in
+ * full, although pages are allocated on first use, so the limit holds whatever the samples are.
+ * The minimum comes first; the rest goes to prefetched batches, runs in flight, and scratch. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,20 +12,20 @@
 #include "feed/feed.h"
 
 enum {
-	SLACK = 256 * 1024, /* lists of bad samples, tensors handed out: small things that come and go */
+	SLACK = 256 * 1024, /* small allocations: bad samples, exported tensors */
 	SCRATCH_LEAST = 64 * 1024,
 	SCRATCH_DECODE = 1024 * 1024,
 	SCRATCH_PLENTY = 8 * 1024 * 1024,
 	JUMBO_DECODE = 4 * 1024 * 1024,
-	UNKNOWN_CAPACITY = 1024 * 1024, /* least room for values whose size nothing tells beforehand */
+	UNKNOWN_CAPACITY = 1024 * 1024, /* minimum for values of unknown size */
 	WALK_FROM = 1024 * 1024,
 	MEAN_LOOKS = 256,
 };
 
-/* ---- how large ragged values of a batch can get ---- */
+/* ---- upper bounds for ragged values ---- */
 
-/* Payload lengths fall into classes 1/16 apart, so that the sum of the k largest is known to within
- * that without sorting. */
+/* A histogram of payload lengths in steps of 1/16 gives the sum of the k largest to within 1/16, without
+ * sorting. */
 enum { CLASSES = 64 * 16 };
 
 static unsigned
@@ -52,7 +51,7 @@ class_end(unsigned class)
 	return ((uint64_t)(16 + class % 16) << shift) + (((uint64_t)1 << shift) - 1);
 }
 
-/* At least the sum of the `rows` largest payloads: no batch can hold more. */
+/* Upper bound for the sum of the `rows` largest payloads, and so for any batch. */
 static uint64_t
 largest_payloads(const struct leat_source *source, uint64_t rows)
 {
@@ -75,8 +74,8 @@ largest_payloads(const struct leat_source *source, uint64_t rows)
 	return sum;
 }
 
-/* No batch has more payload than this. A sample can come twice after `repeat` or as a replacement,
- * so then only the simple product is safe; it also saves the walk over the index when it is small. */
+/* Upper bound for the payload of a batch. If samples can occur twice (repeat, replacements), only the simple
+ * product is safe. If the product is small, it also saves a walk over the index. */
 static uint64_t
 payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
 {
@@ -89,8 +88,8 @@ payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
 	return largest_payloads(&p->source, (uint64_t)rows);
 }
 
-/* How many bytes of values a payload byte can become; 0: nothing tells. Each number of a list takes a byte
- * of the payload at least, a float that stays one takes four. (Beside images lists are short, and payloads are not.) */
+/* Most bytes of values per payload byte; 0: unknown. Each number in a list takes at least one payload byte; a float
+ * that is not converted takes four. Unknown next to images, where payloads are long and lists short. */
 static unsigned
 expansion(const struct leat_field *field, const struct leat_pipeline *p)
 {
@@ -101,13 +100,13 @@ expansion(const struct leat_field *field, const struct leat_pipeline *p)
 	return p->decodes ? 0 : (unsigned)leat_dtype_size(field->dtype);
 }
 
-/* Room for payloads of `bound` bytes and a default of `beyond` in each row. */
+/* Bytes for payloads of `bound` bytes and `beyond` more (a default value) per row. */
 static size_t
 ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 {
 	uint64_t bytes = 0, more = 0;
 
-	/* Rows in the arena begin at multiples of 64. */
+	/* Rows in the arena are aligned to 64 bytes. */
 	if (__builtin_mul_overflow(bound, times, &bytes) ||
 	    __builtin_mul_overflow((uint64_t)rows, beyond + 64, &more) || __builtin_add_overflow(bytes, more, &bytes) ||
 	    bytes > LEAT_MOST_BYTES)
@@ -115,7 +114,7 @@ ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 	return (size_t)bytes;
 }
 
-/* Sets the room for the values of each ragged field; returns how many have `unknown` for want of a bound. */
+/* Sets the capacity of each ragged field. Returns how many have no known bound and got `unknown`. */
 static int
 ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, size_t unknown,
                   size_t capacity[LEAT_MAX_FIELDS])
@@ -153,13 +152,13 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
-	b->form.large &= p->mixes == 0; /* what is mixed is used at once */
+	b->form.large &= p->mixes == 0; /* mixing reads the values right away, so they should stay in the CPU cache */
 	return unbounded;
 }
 
 /* ---- division ---- */
 
-/* Maps take whole pages, which are larger than 4096 bytes on some machines. */
+/* Mappings take whole pages, which exceed 4096 bytes on some machines. */
 static size_t
 page_down(size_t n)
 {
@@ -174,7 +173,7 @@ page_up(size_t n)
 	return page_down(n + (size_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* A run without its bytes. */
+/* Memory of a run, without its part of the window. */
 static size_t
 run_cost(const struct leat_budget *b)
 {
@@ -200,7 +199,7 @@ worker_cost(const struct leat_budget *b, const struct leat_pipeline *p)
 	return page_up(b->scratch) + p->source.decode_memory + sizeof(struct leat_worker) + b->sample_bytes + 64;
 }
 
-/* How long samples are on average, as a few of them tell. */
+/* Mean sample length, estimated from a few samples. */
 static size_t
 mean_length(const struct leat_source *source)
 {
@@ -215,12 +214,13 @@ mean_length(const struct leat_source *source)
 	return looks ? (size_t)(sum / looks) : 0;
 }
 
-/* The window: a run for each thread and the longest sample. */
+/* Minimum window: a run per thread, and the longest sample. */
 static void
 set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 {
 	size_t longest = (size_t)p->source.max_length;
-	/* The last runs of a batch should end close together, unless all are short. */
+	/* Several runs per thread, so that the last ones of a batch end close together. Direct runs are short anyway.
+	 */
 	int64_t share = b->form.direct ? rows : rows / ((int64_t)b->threads * 4);
 	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : LEAT_RUN_ROWS;
 
@@ -239,7 +239,7 @@ set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	}
 }
 
-/* The least of everything: two batches, one sample in flight per thread and one more. */
+/* The minimum: two batches, one run in flight per thread and one more. */
 static void
 set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 {
@@ -250,7 +250,7 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	b->buffers = 2;
 	b->scratch = p->scratch.bytes + p->op_scratch + p->row_scratch +
 	             (p->decodes ? 0 : p->scratch.times * (size_t)p->source.max_payload);
-	/* A replaced sample is read into the jumbo scratch too, and so is its unit. */
+	/* Replacements and their units are also read into the jumbo scratch. */
 	b->jumbo = b->scratch + p->source.max_scratch + (p->decodes ? JUMBO_DECODE : SCRATCH_LEAST) + longest +
 	           p->source.max_unit + p->source.max_unit_length + 4096;
 	b->scratch += p->source.max_scratch < SCRATCH_DECODE ? p->source.max_scratch : SCRATCH_DECODE;
@@ -273,7 +273,7 @@ how_many(size_t room, size_t each, int64_t wanted)
 	return n > (size_t)wanted ? (int)wanted : (int)n;
 }
 
-/* Batches ahead when nobody says how many: a store that wants many reads in flight needs rows to read for. */
+/* Batches to prefetch. A store that wants many reads in flight needs enough rows to read. */
 static int64_t
 batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
 {
@@ -286,8 +286,8 @@ batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
 	return far < LEAT_MAX_PREFETCH_FAR ? far : LEAT_MAX_PREFETCH_FAR;
 }
 
-/* Widens the window from `room`; returns what that takes. For local files, a run for each I/O thread and one more for
- * each worker; where many reads are to be in flight, as many runs as hold them, by the mean length of samples. */
+/* Widens the window by up to `room` bytes and returns the bytes used. Local files get one more run per worker and I/O
+ * thread; a store that wants many reads in flight gets enough runs for them, based on the mean sample length. */
 static size_t
 widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 {
@@ -308,7 +308,7 @@ widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 	return (size_t)more * each;
 }
 
-/* Gives what is left beyond the least, in order of use. */
+/* Divides what is left above the minimum, most useful first. */
 static void
 divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory,
             const struct leat_log *log)
@@ -322,12 +322,12 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 	rest -= (size_t)more * (batch_cost(b) + sizeof(void *)) < rest ? (size_t)more * (batch_cost(b) + sizeof(void *))
 	                                                               : rest;
 	if (p->prefetch > b->depth)
-		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit into memory=: %d batches are made ahead",
+		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit in memory=; prefetching %d",
 		         (long long)p->prefetch, b->depth);
 
 	rest -= widen_window(b, p, rest / 4);
 	if (p->source.units) {
-		/* Samples that are not used in order need many units at a time. */
+		/* Samples in any other order need many units at a time. */
 		more = how_many(p->plan.ops > 0 ? rest / 2 : 0, unit_cost(p),
 		                (int64_t)(p->source.units - (uint64_t)b->units));
 		b->units += more;
@@ -343,7 +343,7 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 		each = each > SCRATCH_PLENTY ? SCRATCH_PLENTY : page_down(each);
 		b->scratch += each;
 		rest -= each * b->threads;
-		b->jumbo += page_down(rest - rest / 16); /* the lists of bad samples may grow into the rest */
+		b->jumbo += page_down(rest - rest / 16); /* leaves the rest for lists of bad samples */
 	}
 }
 
@@ -380,7 +380,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	if (minimum > options->memory || peak > options->memory)
 		return fail_minimum(b, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {
-		/* Half of what is left, over two batches with an arena and values each. */
+		/* Half of what is left, for two batches with an arena and values each. */
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
 
 		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));

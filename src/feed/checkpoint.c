@@ -1,9 +1,9 @@
-/* checkpoint.c - where a feed stands, as a few hundred bytes of JSON
+/* checkpoint.c - save and restore a feed's position as a few hundred bytes of JSON
  *
- * A checkpoint names the pipeline and the data by hash, not by place: the same data on
- * another disk, with other threads or ranks, goes on where this one stopped. Because
- * position is arithmetic, going there reads nothing. What does not fit is refused with
- * what differs. Consumer thread. */
+ * A checkpoint identifies the pipeline and the data by hash, not by location: the feed can
+ * resume with the data on another disk and with other threads or ranks. Seeking is arithmetic
+ * and reads nothing. A mismatch is refused with an error that says what differs.
+ * Consumer thread. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -26,7 +26,7 @@ leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
 
 	leat_err_clear(err);
 	*json = NULL;
-	leat_mem_init(&mem, SIZE_MAX); /* the caller's from here on: not the feed's to count */
+	leat_mem_init(&mem, SIZE_MAX); /* the caller owns the text: not counted as the feed's memory */
 	leat_str_init(&out, &mem, MAX_JSON);
 	leat_str_addf(&out, "{\"leat_checkpoint\": %d, \"pipeline\": \"%s\", \"data\": \"%s\", ", VERSION, p->hash,
 	              p->data);
@@ -54,7 +54,7 @@ get_number(const json_t *root, const char *name, uint64_t *value, struct leat_er
 	const json_t *item = json_object_get(root, name);
 
 	if (!json_is_integer(item) || json_integer_value(item) < 0)
-		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: \"%s\" is not a number of 0 or more",
+		return leat_fail(err, LEAT_DATA, "the checkpoint is damaged: \"%s\" is not a non-negative integer",
 		                 name);
 	*value = (uint64_t)json_integer_value(item);
 	return LEAT_OK;
@@ -64,10 +64,10 @@ static enum leat_status
 get_text(const json_t *root, const char *name, const char **value, struct leat_err *err)
 {
 	*value = json_string_value(json_object_get(root, name));
-	return *value ? LEAT_OK : leat_fail(err, LEAT_DATA, "the checkpoint is damaged: it has no text \"%s\"", name);
+	return *value ? LEAT_OK : leat_fail(err, LEAT_DATA, "the checkpoint is damaged: it has no string \"%s\"", name);
 }
 
-/* All 64 bits of a seed, which JSON's numbers do not promise. */
+/* A string, because JSON numbers may not hold all 64 bits. */
 static enum leat_status
 get_seed(const json_t *root, uint64_t *seed, struct leat_err *err)
 {
@@ -94,7 +94,7 @@ decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "this is not a leat checkpoint");
 	status = get_number(root, "leat_checkpoint", &version, err);
 	if (status == LEAT_OK && version != VERSION)
-		status = leat_fail(err, LEAT_DATA, "the checkpoint has version %" PRIu64 ", this leat reads version %d",
+		status = leat_fail(err, LEAT_DATA, "the checkpoint has version %" PRIu64 "; this leat reads version %d",
 		                   version, VERSION);
 	if (status == LEAT_OK)
 		status = get_text(root, "pipeline", &c->pipeline, err);
@@ -113,7 +113,7 @@ decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
 	return status == LEAT_OK ? get_number(root, "samples", &c->samples, err) : status;
 }
 
-/* The length of the op that `ops` begins with, and what stands behind it. */
+/* Length of the first op in `ops`; *rest points after it. */
 static size_t
 first_op(const char *ops, const char **rest)
 {
@@ -124,7 +124,7 @@ first_op(const char *ops, const char **rest)
 	return end ? (size_t)(end - ops) : strlen(ops);
 }
 
-/* Names the first op in which two pipelines differ. */
+/* Names the first op that differs. */
 static enum leat_status
 fail_ops(const char *then, const char *now, struct leat_err *err)
 {
@@ -139,9 +139,9 @@ fail_ops(const char *then, const char *now, struct leat_err *err)
 	} while (then_len > 0 && then_len == now_len && memcmp(then, now, now_len) == 0);
 	if (then_len == 0 && now_len == 0)
 		return leat_fail(err, LEAT_DATA,
-		                 "the checkpoint is damaged: its pipeline is this one, but its hash is not");
+		                 "the checkpoint is damaged: its pipeline matches, but its hash does not");
 	return leat_fail(err, LEAT_MISMATCH,
-	                 "the checkpoint is of another pipeline: it had %.*s where this one has %.*s",
+	                 "the checkpoint is from another pipeline: it has %.*s where this one has %.*s",
 	                 then_len ? (int)(then_len < 300 ? then_len : 300) : 7, then_len ? then : "nothing",
 	                 now_len ? (int)(now_len < 300 ? now_len : 300) : 7, now_len ? now : "nothing");
 }
@@ -156,14 +156,14 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 		return fail_ops(c->ops, p->identity, err);
 	if (c->files != files || c->samples != p->source.count)
 		return leat_fail(err, LEAT_MISMATCH,
-		                 "the checkpoint is of other data: %" PRIu64 " samples in %" PRIu64
-		                 " files, here are %" PRIu64 " in %zu",
+		                 "the checkpoint is from other data: it has %" PRIu64 " samples in %" PRIu64
+		                 " files, this feed has %" PRIu64 " in %zu",
 		                 c->samples, c->files, p->source.count, files);
 	if (strcmp(c->data, p->data) != 0)
 		return leat_fail(
 			err, LEAT_MISMATCH,
-			"the checkpoint is of other data: there are as many files and samples, but names, sizes or "
-			"counts of some files differ");
+			"the checkpoint is from other data: as many files and samples, but some file names, sizes or "
+			"sample counts differ");
 	if (c->position > p->plan.size)
 		return leat_fail(err, LEAT_DATA,
 		                 "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples", c->position,
@@ -171,7 +171,7 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 	return LEAT_OK;
 }
 
-/* When the engine cannot be started again there is nobody to make batches: the feed has failed. */
+/* If the engine cannot be restarted, the feed has failed for good. */
 static enum leat_status
 seek_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {

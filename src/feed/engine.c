@@ -1,8 +1,7 @@
-/* engine.c - a feed's buffers and threads: made once, stopped and started at any place
+/* engine.c - a feed's buffers and threads: allocated once, stopped and restarted at any position
  *
- * Stopping is asking: workers look between two samples, reads in flight are cancelled,
- * everyone who waits is woken. It takes as long as the longest single sample, or as what
- * the kernel is reading at the moment. */
+ * Stopping is cooperative: workers check between samples, reads in flight are cancelled, and
+ * all waiters are woken. It takes at most as long as one sample or one read in the kernel. */
 #include "feed/feed.h"
 
 #include <string.h>
@@ -86,7 +85,7 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 	return status;
 }
 
-/* From here on a batch that is released, by whatever thread, is freed there. */
+/* From now on, releasing a batch frees it. */
 static struct leat_batch *
 take_free_batches(struct leat_feed *feed)
 {
@@ -159,17 +158,18 @@ leat_engine_stop(struct leat_feed *feed)
 	atomic_store(&feed->stop, true);
 	pthread_cond_broadcast(&feed->work);
 	pthread_mutex_unlock(&feed->lock);
-	leat_stores_interrupt(&feed->pipeline.source.stores, true); /* what workers wait for themselves */
+	leat_stores_interrupt(&feed->pipeline.source.stores, true); /* ends blocking reads of workers */
 	leat_threads_join(&feed->workers);
-	leat_fetch_drain(feed); /* workers may have submitted reads until now */
+	leat_fetch_drain(feed); /* after the join: workers submit reads until they exit */
 	feed->running = false;
 }
 
-/* Batches of the consumer's stay with it; all others are free again. */
+/* The consumer keeps the batches it holds; all others become free. */
 void
 leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 {
-	pthread_mutex_lock(&feed->lock); /* no worker runs, but the consumer's other threads may release batches */
+	pthread_mutex_lock(
+		&feed->lock); /* workers are stopped, but other threads of the consumer may release batches */
 	for (; feed->flight_count > 0; feed->flight_count--) {
 		struct leat_batch *batch = feed->flight[feed->flight_head];
 
@@ -188,7 +188,7 @@ leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 	feed->plan_epoch = feed->epoch = epoch;
 	feed->plan_position = feed->position = position;
 	leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position);
-	/* Nothing of this epoch is left: the consumer still has to see its end. */
+	/* If nothing is left of this epoch, the consumer still gets LEAT_END. */
 	feed->epoch_over = feed->plan_epoch != epoch;
 	pthread_mutex_unlock(&feed->lock);
 }

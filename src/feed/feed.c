@@ -1,8 +1,7 @@
-/* feed.c - the public face of a feed: open, next, release, close
+/* feed.c - public API of a feed: open, next, release, close
  *
- * The consumer's side. Batches come out in plan order; bad samples, errors and the end
- * of an epoch are seen exactly where they stand in the plan, never earlier because a
- * worker happened to get there. */
+ * The consumer's side. Batches are delivered in plan order. Bad samples, errors and the end of
+ * an epoch surface exactly at their position in the plan, however far ahead the workers are. */
 #include "feed/feed.h"
 
 #include <stdlib.h>
@@ -19,15 +18,13 @@ fail_batch_size(int64_t size, int world, struct leat_err *err)
 	int64_t below = size / world * world, above = below + world;
 
 	if (below == 0)
-		return leat_fail(err, LEAT_INVALID,
-		                 "batch(%lld) cannot be split over %d ranks: the nearest size that can is %lld",
+		return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks; use %lld",
 		                 (long long)size, world, (long long)above);
-	return leat_fail(err, LEAT_INVALID,
-	                 "batch(%lld) cannot be split over %d ranks: the nearest sizes that can are %lld and %lld",
+	return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks; use %lld or %lld",
 	                 (long long)size, world, (long long)below, (long long)above);
 }
 
-/* The global batch, its tail, and this rank's share. */
+/* Sets the size of a global batch, its tail mode, and this rank's rows. */
 static enum leat_status
 resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 {
@@ -40,7 +37,7 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 	*rows = feed->global_rows / world;
 	if (world > 1 && *rows % feed->pipeline.row_group != 0)
 		return leat_fail(err, LEAT_INVALID,
-		                 "%s works on groups of %d samples, and batch(%lld) gives each of %d ranks %lld: take "
+		                 "%s works on groups of %d samples, but batch(%lld) gives each of %d ranks %lld; use "
 		                 "a multiple of %d",
 		                 feed->pipeline.mix[0]->op->name, feed->pipeline.row_group,
 		                 (long long)feed->global_rows, world, (long long)*rows,
@@ -50,12 +47,11 @@ resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
 		feed->tail = world == 1 ? LEAT_TAIL_SHORT : LEAT_TAIL_PAD;
 	if (feed->tail == LEAT_TAIL_SHORT && world > 1)
 		return leat_fail(err, LEAT_INVALID,
-		                 "tail=short works with one rank only, because ranks with batches of unequal size "
-		                 "would wait for "
-		                 "each other for ever: use tail=pad or tail=drop");
+		                 "tail=short works with one rank only: with unequal batches, ranks would wait for "
+		                 "each other forever; use tail=pad or tail=drop");
 	if (feed->tail == LEAT_TAIL_DROP && feed->pipeline.plan.size < (uint64_t)feed->global_rows)
 		return leat_fail(err, LEAT_INVALID,
-		                 "tail=drop leaves no batch: there are %llu samples and a batch takes %lld",
+		                 "tail=drop leaves no batch: there are only %llu samples for a batch of %lld",
 		                 (unsigned long long)feed->pipeline.plan.size, (long long)feed->global_rows);
 	return LEAT_OK;
 }
@@ -93,7 +89,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &feed->mem, &feed->log, err);
 	if (status == LEAT_OK)
 		status = resolve_batch(feed, &rows, err);
-	/* A cache of a given size is part of the minimum; any other takes of what is left. */
+	/* A cache of a given size counts toward the minimum; otherwise it gets what is left. */
 	if (status == LEAT_OK && has_sized_cache(&feed->pipeline))
 		status = leat_feed_open_cache(feed, 0, err);
 	if (status == LEAT_OK)
@@ -110,7 +106,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	return status == LEAT_OK ? leat_engine_start(feed, err) : status;
 }
 
-/* leat_next_within waits on it by the clock that nobody sets. */
+/* leat_next_within needs a clock that does not jump. */
 static void
 init_ready(pthread_cond_t *ready)
 {
@@ -167,7 +163,7 @@ leat_feed_unref(struct leat_feed *feed)
 {
 	if (atomic_fetch_sub(&feed->refs, 1) != 1)
 		return;
-	leat_free(&feed->mem, feed->budget.form.column); /* batches that outlived leat_close used it */
+	leat_free(&feed->mem, feed->budget.form.column); /* used by batches that outlive leat_close */
 	pthread_cond_destroy(&feed->ready);
 	pthread_cond_destroy(&feed->work);
 	pthread_cond_destroy(&feed->fetch.drained);
@@ -225,8 +221,7 @@ leat_release(struct leat_batch *batch)
 	leat_feed_unref(feed);
 }
 
-/* Under the lock, until `deadline` at most. What everyone was waiting for when the wait began is what it is
- * put down to. */
+/* Under the lock. The wait counts as disk time if all workers were waiting for reads when it began. */
 static void
 wait_ready(struct leat_feed *feed, uint64_t deadline)
 {
@@ -248,7 +243,7 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 		leat_count(&feed->trace.consumer->count.disk_ns, leat_now() - begin);
 }
 
-/* Waits for the batch whose turn it is. Under the lock. */
+/* Under the lock: waits for the next batch in order. */
 static enum leat_status
 wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **batch, struct leat_err *err)
 {
@@ -263,8 +258,8 @@ wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **bat
 		}
 		if (feed->held == feed->budget.buffers)
 			return leat_fail(err, LEAT_AGAIN,
-			                 "all %d batches that memory= has room for are held: release one before asking "
-			                 "for the next",
+			                 "all %d batches that fit in memory= are in use; release one before asking for "
+			                 "the next",
 			                 feed->budget.buffers);
 		leat_feed_wake(feed);
 		if (deadline != UINT64_MAX && leat_now() >= deadline)
@@ -295,7 +290,7 @@ list_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad
 		.offset = row->offset,
 		.replaced = row->replaced,
 	};
-	/* The row's node becomes the list's: it ends with the texts, which move to its beginning. */
+	/* The list takes over the row's node and moves the texts from its end to its start. */
 	memmove(row, row->reason, reason + strlen(row->reason + reason) + 1);
 	return true;
 }
@@ -321,14 +316,14 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 		if (!list_bad(feed, batch, row))
 			leat_free(&feed->mem, row);
 	}
-	/* They came in the order workers met them; the list is in plan order. */
+	/* Workers found them in any order; the list is in plan order. */
 	if (feed->bad_listed > before)
 		qsort(feed->bad + before, feed->bad_listed - before, sizeof *feed->bad, by_position);
 	feed->bad_of_epoch += bad;
 	leat_count(&feed->trace.consumer->count.bad, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
 		return leat_fail(err, LEAT_LIMIT,
-		                 "epoch %llu has %llu bad samples so far, max_bad=%llu allows no more; the last: %s",
+		                 "epoch %llu has %llu bad samples, more than max_bad=%llu; the last: %s",
 		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
 		                 (unsigned long long)feed->options.max_bad,
 		                 feed->bad_listed ? feed->bad[feed->bad_listed - 1].reason : "not listed");
@@ -472,7 +467,7 @@ leat_cancel(struct leat_feed *feed)
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* ---- what there is ---- */
+/* ---- properties ---- */
 
 uint64_t
 leat_samples(const struct leat_feed *feed)
@@ -503,7 +498,7 @@ leat_epoch(const struct leat_feed *feed)
 uint64_t
 leat_position(const struct leat_feed *feed)
 {
-	return feed->epoch_over ? 0 : feed->position; /* of the epoch that leat_epoch gives */
+	return feed->epoch_over ? 0 : feed->position; /* matches leat_epoch */
 }
 
 const char *

@@ -1,15 +1,15 @@
-/* feed.h - the engine's inside: plan -> fetch -> work -> deliver
+/* feed.h - engine internals: plan -> fetch -> work -> deliver
  *
  * Threads
- *  - the consumer calls leat_next and friends (feed.c, checkpoint.c);
- *  - `threads` workers (work.c) take runs: those whose bytes have come, else they plan the
- *    next few samples of the batch being filled and start to fetch them; they run the chain on
- *    each sample and store it in its row;
- *  - threads of the stores complete reads, and plan and start others (fetch.c).
+ *  - The consumer calls leat_next and friends (feed.c, checkpoint.c).
+ *  - Workers (work.c) process runs of samples. A worker takes a run whose bytes have arrived; if
+ *    there is none, it plans the next few samples of the batch being filled and starts reading
+ *    them. It runs the chain on each sample and stores the result in its row.
+ *  - Store threads complete reads, then plan and start more (fetch.c).
  *
- * One lock guards everything marked so below; nobody holds it while reading or working, nor
- * takes the jumbo lock or one of a store's under it (but for cancelling reads). Batches are
- * planned in order, finished in any order, delivered in order. */
+ * One lock guards the fields marked below. It is never held during I/O or ops. While holding it,
+ * never take the jumbo lock, nor a store's lock except to cancel reads. Batches are planned in
+ * order, finished in any order, and delivered in order. */
 #ifndef LEAT_FEED_FEED_H
 #define LEAT_FEED_FEED_H
 
@@ -24,29 +24,29 @@
 #include "trace/lane.h"
 
 enum {
-	LEAT_MAX_PREFETCH = 16,       /* batches ahead when the engine chooses, */
-	LEAT_MAX_PREFETCH_FAR = 1024, /* and when a store wants many reads in flight */
+	LEAT_MAX_PREFETCH = 16,       /* most batches prefetched when the engine chooses */
+	LEAT_MAX_PREFETCH_FAR = 1024, /* same, for stores that want many reads in flight */
 	LEAT_REPLACE_TRIES = 8,
 	LEAT_FEED_RESERVE =
-		96 * 1024, /* that the list of bad samples leaves: going back to a checkpoint takes memory */
+		96 * 1024, /* kept free by the list of bad samples, because restoring a checkpoint needs memory */
 };
 
-/* How the feed's memory is divided, once, at open (budget.c). */
+/* How the feed divides its memory. Computed once, at open (budget.c). */
 struct leat_budget {
 	unsigned threads, io_threads;
-	int depth;   /* batches planned ahead of the consumer */
-	int buffers; /* batches there are */
+	int depth;   /* batches prefetched */
+	int buffers; /* batches allocated */
 	int runs, run_rows, run_reads;
-	size_t run_bytes;    /* of a run, unless it is one sample that has more */
-	bool outliers;       /* there are such samples */
-	size_t window;       /* bytes of all runs and units in flight, */
-	int requests;        /* and requests */
-	int units;           /* that are decoded, or being fetched, at a time */
-	size_t scratch;      /* of each worker */
-	size_t jumbo;        /* of the one that samples too large for a worker's scratch share */
-	size_t sample_bytes; /* of a struct leat_sample with as many fields as any stage has */
+	size_t run_bytes;    /* limit per run; a run of one sample may exceed it */
+	bool outliers;       /* some samples exceed run_bytes */
+	size_t window;       /* byte limit for runs and units in flight */
+	int requests;        /* limit on requests in flight */
+	int units;           /* units decoded or being read at a time */
+	size_t scratch;      /* bytes per worker */
+	size_t jumbo;        /* bytes of the shared scratch for samples too large for a worker's own */
+	size_t sample_bytes; /* size of a struct leat_sample with the most fields of any stage */
 	struct leat_batch_form form;
-	size_t least; /* memory that it cannot be done without */
+	size_t least; /* minimum memory */
 };
 
 struct leat_worker {
@@ -54,13 +54,13 @@ struct leat_worker {
 	struct leat_scratch scratch;
 	struct leat_work work;
 	struct leat_sample *sample; /* budget.sample_bytes */
-	struct leat_batch *batch;   /* of the row that is worked on */
+	struct leat_batch *batch;   /* batch of the current row */
 	int64_t row;
-	bool in_chain;                /* past reading and unpacking, whose errors say where the sample lies */
-	uint64_t run_ended, run_took; /* the last run, in ns */
-	uint64_t seen;                /* samples, to time every so many */
+	bool in_chain;                /* past reading and unpacking, whose errors already name the file and offset */
+	uint64_t run_ended, run_took; /* end and duration of the last run, in ns */
+	uint64_t seen;                /* samples so far; every LEAT_TRACE_EVERY-th is timed */
 	struct leat_lane *lane;
-	unsigned char apart[LEAT_APART]; /* from the next worker */
+	unsigned char apart[LEAT_APART]; /* no cache line shared with the next worker */
 };
 
 struct leat_feed {
@@ -71,83 +71,83 @@ struct leat_feed {
 	struct leat_budget budget;
 	struct leat_cache *cache; /* NULL: none */
 	uint64_t cache_size;
-	int64_t global_rows; /* of a batch over all ranks */
+	int64_t global_rows; /* rows of a batch, over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	struct leat_trace trace;
 	uint64_t opened_ns;
-	uint64_t seed; /* changes only while no worker runs */
+	uint64_t seed; /* changes only while workers are stopped */
 	struct leat_worker *worker;
 	struct leat_run *run;
-	struct leat_run_item *run_items; /* of all runs */
-	atomic_bool stop;                /* workers look between two samples */
+	struct leat_run_item *run_items; /* storage for all runs */
+	atomic_bool stop;                /* checked by workers between samples */
 
 	_Alignas(LEAT_APART) pthread_mutex_t lock;
-	pthread_cond_t work, ready; /* something to do for workers; for the consumer */
+	pthread_cond_t work, ready; /* signal work to workers; a batch to the consumer */
 
 	/* Under the lock: */
 	bool running, cancelled, closed;
-	uint64_t waits_since; /* the consumer waits for the head of the flight; 0: it does not, or was woken */
-	bool wanted;          /* the consumer waits inside leat_next */
-	unsigned idle;        /* workers waiting for `work` */
-	uint64_t plan_epoch, plan_position; /* where the next batch begins */
-	struct leat_batch *filling;         /* planned, but not to its end */
-	struct leat_batch **flight;         /* planned and not delivered, in plan order: a ring of `buffers` */
+	uint64_t waits_since; /* when the consumer began waiting for the head of `flight`; 0: not waiting, or woken */
+	bool wanted;          /* the consumer is inside leat_next */
+	unsigned idle;        /* workers waiting on `work` */
+	uint64_t plan_epoch, plan_position; /* start of the next batch */
+	struct leat_batch *filling;         /* batch only partly planned */
+	struct leat_batch **flight;         /* planned but not delivered, in plan order: a ring of `buffers` */
 	int flight_head, flight_count;
-	struct leat_batch *free_batches; /* the one used last first: it is still in the cache */
-	int held;                        /* by the consumer */
+	struct leat_batch *free_batches; /* a stack: the most recently used is still in the CPU cache */
+	int held;                        /* batches the consumer holds */
 	struct leat_run *free_runs, *ready_runs, **ready_tail;
 	struct leat_fetch fetch;
-	struct leat_sample plan_sample; /* that planning looks at in the cache */
+	struct leat_sample plan_sample; /* for the planner's cache lookups */
 
-	/* The consumer's: */
+	/* Consumer only: */
 	_Alignas(LEAT_APART) uint64_t epoch, position;
-	bool epoch_over; /* its last batch was delivered, LEAT_END not yet */
+	bool epoch_over; /* the last batch was delivered, LEAT_END was not */
 	struct leat_err failure;
 	uint64_t last_out_ns;
-	struct leat_bad *bad; /* delivered with their batches, in plan order */
+	struct leat_bad *bad; /* in plan order; listed when their batch is delivered */
 	uint64_t bad_listed;
 	size_t bad_cap;
 	uint64_t bad_of_epoch;
 
-	atomic_int refs; /* the feed itself and each batch held */
+	atomic_int refs; /* the feed itself and each batch in use */
 	struct leat_threads workers;
 
 	pthread_mutex_t jumbo_lock;
 	struct leat_scratch jumbo; /* under jumbo_lock */
 };
 
-/* budget.c: divides `memory`; fails with the minimum when it is too little. `used` is held already, and
- * `peak` was while the source was opened. */
+/* budget.c: divides `memory`. The error for too little memory names the minimum. `used` is already allocated;
+ * `peak` was the most while the source was opened. */
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used, size_t peak,
                                   const struct leat_log *log, struct leat_err *err);
 
-/* open_cache.c: opens the cache that the spec asks for, if it does; `room` is what memory= leaves for it. Again after
- * the seed changed: what random ops before a cache made is of the old one. */
+/* open_cache.c: opens the cache if the spec has one; `room` is what memory= leaves for it. Call again after the seed
+ * changes: results of random ops before the cache depend on it. */
 enum leat_status leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err);
 
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);
-/* Under the lock: how far the planner may go from here. False: nothing is left to plan. */
+/* Under the lock: moves to the next epoch if this one has no batch left. False: no epochs left. */
 bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
-/* Under the lock: wakes a worker when one waits. */
+/* Under the lock: wakes an idle worker, if any. */
 void leat_feed_wake(struct leat_feed *feed);
-/* Under the lock: the next few samples of the batch that is being filled; NULL: nothing is left to plan now. `worker`
- * (NULL: another thread) is who plans. */
+/* Under the lock: plans the next few samples of the batch being filled. NULL: nothing can be planned now. `worker` is
+ * the calling worker; NULL on other threads. */
 struct leat_run *leat_plan_run(struct leat_feed *feed, const struct leat_worker *worker);
 
 /* engine.c: buffers and threads. */
 enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);
 enum leat_status leat_engine_start(struct leat_feed *feed, struct leat_err *err);
-void leat_engine_stop(struct leat_feed *feed); /* when no thread runs it does nothing */
-/* Stopped: everything that was prefetched is forgotten, the next batch is the one at this place. */
+void leat_engine_stop(struct leat_feed *feed); /* no-op if not running */
+/* While stopped: drops all prefetched batches; the next batch starts at this position. */
 void leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position);
-void leat_engine_close(struct leat_feed *feed); /* leaves only what batches that are held need */
+void leat_engine_close(struct leat_feed *feed); /* keeps only what batches still in use need */
 
-/* options.c: fills in what was left to the environment, and checks. */
+/* options.c: fills in defaults from the environment and checks all options. */
 enum leat_status leat_options_resolve(struct leat_options *to, const struct leat_options *from, struct leat_err *err);
 
-/* feed.c: leat_open, for specs that need no batch as well, and with the hook that makes memory fail (-1: never). */
+/* feed.c: leat_open with optional batching, and a test hook: allocations fail after `fail_after` (-1: never). */
 enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
                                 long fail_after, struct leat_feed **feed, struct leat_err *err);
 void leat_feed_unref(struct leat_feed *feed);

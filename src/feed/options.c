@@ -1,4 +1,4 @@
-/* options.c - what a feed is opened with, completed from the environment */
+/* options.c - options of a feed, with defaults from the environment */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ leat_options_init_sized(struct leat_options *options, size_t size)
 	memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
-/* What a launcher tells its processes. */
+/* How launchers tell a process its rank. */
 struct launcher {
-	const char *rank, *world; /* names in the environment */
+	const char *rank, *world; /* environment variables */
 };
 
 static const struct launcher launchers[] = {
@@ -42,8 +42,8 @@ get_number(const char *name, int *value, struct leat_err *err)
 	errno = 0;
 	n = strtol(text, &end, 10);
 	if (*end || errno || n < 0 || n > MAX_WORLD)
-		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a rank or a number of ranks", name,
-		                 text);
+		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a valid rank or number of ranks",
+		                 name, text);
 	*value = (int)n;
 	return LEAT_OK;
 }
@@ -56,8 +56,8 @@ is_set(const char *name)
 	return text && *text;
 }
 
-/* The first launcher that says both counts: a shell inside an allocation of Slurm's knows the number of tasks,
- * but is none of them. Without one: rank 0 of 1. */
+/* Uses the first launcher that sets both variables: a shell inside a Slurm allocation has the number of tasks but
+ * is not one of them. Without a launcher: rank 0 of 1. */
 static enum leat_status
 ask_launcher(int *rank, int *world, struct leat_err *err)
 {
@@ -75,8 +75,8 @@ ask_launcher(int *rank, int *world, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Only what was not given is asked for. A rank of one world is none of another: several processes would take
- * the same part for their own, and nobody would notice. */
+/* The environment fills in only what was not given. A rank from a launcher with another world size is refused:
+ * several processes would silently get the same part. */
 static enum leat_status
 resolve_rank(struct leat_options *o, struct leat_err *err)
 {
@@ -91,13 +91,13 @@ resolve_rank(struct leat_options *o, struct leat_err *err)
 		o->world = world;
 	if (o->rank < 0 && o->world != 1 && o->world != world)
 		return leat_fail(err, LEAT_INVALID,
-		                 "world=%d needs a rank: no launcher of as many processes says which this one is",
+		                 "world=%d needs a rank: set rank=, or start with a launcher of that many processes",
 		                 o->world);
 	if (o->rank < 0)
 		o->rank = rank;
 	if (o->world < 1 || o->world > MAX_WORLD || o->rank >= o->world)
-		return leat_fail(err, LEAT_INVALID, "rank %d of world %d: ranks go from 0 to world - 1", o->rank,
-		                 o->world);
+		return leat_fail(err, LEAT_INVALID, "rank %d of world %d is out of range: ranks go from 0 to world - 1",
+		                 o->rank, o->world);
 	return LEAT_OK;
 }
 
@@ -115,15 +115,16 @@ leat_options_resolve(struct leat_options *to, const struct leat_options *from, s
 	leat_options_init(to);
 	if (from) {
 		if (from->size < offsetof(struct leat_options, seed) || from->size > 4096)
-			return leat_fail(err, LEAT_INVALID, "the options were not set up with leat_options_init");
-		/* A caller built against an older header knows fewer options; the others keep their defaults. */
+			return leat_fail(err, LEAT_INVALID, "the options were not initialized with leat_options_init");
+		/* A caller built against an older header has fewer options; the rest keep their defaults. */
 		memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
 		to->size = sizeof *to;
 	}
 	if (to->threads > MAX_THREADS)
-		return leat_fail(err, LEAT_INVALID, "threads=%u: at most %d make sense", to->threads, MAX_THREADS);
+		return leat_fail(err, LEAT_INVALID, "threads=%u is too many: the limit is %d", to->threads,
+		                 MAX_THREADS);
 	if (to->on_error < LEAT_ON_ERROR_FAIL || to->on_error > LEAT_ON_ERROR_REPLACE)
-		return leat_fail(err, LEAT_INVALID, "on_error=%d is none of fail, skip and replace", (int)to->on_error);
+		return leat_fail(err, LEAT_INVALID, "on_error=%d is not fail, skip or replace", (int)to->on_error);
 	if (to->threads == 0)
 		to->threads = leat_cpus("");
 	if (to->memory == 0)

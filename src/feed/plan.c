@@ -1,7 +1,7 @@
-/* plan.c - a chain of plan ops, asked from its end to the source
+/* plan.c - a chain of plan ops, evaluated from its end back to the source
  *
- * Each op turns a place (pass, position) in its output into one in its input. The
- * epoch is the pass that the chain begins with; repeat is the only op to change it. */
+ * Each op maps a (pass, position) of its output to one of its input. The pass starts as the
+ * epoch; only repeat changes it. */
 #include <inttypes.h>
 
 #include "feed/plan.h"
@@ -19,15 +19,15 @@ leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, si
 	};
 }
 
-/* What an op's plan_open needs of what is there before it. */
 static enum leat_status
 check_input(const struct leat_plan *plan, const struct leat_op *op, struct leat_err *err)
 {
 	if (plan->ops == LEAT_MAX_PLAN_OPS)
-		return leat_fail(err, LEAT_SPEC, "%s is one too many: a spec has at most %d ops that change the order",
-		                 op->name, LEAT_MAX_PLAN_OPS);
+		return leat_fail(err, LEAT_SPEC,
+		                 "%s is one too many: a spec can have at most %d ops that change the order", op->name,
+		                 LEAT_MAX_PLAN_OPS);
 	if (plan->size == 0)
-		return leat_fail(err, LEAT_DATA, "the source has no samples, %s nothing to work on", op->name);
+		return leat_fail(err, LEAT_DATA, "the source has no samples for %s", op->name);
 	if (plan->size > LEAT_MAX_POSITIONS)
 		return leat_fail(err, LEAT_DATA,
 		                 "the source has %" PRIu64 " samples, more than an epoch can hold (2^62)", plan->size);
@@ -65,8 +65,8 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 		return status;
 	if (size == 0) {
 		close_step(step);
-		return leat_fail(err, LEAT_SPEC, "%s leaves nothing of the %" PRIu64 " sample%s that come to it",
-		                 op->name, plan->size, leat_plural(plan->size));
+		return leat_fail(err, LEAT_SPEC, "%s leaves none of its %" PRIu64 " sample%s", op->name, plan->size,
+		                 leat_plural(plan->size));
 	}
 	plan->size = size;
 	plan->ops++;
@@ -88,7 +88,7 @@ leat_plan_reseed(struct leat_plan *plan, uint64_t seed)
 		plan->op[i].in.seed = seed;
 }
 
-/* An op that gives more than it gets gives something twice, and what follows may keep just that. */
+/* An op with more outputs than inputs repeats samples, even if a later op shrinks the plan again. */
 bool
 leat_plan_repeats(const struct leat_plan *plan)
 {

@@ -1,7 +1,7 @@
-/* plan.h - which sample stands at which position: a chain of plan ops over a source
+/* plan.h - map positions to samples: a chain of plan ops over a source
  *
- * A pure function of (seed, epoch, position); the state that ops keep is a cache of it.
- * One thread at a time. */
+ * A pure function of (seed, epoch, position); op state only caches intermediate results.
+ * Not thread-safe. */
 #ifndef LEAT_FEED_PLAN_H
 #define LEAT_FEED_PLAN_H
 
@@ -10,7 +10,7 @@
 enum { LEAT_MAX_PLAN_OPS = 32 };
 
 struct leat_plan {
-	uint64_t size; /* positions of an epoch */
+	uint64_t size; /* positions per epoch */
 	uint64_t seed;
 	struct leat_mem *mem;
 	int ops;
@@ -27,17 +27,16 @@ struct leat_plan {
 /* A plan without ops: position i is sample i. `first` as in struct leat_source, borrowed. */
 void leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, size_t files, uint64_t seed,
                     struct leat_mem *mem);
-/* Appends an op behind those there are. `stream` names its random numbers. */
+/* Appends an op. `stream` selects its random stream. */
 enum leat_status leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *params, uint64_t stream,
                                struct leat_err *err);
 void leat_plan_free(struct leat_plan *plan);
-/* Other random numbers from here on. */
 void leat_plan_reseed(struct leat_plan *plan, uint64_t seed);
 
-/* May a sample come more than once in an epoch? */
+/* Can a sample occur more than once per epoch? */
 bool leat_plan_repeats(const struct leat_plan *plan);
 
-/* The source's sample for `position` < size of `epoch`. */
+/* The sample at `position` (< size) of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
 
 #endif

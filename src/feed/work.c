@@ -1,20 +1,19 @@
-/* work.c - the workers: take a run under the lock, do it without
+/* work.c - worker threads: take a run under the lock, process it without the lock
  *
- * Planning happens here, by whichever worker has nothing else to do, one at a time:
- * it is arithmetic over the next few positions. Runs whose bytes had to be waited for
- * come first, because they are older. The worker that finishes a batch's last row
- * completes it. */
+ * A worker with nothing else to do plans the next run, under the lock: it is cheap arithmetic
+ * over a few positions. Runs whose reads have completed come first, because they are older.
+ * The worker that finishes a batch's last row completes the batch. */
 #include "base/clock.h"
 #include "base/copy.h"
 #include "feed/feed.h"
 
 #include <string.h>
 
-/* A consumer that waits is told of its batch after so many ns at the latest. Batches that are made faster
- * come a few at a time, or waking it would take as long as making one. */
+/* Longest delay, in ns, before a waiting consumer is woken. Fast batches are handed over several at a time;
+ * otherwise waking the consumer would cost as much as making a batch. */
 enum { PATIENCE = 200 * 1000 };
 
-/* With a cache: rows whose samples are drawn at once, and how far ahead of its turn a sample is touched. */
+/* With a cache: rows whose samples are chosen at once, and how many samples ahead an entry is prefetched. */
 enum { CHOOSE_AHEAD = 32, PREFETCH_AHEAD = 2 };
 
 void
@@ -38,7 +37,7 @@ leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *po
 	return feed->options.epochs == 0 || *epoch < feed->options.epochs;
 }
 
-/* The rank's rows of the global batch at the plan's place. */
+/* Sets this rank's rows of the next global batch. */
 static void
 begin_rows(struct leat_feed *feed, struct leat_batch *batch)
 {
@@ -60,7 +59,7 @@ begin_rows(struct leat_feed *feed, struct leat_batch *batch)
 	feed->plan_position = end;
 }
 
-/* Without prefetch a batch is begun when the consumer waits for it. */
+/* Without prefetch, a batch is begun only when the consumer waits for it. */
 static bool
 may_begin_batch(const struct leat_feed *feed)
 {
@@ -69,8 +68,8 @@ may_begin_batch(const struct leat_feed *feed)
 	return feed->free_batches && feed->flight_count < limit;
 }
 
-/* Where in the list the batch stands that this worker filled last, or else the first: it may still be in the
- * cache of this CPU, and taking it out of another's is slow. */
+/* Prefers the batch that this worker filled last: it may still be in this CPU's cache, and fetching one from
+ * another CPU's cache is slow. */
 static struct leat_batch **
 free_batch(struct leat_feed *feed, const struct leat_worker *w)
 {
@@ -82,7 +81,7 @@ free_batch(struct leat_feed *feed, const struct leat_worker *w)
 	return first;
 }
 
-/* Are the samples that the cache has ready to be stored? */
+/* Are cached samples final, with no ops left to run? */
 static bool
 caches_finished_samples(const struct leat_feed *feed)
 {
@@ -110,8 +109,8 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	return true;
 }
 
-/* Which samples come next, some rows ahead when there is a cache: by the time it is asked for one, the CPU has what it
- * says. Until a row is planned its number stands in the place of its position. */
+/* Chooses samples some rows ahead and prefetches their cache slots, so that lookups don't stall. Until a row is
+ * planned, the array of positions holds its sample number. */
 static uint64_t
 choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
 {
@@ -137,7 +136,7 @@ next_sample(struct leat_feed *feed, struct leat_batch *batch)
 	return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
 }
 
-/* Adds the sample of the batch's next row to the run; false: the run is long enough without it. */
+/* Adds the sample of the batch's next row to the run. False: the run is full. */
 static bool
 plan_item(struct leat_feed *feed, struct leat_run *run)
 {
@@ -156,8 +155,8 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 	return true;
 }
 
-/* Samples that the cache has as they will be stored have lengths that are known. After all of the run were planned:
- * what is read here is on its way since then. */
+/* The lengths of cached final samples are known now. Runs after the whole run is planned, when the prefetches have had
+ * time to complete. */
 static void
 assign_ragged_rows(struct leat_feed *feed, const struct leat_run *run)
 {
@@ -195,7 +194,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 		if (!plan_item(feed, run))
 			break;
 	leat_fetch_planned(feed, run);
-	if (run->items == 0 && batch->planned < batch->good_rows) { /* no room for the unit of the first */
+	if (run->items == 0 && batch->planned < batch->good_rows) { /* no room for the first sample's unit */
 		leat_fetch_release(feed, run);
 		return NULL;
 	}
@@ -220,7 +219,7 @@ take_run(struct leat_worker *w)
 	return run;
 }
 
-/* One worker wakes the next, as long as there is something to do. */
+/* Each worker wakes the next one while there is work. */
 static void
 wake_for_more(struct leat_feed *feed)
 {
@@ -230,7 +229,7 @@ wake_for_more(struct leat_feed *feed)
 
 /* ---- work: without the lock ---- */
 
-/* Where leat_work_out puts a result for good. */
+/* Gives leat_work_out the final location of a result, if this stage writes it. */
 static void *
 output_slot(struct leat_work *work, int field, size_t bytes)
 {
@@ -258,7 +257,7 @@ run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *
 	return status;
 }
 
-/* What the source and the stages before a cache make of an item's bytes. */
+/* Unpacks an item and runs the stages before the cache. */
 static enum leat_status
 make_first(struct leat_worker *w, const struct leat_run_item *item, const struct leat_sample_id *id, bool timed,
            struct leat_err *err)
@@ -275,7 +274,7 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
 	return status;
 }
 
-/* From an item's bytes, or from the cache, to its row of the batch. LEAT_AGAIN: the cache has lost it. */
+/* Makes a sample from its bytes or the cache and stores it in its row. LEAT_AGAIN: no longer in the cache. */
 static enum leat_status
 make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
 {
@@ -299,7 +298,7 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	return status;
 }
 
-/* A sample that does not fit the worker's scratch is worked on again in the large one, one at a time. */
+/* Retries a sample that overflowed the worker's scratch in the shared large one, one sample at a time. */
 static enum leat_status
 make_jumbo_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
@@ -328,7 +327,7 @@ read_to_jumbo(struct leat_feed *feed, struct leat_run_item *item, struct leat_er
 	return leat_item_read(feed, item, err);
 }
 
-/* The slow way for the few that are not read with their run: one at a time, into the large scratch. */
+/* Slow path for the few samples not read with their run: one at a time, into the large scratch. */
 static enum leat_status
 read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err)
 {
@@ -348,18 +347,18 @@ read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 	return status;
 }
 
-/* Where a sample lies that the cache had. */
+/* Locates a sample that was expected in the cache. */
 static void
 locate(struct leat_feed *feed, struct leat_run_item *item)
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	pthread_mutex_lock(&feed->lock); /* it is called by one thread at a time */
+	pthread_mutex_lock(&feed->lock); /* locate is not thread-safe */
 	source->kind->locate(source, item->raw.index, &item->raw.extent);
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* From the cache straight to its row. LEAT_AGAIN: the cache has lost it. */
+/* Copies a final sample from the cache to its row. LEAT_AGAIN: no longer in the cache. */
 static enum leat_status
 store_cached(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
@@ -401,14 +400,14 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 
 /* ---- bad samples ---- */
 
-/* Of the data, so that on_error decides; everything else ends the feed. */
+/* Is it a data error, which on_error handles? All other errors end the feed. */
 static bool
 is_bad_sample(enum leat_status status)
 {
 	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED;
 }
 
-/* The failure that stands first in the plan is the one that counts, whoever comes first in time. */
+/* Reports the failure that is first in plan order, not in time. */
 static void
 fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
@@ -428,7 +427,7 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* Without memory for the entry the sample is still counted. */
+/* A sample that memory has no room to list is still counted. */
 static void
 note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced, const struct leat_err *err)
 {
@@ -458,8 +457,8 @@ note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced,
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* Candidates depend on seed, epoch and position alone: every run chooses the same. They are drawn from the
- * plan, not from the source: what take, skip or shard keep out must not come in here. */
+/* Candidates depend only on seed, epoch and position, so every run picks the same ones. They come from the plan,
+ * not the source, so that samples excluded by take, skip or shard stay excluded. */
 static enum leat_status
 replace(struct leat_worker *w, struct leat_err *err)
 {
@@ -473,7 +472,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 
 		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
 		              leat_stream("replace", j));
-		pthread_mutex_lock(&feed->lock); /* plan and locate are called by one thread at a time */
+		pthread_mutex_lock(&feed->lock); /* plan and locate are not thread-safe */
 		item.raw.index = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
 		                              leat_rng_below(&rng, feed->pipeline.plan.size));
 		source->kind->locate(source, item.raw.index, &item.raw.extent);
@@ -481,9 +480,9 @@ replace(struct leat_worker *w, struct leat_err *err)
 		leat_err_clear(err);
 		status = read_and_make(w, &item, err);
 	}
-	w->in_chain = true; /* whatever the last one says, it does not say where the first lies */
+	w->in_chain = true; /* the error names a replacement's file, not the original's: add it */
 	if (is_bad_sample(status))
-		leat_err_in(err, "bad, and %d replacements tried for it are bad too; the last", LEAT_REPLACE_TRIES);
+		leat_err_in(err, "bad, and so were all %d replacements tried; the last", LEAT_REPLACE_TRIES);
 	return status;
 }
 
@@ -535,7 +534,7 @@ do_items(struct leat_worker *w, struct leat_run *run)
 		leat_copy_fence();
 }
 
-/* Ops on whole batches, in the order of the spec. */
+/* Runs the ops on whole batches, in spec order. */
 static void
 mix(const struct leat_feed *feed, struct leat_batch *batch)
 {
@@ -559,7 +558,7 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 	}
 }
 
-/* Under the lock, which it gives up while it completes a batch. */
+/* Under the lock, released while a batch is completed. */
 static void
 finish_run(struct leat_feed *feed, struct leat_run *run)
 {
@@ -572,7 +571,7 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	if (batch->done < batch->good_rows)
 		return;
 	pthread_mutex_unlock(&feed->lock);
-	/* Ranks never get batches of unequal size. */
+	/* All ranks get batches of the same size. */
 	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD || feed->options.world > 1);
 	if (feed->pipeline.mixes > 0)
 		mix(feed, batch);
@@ -580,7 +579,7 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	batch->complete = true;
 }
 
-/* Works a run off, after starting it if need be; false: its bytes are on their way. */
+/* Processes a run, starting its reads if needed. False: its reads are in flight. */
 static bool
 do_run(struct leat_worker *w, struct leat_run *run)
 {
@@ -622,9 +621,8 @@ idle(struct leat_worker *w)
 	leat_count(&w->lane->count.idle_ns, leat_now() - begin);
 }
 
-/* Under the lock: is it time to wake the consumer? Not yet when it has only begun to wait and the next run,
- * after which we ask again, will be as short as the last one. Ops may take any time, so that is said only
- * where samples are just read. */
+/* Under the lock: is it time to wake the consumer? Not if it just began to wait and the next run, after which we
+ * ask again, is expected to be short. Only runs without ops have predictable durations. */
 static bool
 consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 {
@@ -660,7 +658,7 @@ leat_worker_body(void *arg, unsigned i)
 		if (run || unit)
 			wake_for_more(feed);
 		pthread_mutex_unlock(&feed->lock);
-		/* Only now: the consumer that wakes would have to wait for the lock again. */
+		/* After unlocking, so that the consumer does not wake up only to wait for the lock. */
 		if (tell)
 			pthread_cond_signal(&feed->ready);
 		if (unit)

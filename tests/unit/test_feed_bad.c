@@ -458,9 +458,9 @@ a_budget_of_bad_samples_counts_by_epoch(void **state)
 	(void)state;
 	budget(LEAT_ON_ERROR_SKIP, 11, 50, NULL);
 	budget(LEAT_ON_ERROR_REPLACE, 11, 50, NULL);
-	budget(LEAT_ON_ERROR_SKIP, 10, 20, "epoch 0 has 11 bad samples so far, max_bad=10 allows no more; the last: ");
-	budget(LEAT_ON_ERROR_SKIP, 0, 1, "epoch 0 has 2 bad samples so far, max_bad=0 allows no more; the last: ");
-	budget(LEAT_ON_ERROR_REPLACE, 3, 3, "epoch 0 has 4 bad samples so far, max_bad=3 allows no more; the last: ");
+	budget(LEAT_ON_ERROR_SKIP, 10, 20, "epoch 0 has 11 bad samples, more than max_bad=10; the last: ");
+	budget(LEAT_ON_ERROR_SKIP, 0, 1, "epoch 0 has 2 bad samples, more than max_bad=0; the last: ");
+	budget(LEAT_ON_ERROR_REPLACE, 3, 3, "epoch 0 has 4 bad samples, more than max_bad=3; the last: ");
 }
 
 static void
@@ -490,8 +490,7 @@ a_data_set_of_bad_samples_ends_all_the_same(void **state)
 	options.on_error = LEAT_ON_ERROR_REPLACE;
 	trace_run(&trace, spec_on(&data, DECODED), &options);
 	assert_int_equal(trace.status, LEAT_DATA);
-	assert_non_null(
-		strstr(trace.err.text, "(sample 0): bad, and 8 replacements tried for it are bad too; the last: "));
+	assert_non_null(strstr(trace.err.text, "(sample 0): bad, and so were all 8 replacements tried; the last: "));
 	trace_free(&trace);
 	data_remove(&data);
 }

@@ -180,9 +180,9 @@ static void
 a_batch_that_cannot_be_split_is_refused_with_the_nearest_sizes(void **state)
 {
 	(void)state;
-	refused("batch(32)", 3, "batch(32) cannot be split over 3 ranks: the nearest sizes that can are 30 and 33");
-	refused("batch(2)", 3, "batch(2) cannot be split over 3 ranks: the nearest size that can is 3");
-	refused("batch(9)", 4, "batch(9) cannot be split over 4 ranks: the nearest sizes that can are 8 and 12");
+	refused("batch(32)", 3, "batch(32) cannot be split over 3 ranks; use 30 or 33");
+	refused("batch(2)", 3, "batch(2) cannot be split over 3 ranks; use 3");
+	refused("batch(9)", 4, "batch(9) cannot be split over 4 ranks; use 8 or 12");
 }
 
 static void
@@ -190,10 +190,10 @@ a_tail_that_would_hang_or_leave_nothing_is_refused(void **state)
 {
 	(void)state;
 	refused("batch(4, tail=short)", 2,
-	        "tail=short works with one rank only, because ranks with batches of unequal size would wait for each "
-	        "other "
-	        "for ever: use tail=pad or tail=drop");
-	refused("batch(54, tail=drop)", 1, "tail=drop leaves no batch: there are 53 samples and a batch takes 54");
+	        "tail=short works with one rank only: with unequal batches, ranks would wait for each other forever; "
+	        "use "
+	        "tail=pad or tail=drop");
+	refused("batch(54, tail=drop)", 1, "tail=drop leaves no batch: there are only 53 samples for a batch of 54");
 }
 
 /* ---- launchers ---- */
@@ -272,23 +272,23 @@ ranks_that_do_not_exist_are_refused(void **state)
 {
 	(void)state;
 	forget_launchers();
-	refused_from_environment(3, 3, "rank 3 of world 3: ranks go from 0 to world - 1");
-	refused_from_environment(1, 0, "rank 1 of world 1: ranks go from 0 to world - 1");
+	refused_from_environment(3, 3, "rank 3 of world 3 is out of range: ranks go from 0 to world - 1");
+	refused_from_environment(1, 0, "rank 1 of world 1 is out of range: ranks go from 0 to world - 1");
 	setenv("WORLD_SIZE", "4", 1);
 	setenv("RANK", "two", 1);
-	refused_from_environment(-1, 0, "RANK=two in the environment is not a rank or a number of ranks");
+	refused_from_environment(-1, 0, "RANK=two in the environment is not a valid rank or number of ranks");
 	setenv("RANK", "-1", 1);
-	refused_from_environment(-1, 0, "RANK=-1 in the environment is not a rank or a number of ranks");
+	refused_from_environment(-1, 0, "RANK=-1 in the environment is not a valid rank or number of ranks");
 	setenv("RANK", "0", 1);
 	setenv("WORLD_SIZE", "0", 1);
-	refused_from_environment(-1, 0, "rank 0 of world 0: ranks go from 0 to world - 1");
+	refused_from_environment(-1, 0, "rank 0 of world 0 is out of range: ranks go from 0 to world - 1");
 	setenv("RANK", "1", 1);
 	setenv("WORLD_SIZE", "6", 1);
 	refused_from_environment(-1, 3,
-	                         "world=3 needs a rank: no launcher of as many processes says which this one is");
+	                         "world=3 needs a rank: set rank=, or start with a launcher of that many processes");
 	forget_launchers();
 	refused_from_environment(-1, 2,
-	                         "world=2 needs a rank: no launcher of as many processes says which this one is");
+	                         "world=2 needs a rank: set rank=, or start with a launcher of that many processes");
 	forget_launchers();
 }
 

@@ -357,18 +357,19 @@ another_pipeline_is_refused_with_the_op_that_differs(void **state)
 {
 	(void)state;
 	refused(" | take(30) | batch(4)", " | take(31) | batch(4)",
-	        "the checkpoint is of another pipeline: it had take@1(count=30) where this one has take@1(count=31)");
+	        "the checkpoint is from another pipeline: it has take@1(count=30) where this one has take@1(count=31)");
 	refused(" | batch(4)", " | shuffle | batch(4)",
-	        "the checkpoint is of another pipeline: it had batch@1(size=4, per_rank=0, tail=auto) where this one "
+	        "the checkpoint is from another pipeline: it has batch@1(size=4, per_rank=0, tail=auto) where this one "
 	        "has "
 	        "shuffle@1(window=0, block=0)");
 	refused(" | example(box=float[4]) | batch(4)",
 	        " | example(box=float[4]) | batch(4) | mixup(image=box, label=box)",
-	        "the checkpoint is of another pipeline: it had nothing where this one has mixup@1(alpha=0.2, "
+	        "the checkpoint is from another pipeline: it has nothing where this one has mixup@1(alpha=0.2, "
 	        "image='box', label='box')");
 	refused(" | example(box=float[4]) | batch(4) | mixup(image=box, label=box)",
 	        " | example(box=float[4]) | batch(4)",
-	        "the checkpoint is of another pipeline: it had mixup@1(alpha=0.2, image='box', label='box') where this "
+	        "the checkpoint is from another pipeline: it has mixup@1(alpha=0.2, image='box', label='box') where "
+	        "this "
 	        "one has nothing");
 }
 
@@ -420,12 +421,13 @@ other_data_is_refused_with_what_differs(void **state)
 
 	(void)state;
 	data_make(&other, 4, fewer, NULL);
-	refused_with_data(&other, "the checkpoint is of other data: 46 samples in 4 files, here are 45 in 4");
+	refused_with_data(&other,
+	                  "the checkpoint is from other data: it has 46 samples in 4 files, this feed has 45 in 4");
 	data_remove(&other);
 	data_make(&other, 4, moved, NULL);
 	refused_with_data(&other,
-	                  "the checkpoint is of other data: there are as many files and samples, but names, sizes or "
-	                  "counts of some files differ");
+	                  "the checkpoint is from other data: as many files and samples, but some file names, sizes or "
+	                  "sample counts differ");
 	data_remove(&other);
 }
 
@@ -483,10 +485,10 @@ nonsense_is_refused_in_words(void **state)
 	} cases[] = {
 		{"[]", "this is not a leat checkpoint"},
 		{"{}", "this is not a leat checkpoint"},
-		{"{\"leat_checkpoint\": 2}", "the checkpoint has version 2, this leat reads version 1"},
+		{"{\"leat_checkpoint\": 2}", "the checkpoint has version 2; this leat reads version 1"},
 		{"{\"leat_checkpoint\": -1}",
-	         "the checkpoint is damaged: \"leat_checkpoint\" is not a number of 0 or more"},
-		{"{\"leat_checkpoint\": 1}", "the checkpoint is damaged: it has no text \"pipeline\""},
+	         "the checkpoint is damaged: \"leat_checkpoint\" is not a non-negative integer"},
+		{"{\"leat_checkpoint\": 1}", "the checkpoint is damaged: it has no string \"pipeline\""},
 		{"", "this is not a leat checkpoint: line 1, column 0: '[' or '{' expected near end of file"},
 	};
 	struct leat_options options;

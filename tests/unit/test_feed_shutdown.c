@@ -187,8 +187,7 @@ holding_all_batches_is_told_and_ends_with_a_release(void **state)
 		assert_in_range(n, 2, 63);
 		assert_int_equal(err.status, LEAT_AGAIN);
 		snprintf(expected, sizeof expected,
-		         "all %d batches that memory= has room for are held: release one before asking for the next",
-		         n);
+		         "all %d batches that fit in memory= are in use; release one before asking for the next", n);
 		assert_string_equal(err.text, expected);
 		assert_int_equal(leat_next(feed, &none, &err), LEAT_AGAIN);
 		leat_release(held[n / 2]);

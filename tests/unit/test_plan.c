@@ -125,8 +125,8 @@ static void
 an_op_that_leaves_nothing_is_named(void **state)
 {
 	(void)state;
-	expect_error(3, "skip(3)", LEAT_SPEC, "skip leaves nothing of the 3 samples");
-	expect_error(3, "take(1) | shard(4, 3)", LEAT_SPEC, "shard leaves nothing of the 1 sample ");
+	expect_error(3, "skip(3)", LEAT_SPEC, "skip leaves none of its 3 samples");
+	expect_error(3, "take(1) | shard(4, 3)", LEAT_SPEC, "shard leaves none of its 1 sample");
 	expect_error(0, "shuffle", LEAT_DATA, "no samples");
 }
 
