@@ -1,11 +1,11 @@
-/* file_table.h - what sources share whose samples are files: their names and sizes, kept in a sidecar
+/* file_table.h - names and sizes of files, saved in a sidecar, for sources with one file per sample
  *
- * To open a million files takes seconds, to ask for their sizes too. So both are found
- * out once and kept: a table of names and sizes over any store. A file that was not there when it was looked
- * for has the size LEAT_NO_FILE: its sample is damaged, and says why. One whose size has
- * changed since is refused when it is read, because a part of it would be no sample.
+ * Listing a million files and asking for their sizes takes seconds, so it is done once and the
+ * result is saved. Works with any store. A file that was missing has the size LEAT_NO_FILE; its
+ * sample is damaged and the error says why. A file whose size has changed since is rejected when
+ * it is read, because a partial file is not a sample.
  *
- * Opening and closing: one thread. The rest: any thread, once it is open. */
+ * Open and close: one thread. Everything else: any thread, after open. */
 #ifndef LEAT_FORMAT_FILE_TABLE_H
 #define LEAT_FORMAT_FILE_TABLE_H
 
@@ -15,13 +15,13 @@
 
 #define LEAT_NO_FILE UINT64_MAX
 
-/* The sections of the sidecar that are the table's; those of the source follow. */
+/* The table's sections in the sidecar; the source's own follow. */
 enum {
 	LEAT_FILE_TABLE_NAME_AT, /* count + 1 numbers */
 	LEAT_FILE_TABLE_NAMES,   /* name i: [name_at[i], name_at[i + 1]), relative to the folder */
 	LEAT_FILE_TABLE_SIZES,   /* count numbers */
-	LEAT_FILE_TABLE_DIGEST,  /* SHA-256 of what tells this data from other data */
-	LEAT_FILE_TABLE_STAMP,   /* SHA-256 of when the files were written last */
+	LEAT_FILE_TABLE_DIGEST,  /* SHA-256 that identifies the data */
+	LEAT_FILE_TABLE_STAMP,   /* SHA-256 of the files' mtimes */
 	LEAT_FILE_TABLE_SECTIONS,
 };
 
@@ -29,7 +29,7 @@ struct leat_file_table {
 	uint64_t count;
 	const uint64_t *name_at;
 	const char *names;
-	uint64_t names_len, longest; /* bytes of all names, and of the longest */
+	uint64_t names_len, longest; /* bytes of all names; of the longest name */
 	const uint64_t *size;
 	uint64_t max_size;
 	uint64_t missing; /* files */
@@ -41,15 +41,15 @@ struct leat_file_table {
 	int64_t opened_ns;
 };
 
-/* Takes the table from a sidecar, all checked; false: it makes no sense. */
+/* Reads and validates the table from a sidecar. False: invalid. */
 bool leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *sidecar);
-/* Is there now a file that was missing? */
+/* Whether a file that was missing exists now. */
 bool leat_file_table_found(const struct leat_file_table *table, struct leat_store *store, const char *folder);
 
-/* Where the files are. `folder` and `remedy` (what to do about a file that has changed) are borrowed. */
+/* Sets where the files are. Borrows `folder` and `remedy` (what to do about a file that has changed). */
 void leat_file_table_place(struct leat_file_table *table, struct leat_store *store, const char *folder,
                            const char *remedy);
-/* As the samples of a source: sets what follows from the table. */
+/* Makes the files the samples of a source: sets the source's members that follow from the table. */
 void leat_file_table_open(struct leat_file_table *table, struct leat_source *source, struct leat_store *store,
                           const char *folder, const char *remedy);
 /* The source's `locate`: sample i is file i; and its `object`. */
@@ -57,44 +57,44 @@ void leat_file_table_locate(const struct leat_file_table *table, uint64_t i, str
 void leat_file_table_object(const struct leat_file_table *table, uint64_t i, struct leat_object *object);
 /* Why a file is missing: LEAT_IO or LEAT_DATA. */
 enum leat_status leat_file_table_describe_missing(const struct leat_object *object, struct leat_err *err);
-/* For unpack: field `datum` is the file's bytes. An error for a file that was missing. */
+/* For unpack: sets `datum` to the file's bytes. Fails if the file was missing. */
 enum leat_status leat_file_table_unpack(const struct leat_source *source, const struct leat_extent *extent,
                                         unsigned char *payload, struct leat_datum *datum, struct leat_err *err);
 
-/* Field `datum` is the file's name, in the table. */
+/* Points `datum` at the file's name, in the table. */
 void leat_file_table_name(const struct leat_file_table *table, uint64_t i, struct leat_datum *datum);
 
-/* Keeps what was made of `name`, and tells the log. If what it was made of was changed so late, `newest`, before it was
- * looked at, `begin`, that another change could come with the same time, it is not kept, and made again next time. */
+/* Saves the sidecar built from `name`, and logs that. Not if the data's last change, `newest`, is so close to the start
+ * of the scan, `begin`, that a later change could have the same timestamp; then it is rebuilt next time. */
 void leat_file_table_keep(const struct leat_source *source, struct leat_sidecar *sidecar,
                           const struct leat_sidecar_of *of, const char *name, int64_t newest, int64_t begin);
-int64_t leat_file_table_now(void); /* as files are stamped, in ns */
+int64_t leat_file_table_now(void); /* on the clock of file timestamps, in ns */
 
-/* What to do about a file that has changed, as a sentence to be freed; NULL: no memory. */
+/* What to do about a file that has changed, as a sentence. The caller frees it. NULL: out of memory. */
 char *leat_file_table_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem);
 
-/* ---- making one ---- */
+/* ---- building a table ---- */
 
 struct leat_file_table_build {
 	struct leat_mem *mem;
 	struct leat_str names;
 	uint64_t *name_at, *size; /* count + 1, count */
-	uint64_t *time;           /* when each was written last, in ns */
+	uint64_t *time;           /* mtimes, in ns */
 	size_t count, cap;
 };
 
 void leat_file_table_build_init(struct leat_file_table_build *build, struct leat_mem *mem);
-void leat_file_table_build_free(struct leat_file_table_build *build); /* takes a zeroed one */
+void leat_file_table_build_free(struct leat_file_table_build *build); /* accepts a zeroed one */
 enum leat_status leat_file_table_add(struct leat_file_table_build *build, const char *name, size_t len,
                                      struct leat_err *err);
-/* All of `from`, which is then empty. */
+/* Moves all entries of `from`. */
 enum leat_status leat_file_table_append(struct leat_file_table_build *build, struct leat_file_table_build *from,
                                         struct leat_err *err);
-/* Adds files by their names below `folder`, and looks at each. */
+/* Adds files by name relative to `folder`, and gets the size and mtime of each. */
 enum leat_status leat_file_table_add_all(struct leat_file_table_build *build, const char *const *names, size_t count,
                                          struct leat_store *store, const char *folder, unsigned threads,
                                          struct leat_err *err);
-/* Makes the table's sections of it, in an empty sidecar. The digest covers names, sizes and `more`. */
+/* Turns the build into the table's sections of an empty sidecar. The digest covers names, sizes and `more`. */
 enum leat_status leat_file_table_finish(struct leat_file_table_build *build, const void *more, size_t more_len,
                                         struct leat_sidecar *sidecar, struct leat_err *err);
 

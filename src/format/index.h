@@ -1,21 +1,19 @@
-/* index.h - where each sample of one data file begins, kept beside the data
+/* index.h - the offset of each sample in one data file, saved next to the data
  *
- * A file's samples lie one after the other and fill it: sample i has the bytes from
- * its offset up to the next one's. A region that holds no readable sample counts as
- * one sample, its offset marked with LEAT_INDEX_DAMAGED, so that nothing of a file
- * is ever left out in silence. Formats with bytes that belong to no sample (a tar's
- * folders, its end) are kinds with `gaps`: their samples have ends of their own.
+ * Samples are contiguous and fill the file: sample i spans the bytes from its offset to
+ * the next one's. A region without a readable sample counts as one sample, its offset
+ * marked with LEAT_INDEX_DAMAGED, so that no part of a file is ever dropped silently.
+ * Formats with bytes that belong to no sample (folders in a tar file, its end) have
+ * `gaps`: the index then also stores where each sample ends.
  *
- * The index file is `.NAME.leatidx` in the data's folder, or, where that cannot be
+ * The index file is `.NAME.leatidx` in the data's folder or, if that cannot be
  * written, in ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's
- * absolute path. It belongs to one size and modification time of the data; numbers
- * have the machine's byte order. Layout: struct leat_index_head, then count + 1
- * offsets of 8 bytes, the last one the size of the data, and for kinds with gaps
- * count ends.
+ * absolute path. It is valid for one size and mtime of the data; numbers are in native
+ * byte order. Layout: struct leat_index_head, then count + 1 offsets of 8 bytes, the
+ * last one the size of the data, and for kinds with gaps count ends.
  *
- * Of a file that is compressed as a whole, samples are those of what it inflates to, and
- * so are offsets and the size at their end; the points from which to inflate follow
- * (format/points.h).
+ * For a compressed file, offsets and size are those of the inflated data, and the restart
+ * points for inflating follow (format/points.h).
  *
  * All functions: any thread, on different indexes. */
 #ifndef LEAT_FORMAT_INDEX_H
@@ -35,7 +33,7 @@ enum { LEAT_INDEX_VERSION = 1 };
 struct leat_index_head {
 	char magic[8];
 	uint32_t version;
-	uint32_t crc;  /* CRC-32C of all other bytes of the file */
+	uint32_t crc;  /* CRC-32C of all other bytes */
 	char kind[8];  /* of the format, padded with NUL */
 	uint64_t size; /* of the data */
 	int64_t mtime_ns;
@@ -46,25 +44,25 @@ struct leat_index_head {
 
 struct leat_index;
 
-/* What a format's index has to be. */
+/* How a format is indexed. */
 struct leat_index_kind {
-	const char *name;    /* at most 8 characters; another name when the meaning of samples changes */
+	const char *name;    /* at most 8 characters; change it when the meaning of samples changes */
 	uint64_t min_length; /* of a sample that is not damaged, at least 1 */
 	bool gaps;           /* samples need not fill the file */
-	const char *packed;  /* the name for a file that is compressed as a whole; NULL: none can be. Not with gaps */
-	/* Finds the samples of file `i`: init, add..., end. Frees what it took when it fails. Any thread. */
+	const char *packed;  /* the name for compressed files; NULL: not supported. Excludes gaps */
+	/* Finds the samples of file `i`: init, add..., end. Frees everything on failure. Any thread. */
 	enum leat_status (*make)(struct leat_files *files, size_t i, struct leat_mem *mem, const struct leat_log *log,
 	                         struct leat_index *index, struct leat_err *err);
 };
 
 struct leat_index {
 	const uint64_t *offset; /* count + 1 */
-	const uint64_t *end;    /* count, of a kind with gaps; NULL: a sample ends where the next one begins */
+	const uint64_t *end;    /* count, for kinds with gaps; NULL: each sample ends where the next begins */
 	uint64_t count, max_length, damaged;
-	bool packed;               /* the file is compressed: offsets are of what it inflates to */
-	struct leat_points points; /* then */
+	bool packed;               /* the file is compressed: offsets are inflated ones */
+	struct leat_points points; /* if packed */
 	struct leat_mem *mem;
-	uint64_t *block, *ends; /* memory of the above; block: or of a whole index file */
+	uint64_t *block, *ends; /* memory of the above; block may hold a whole index file */
 	size_t cap, ends_cap;
 };
 
@@ -86,14 +84,14 @@ leat_index_length(const struct leat_index *index, uint64_t i)
 	return (index->end ? index->end[i] : leat_index_offset(index, i + 1)) - leat_index_offset(index, i);
 }
 
-/* Finds and checks the index of `file`. LEAT_AGAIN (no error text): there is none that can be
- * trusted, it has to be made; why is logged. */
+/* Loads and checks the index of `file`. LEAT_AGAIN (no error text): no valid index, build one; the reason is
+ * logged. */
 enum leat_status leat_index_load(struct leat_index *index, const struct leat_index_kind *kind,
                                  const struct leat_object *file, struct leat_mem *mem, const struct leat_log *log,
                                  struct leat_err *err);
 
-/* Making one: init, add each sample in order, end with the size of the data. Of a compressed file, `packed` is set
- * and points are added in between. */
+/* Building: init, add each sample in order, end with the size of the data. For a compressed file, set `packed` and add
+ * points in between. */
 void leat_index_init(struct leat_index *index, struct leat_mem *mem);
 enum leat_status leat_index_grow(struct leat_index *index, struct leat_err *err); /* makes room for one more */
 
@@ -110,20 +108,20 @@ leat_index_add(struct leat_index *index, uint64_t offset, bool damaged, struct l
 	return LEAT_OK;
 }
 
-/* The same for a kind with gaps, which uses this one only. */
+/* The same for kinds with gaps, which must not use leat_index_add. */
 enum leat_status leat_index_add_span(struct leat_index *index, uint64_t offset, uint64_t end, bool damaged,
                                      struct leat_err *err);
-void leat_index_drop(struct leat_index *index); /* takes the last one back */
+void leat_index_drop(struct leat_index *index); /* removes the last sample */
 enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err);
 
-/* Writes a finished index to its place. */
+/* Saves a finished index. */
 enum leat_status leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind,
                                  const struct leat_object *file, struct leat_mem *mem, struct leat_err *err);
 
-void leat_index_free(struct leat_index *index); /* takes a zeroed one */
+void leat_index_free(struct leat_index *index); /* accepts a zeroed one */
 
-/* What is wrong with the bytes of an index file for `file`, in a few words; NULL: nothing. `bytes` is
- * 8-byte aligned. *stale: it was right for the data as it was before. */
+/* Checks the bytes of an index file for `file`: returns what is wrong in a few words, NULL if valid. `bytes` is 8-byte
+ * aligned. *stale: the index was valid for an earlier version of the data. */
 const char *leat_index_fault(const void *bytes, size_t len, const struct leat_index_kind *kind,
                              const struct leat_object *file, bool *stale);
 

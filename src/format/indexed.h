@@ -1,19 +1,19 @@
-/* indexed.h - many files with an index each: what the sources that need one share
+/* indexed.h - a set of files with one index each, shared by all sources that need indexes
  *
- * Indexes are loaded or, once, made in parallel over the files. A damaged region counts
- * as one sample, so that on_error decides about it like about any bad sample.
+ * Indexes are loaded or, the first time, built in parallel over the files. A damaged region
+ * counts as one sample, so that on_error handles it like any bad sample.
  *
- * One thread, but where it says otherwise. */
+ * One thread, unless stated otherwise. */
 #ifndef LEAT_FORMAT_INDEXED_H
 #define LEAT_FORMAT_INDEXED_H
 
 #include "format/index.h"
 
 enum leat_index_state {
-	LEAT_INDEX_FRESH,   /* the one that was there is right, or the file is empty and needs none */
-	LEAT_INDEX_BUILT,   /* made and saved */
-	LEAT_INDEX_UNSAVED, /* made, but it could not be saved */
-	LEAT_INDEX_FAILED,  /* the file cannot be read, or is none of its format */
+	LEAT_INDEX_FRESH,   /* up to date, or the file is empty and needs none */
+	LEAT_INDEX_BUILT,   /* built and saved */
+	LEAT_INDEX_UNSAVED, /* built, but could not be saved */
+	LEAT_INDEX_FAILED,  /* the file cannot be read, or has another format */
 };
 
 struct leat_indexed {
@@ -22,32 +22,32 @@ struct leat_indexed {
 	struct leat_index *index; /* per file */
 	uint64_t *first;          /* file i holds samples [first[i], first[i + 1]) */
 	uint64_t damaged;
-	uint64_t max_length; /* of a sample that is not damaged */
-	size_t last;         /* the file that was found last: neighbours are mostly in the same one */
+	uint64_t max_length; /* of undamaged samples */
+	size_t last;         /* file of the last lookup; neighbours are mostly in the same one */
 };
 
-/* Zeroes and fills it; frees what it took when it fails. Warns of damage. */
+/* Initializes *indexed; frees everything on failure. Warns of damage. */
 enum leat_status leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *kind,
                                    struct leat_files *files, unsigned threads, struct leat_mem *mem,
                                    const struct leat_log *log, struct leat_err *err);
-void leat_indexed_close(struct leat_indexed *indexed); /* takes a zeroed one */
-/* The first file that has a sample, good or damaged. There is one when the count is not 0. */
+void leat_indexed_close(struct leat_indexed *indexed); /* accepts a zeroed one */
+/* The first file that has a sample, good or damaged. The sample count must not be 0. */
 size_t leat_indexed_first_file(const struct leat_indexed *indexed);
 
-/* ---- ahead of the first open ---- */
+/* ---- indexing ahead of the first open ---- */
 
-/* What became of one file. */
+/* Result for one file. */
 struct leat_index_report {
 	const char *uri;
 	uint64_t bytes;
 	uint64_t samples;                /* readable ones */
 	uint64_t damaged, damaged_bytes; /* regions that hold no readable sample */
 	enum leat_index_state state;
-	const char *reason; /* UNSAVED, FAILED: a sentence; else NULL */
+	const char *reason; /* UNSAVED, FAILED: one sentence; otherwise NULL */
 };
 
-/* Makes the indexes of all files that `patterns` name, as the first open would, and tells of each in
- * order. `kind_of` says which index a file gets. Fails only when the files cannot be listed or memory is short. */
+/* Builds the indexes of all files matching `patterns`, as the first open would, and calls `tell` for each file in
+ * order. `kind_of` selects the index of a file. Fails only if the files cannot be listed or memory runs out. */
 enum leat_status leat_index_files(const char *const *patterns, size_t count,
                                   const struct leat_index_kind *(*kind_of)(const char *uri), unsigned threads,
                                   struct leat_mem *mem, const struct leat_log *log,

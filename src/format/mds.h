@@ -2,8 +2,8 @@
  *
  * A folder's index.json lists the shards, each a file
  *	u32 n | u32 offset[n + 1] | JSON, the same as in index.json | samples
- * little-endian; sample i lies at [offset[i], offset[i + 1]): the u32 lengths of its columns of
- * variable length, then the bytes of all columns, in the order of their names. */
+ * little-endian. Sample i is at [offset[i], offset[i + 1]): the u32 lengths of its variable-length
+ * columns, then the bytes of all columns, sorted by name. */
 #ifndef LEAT_FORMAT_MDS_H
 #define LEAT_FORMAT_MDS_H
 
@@ -11,25 +11,25 @@
 #include "format/sample.h"
 #include "format/stored.h"
 
-/* The params of the source. */
+/* Parameters of the source. */
 struct leat_mds_params {
 	const char *folder;
 	struct leat_strings fields;
 };
 
-/* How a column's bytes are to be taken. */
+/* How a column's bytes are interpreted. */
 enum leat_mds_encoding {
-	LEAT_MDS_BYTES,   /* as they are */
+	LEAT_MDS_BYTES,   /* opaque bytes */
 	LEAT_MDS_NUMBER,  /* one number */
-	LEAT_MDS_ARRAY,   /* numbers of a shape that is known */
+	LEAT_MDS_ARRAY,   /* numbers of a known shape */
 	LEAT_MDS_SHAPED,  /* u8 (dimensions << 2 | log2 of a dimension's bytes), dimensions, numbers */
-	LEAT_MDS_TYPED,   /* u8 of a type, then the same */
-	LEAT_MDS_UNKNOWN, /* nothing is known but where they are */
+	LEAT_MDS_TYPED,   /* u8 type code, then as SHAPED */
+	LEAT_MDS_UNKNOWN, /* unknown encoding */
 };
 
 struct leat_mds_column {
 	enum leat_mds_encoding encoding;
-	uint32_t size;                  /* in bytes, of every sample; 0: it differs */
+	uint32_t size;                  /* in bytes; 0: variable */
 	const struct leat_stored *type; /* of numbers; NULL: not known yet */
 	int ndim;                       /* -1: not known yet */
 	int64_t shape[LEAT_MAX_DIMS];
@@ -39,39 +39,39 @@ struct leat_mds_column {
 struct leat_mds_columns {
 	size_t count;
 	struct leat_mds_column *column;
-	size_t variable; /* those whose size differs */
+	size_t variable; /* columns of variable size */
 };
 
-/* What "ndarray:float32:3,4" means. `size`: that index.json tells, 0 for none. Encodings that nobody knows are
- * LEAT_MDS_UNKNOWN; false: size and encoding contradict each other. */
+/* Parses an encoding such as "ndarray:float32:3,4". `size` is that in index.json, 0 if none. Unknown encodings become
+ * LEAT_MDS_UNKNOWN. False: size and encoding contradict each other. */
 bool leat_mds_parse(struct leat_mds_column *column, const char *encoding, uint32_t size);
 
-/* The type and number of dimensions that index.json does not tell, as a sample's bytes tell them. What is wrong
- * with them; NULL: nothing. */
+/* Reads type and number of dimensions, where index.json lacks them, from a sample's bytes. Returns what is wrong, NULL
+ * if valid. */
 const char *leat_mds_learn(struct leat_mds_column *column, const unsigned char *bytes, size_t len);
 
-/* What a column becomes. */
+/* Sets the field for a column. */
 void leat_mds_field(const struct leat_mds_column *column, struct leat_field *field);
-/* How many times larger its numbers are in memory. */
+/* Size of its numbers in memory over their size in the file. */
 unsigned leat_mds_growth(const struct leat_mds_column *column);
 
-/* Worker threads. The value in a column's bytes; numbers are copied to scratch, because they are not aligned. What
- * is wrong; NULL: nothing, unless scratch is full: then datum->data is NULL. */
+/* Worker threads. Reads a column's value; numbers are copied to scratch, because they are unaligned. Returns what is
+ * wrong, or NULL; NULL with datum->data == NULL means that scratch is full. */
 const char *leat_mds_value(const struct leat_mds_column *column, unsigned char *bytes, size_t len,
                            struct leat_scratch *scratch, struct leat_datum *datum);
 
-/* Where the columns of a sample lie, one after the other. */
+/* Iterates over the columns of a sample. */
 struct leat_mds_cut {
 	const struct leat_mds_columns *columns;
 	unsigned char *bytes;
 	size_t len;
-	size_t next, lengths, at; /* column, place of the next length, place of the next bytes */
+	size_t next, lengths, at; /* column, offset of the next length, offset of the next bytes */
 	const char *fault;
 };
 
 void leat_mds_cut_begin(struct leat_mds_cut *cut, const struct leat_mds_columns *columns, unsigned char *bytes,
                         size_t len);
-/* The next column's bytes; false: there is none, or `fault` says what is wrong. */
+/* Gets the next column's bytes. False: no more columns, or damage described by `fault`. */
 bool leat_mds_cut_next(struct leat_mds_cut *cut, size_t *column, unsigned char **bytes, size_t *len);
 
 #endif

@@ -1,16 +1,16 @@
-/* npy_write.h - writing NumPy's .npy files: a head that says type and shape, then the values as they lie in memory */
+/* npy_write.h - write NumPy's .npy files: a header with type and shape, then the raw values */
 #ifndef LEAT_FORMAT_NPY_WRITE_H
 #define LEAT_FORMAT_NPY_WRITE_H
 
 #include "base/err.h"
 
-enum { LEAT_NPY_HEAD = 256 }; /* longest */
+enum { LEAT_NPY_HEAD = 256 }; /* longest header */
 
-/* Is there a name for it? NumPy knows no bfloat16. */
+/* Whether NumPy has this dtype; it has no bfloat16. */
 bool leat_npy_has(enum leat_dtype dtype);
 
-/* Writes a head that is as long as one with `rows` in place of shape[0] would be, so that a file whose number of rows
- * is known only at its end can have its head written twice. At most 1 + LEAT_MAX_DIMS dims. Returns its length. */
+/* Writes a header padded to the length it would have with `rows` in place of shape[0], so that a writer that learns
+ * the row count last can overwrite it. At most 1 + LEAT_MAX_DIMS dims. Returns the length. */
 size_t leat_npy_head(char head[LEAT_NPY_HEAD], enum leat_dtype dtype, int ndim, const int64_t *shape, int64_t rows);
 
 #endif

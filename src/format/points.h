@@ -1,12 +1,12 @@
-/* points.h - places of a compressed file from which it can be inflated
+/* points.h - restart points: positions in a compressed file where inflating can start
  *
- * A point stands before a deflate block: where in the file, with which bits left over of
- * the byte before, at which inflated byte, and with the inflated bytes before it that the
- * block may refer to (32 KiB at most). Beside them is said why a file could not be
- * inflated to its end. Part of an index (format/index.h), in memory or in its file:
- * struct leat_points_head, the points, their windows one behind the other.
+ * A point marks the beginning of a deflate block: its offset in the file, the leftover bits of the
+ * byte before, its offset in the inflated data, and the preceding inflated bytes the block may refer
+ * to (at most 32 KiB). If a file could not be inflated to its end, the reason is stored too.
+ * Points are part of an index (format/index.h), in memory or in its file:
+ * struct leat_points_head, the points, their windows.
  *
- * Any thread, on different ones. */
+ * Any thread, on different objects. */
 #ifndef LEAT_FORMAT_POINTS_H
 #define LEAT_FORMAT_POINTS_H
 
@@ -22,11 +22,11 @@ enum { LEAT_POINT_WINDOW = 32768 };
 enum leat_packing { LEAT_PACKED_NOT, LEAT_PACKED_GZIP, LEAT_PACKED_ZLIB };
 
 struct leat_point {
-	uint64_t in, out;   /* the next byte of the file; of what it inflates to */
+	uint64_t in, out;   /* offset of the next byte in the file; in the inflated data */
 	uint64_t window_at; /* among the windows */
-	uint32_t window;    /* bytes of it */
-	uint32_t bits;      /* 0 to 7: high ones of the byte before that still count */
-	uint64_t in_end; /* bytes of the file from here on are not needed for the samples that begin before the next */
+	uint32_t window;    /* its length in bytes */
+	uint32_t bits;      /* 0 to 7: unused high bits of the byte before */
+	uint64_t in_end;    /* end of the file bytes needed by samples that begin before the next point */
 };
 
 struct leat_points_head {
@@ -40,28 +40,28 @@ struct leat_points {
 	struct leat_points_head head;
 	const struct leat_point *point;
 	const unsigned char *window;
-	/* While they are made: */
+	/* Only while building: */
 	struct leat_mem *mem;
 	struct leat_point *points;
 	unsigned char *windows;
 	size_t cap, windows_cap;
 };
 
-void leat_points_init(struct leat_points *points, struct leat_mem *mem); /* without a packing */
-/* `window_at` is set here. */
+void leat_points_init(struct leat_points *points, struct leat_mem *mem); /* packing: LEAT_PACKED_NOT */
+/* Sets `window_at` itself. */
 enum leat_status leat_points_add(struct leat_points *points, const struct leat_point *point, const void *window,
                                  struct leat_err *err);
-void leat_points_drop(struct leat_points *points); /* takes the last one back */
+void leat_points_drop(struct leat_points *points); /* removes the last point */
 void leat_points_fail(struct leat_points *points, uint64_t at, const char *fault);
-void leat_points_free(struct leat_points *points); /* takes a zeroed one */
+void leat_points_free(struct leat_points *points); /* accepts a zeroed one */
 
-/* Borrows them from the bytes of an index file, 8-byte aligned. False: they make no sense for a file of `size`
- * bytes that inflate to `end`. */
+/* Borrows the points from the bytes of an index file, 8-byte aligned. False: invalid for a file of `size` bytes that
+ * inflates to `end` bytes. */
 bool leat_points_take(struct leat_points *points, const void *bytes, size_t len, uint64_t size, uint64_t end);
 
-/* Which bytes of the file the samples that begin behind point `i`, and before the next, are inflated from. */
+/* The bytes of the file needed to inflate the samples that begin between point `i` and the next. */
 void leat_points_span(const struct leat_points *points, uint64_t i, uint64_t *offset, uint64_t *length);
-/* The last point at or before inflated byte `out`. There is one when there are points. */
+/* The last point at or before inflated byte `out`. There must be points. */
 uint64_t leat_points_find(const struct leat_points *points, uint64_t out);
 
 #endif

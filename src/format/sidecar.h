@@ -1,12 +1,12 @@
-/* sidecar.h - arrays that were made of the data, kept beside it so that they need not be made again
+/* sidecar.h - arrays derived from the data and saved next to it, so that they are computed only once
  *
- * A sidecar is a few arrays, *sections*, whose meaning is their maker's. The file is
- * kept where an index is (beside.h). Numbers have the machine's byte order.
- * Layout: struct leat_sidecar_head, the bytes of each section (8 bytes each), then the
- * sections, each begun at a multiple of 8.
+ * A sidecar holds a few arrays, *sections*, whose meaning is up to the source that writes it. The
+ * file is stored where an index would be (beside.h). Numbers are in native byte order.
+ * Layout: struct leat_sidecar_head, the size of each section (8 bytes each), then the
+ * sections, each aligned to 8 bytes.
  *
- * What is loaded has the right kind, key, lengths and checksum, and its maker has seen that
- * it makes sense and fits the data as it is now.
+ * A loaded sidecar has the right kind, key, lengths and checksum, and the source's `fault` has
+ * validated it against the current data.
  *
  * All functions: any thread, on different sidecars. */
 #ifndef LEAT_FORMAT_SIDECAR_H
@@ -25,10 +25,10 @@ enum { LEAT_SIDECAR_VERSION = 1, LEAT_SIDECAR_SECTIONS = 16 + 2 * LEAT_MAX_FIELD
 struct leat_sidecar_head {
 	char magic[8];
 	uint32_t version;
-	uint32_t crc; /* CRC-32C of all that follows */
+	uint32_t crc; /* CRC-32C of everything after it */
 	char kind[8]; /* padded with NUL */
 	uint64_t sections;
-	uint8_t key[LEAT_SHA256_BYTES]; /* of what it was made, as far as that is known beforehand */
+	uint8_t key[LEAT_SHA256_BYTES]; /* hash of the inputs known in advance */
 };
 
 struct leat_sidecar {
@@ -37,41 +37,41 @@ struct leat_sidecar {
 	struct leat_section {
 		const void *data; /* 8-byte aligned */
 		uint64_t bytes;
-		void *block; /* its memory, unless it was loaded */
+		void *block; /* owned memory; NULL if loaded */
 	} section[LEAT_SIDECAR_SECTIONS];
-	char *path;  /* where it is; NULL: nowhere yet */
-	void *bytes; /* of the file it was loaded from */
+	char *path;  /* of the file; NULL: not saved */
+	void *bytes; /* contents of the loaded file */
 };
 
-/* What a sidecar belongs to. */
+/* Identifies a sidecar. */
 struct leat_sidecar_of {
-	const char *kind;         /* at most 8 characters; another when the meaning of the sections changes */
+	const char *kind;         /* at most 8 characters; change it when the meaning of the sections changes */
 	struct leat_store *store; /* of the data */
 	const char *data;         /* an object or a folder */
 	uint8_t key[LEAT_SHA256_BYTES];
-	/* What is wrong with the sections, in a few words; NULL: nothing. *stale: they were right for the data as it
-	 * was before. */
+	/* Validates the sections: returns what is wrong in a few words, NULL if valid. *stale: they were valid for an
+	 * earlier version of the data. */
 	const char *(*fault)(void *arg, const struct leat_sidecar *sidecar, bool *stale);
 	void *arg;
 };
 
-/* LEAT_AGAIN (no error text): there is none that can be trusted, it has to be made; why is logged. */
+/* LEAT_AGAIN (no error text): no valid sidecar, build one; the reason is logged. */
 enum leat_status leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, struct leat_mem *mem,
                                    const struct leat_log *log, struct leat_err *err);
 
-/* Making one: init, add each section in order. A block that is taken is freed with the sidecar. */
+/* Building: init, then add each section in order. The sidecar takes ownership of each block. */
 void leat_sidecar_init(struct leat_sidecar *sidecar, struct leat_mem *mem);
 void leat_sidecar_add_take(struct leat_sidecar *sidecar, void *block, uint64_t bytes);
 
-/* Writes it to its place. When it cannot be saved, which is no failure for a reader, `err` says why. */
+/* Saves the sidecar. A reader can carry on without; `err` says why saving failed. */
 enum leat_status leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
                                    struct leat_err *err);
 
-void leat_sidecar_free(struct leat_sidecar *sidecar); /* takes a zeroed one */
+void leat_sidecar_free(struct leat_sidecar *sidecar); /* accepts a zeroed one */
 
-/* Points the sections into the bytes of a file, 8-byte aligned, and says what is wrong with them, as `fault` does. */
+/* Points the sections into the bytes of a file, 8-byte aligned. Returns what is wrong, as `fault` does. */
 const char *leat_sidecar_read(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, const void *bytes,
                               size_t len, bool *stale);
-uint32_t leat_sidecar_crc(const void *bytes, size_t len); /* of a file, for its head */
+uint32_t leat_sidecar_crc(const void *bytes, size_t len); /* the header's crc for a file */
 
 #endif

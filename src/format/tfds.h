@@ -1,8 +1,8 @@
-/* tfds.h - folders that TensorFlow Datasets prepared: splits, and features
+/* tfds.h - folders prepared by TensorFlow Datasets: splits and features
  *
- * A version's folder holds dataset_info.json (splits, and how many samples each shard has),
- * features.json (what a sample is made of) and TFRecord files of tf.train.Examples. Both JSON
- * files are protobuf messages: whole numbers may be text. */
+ * A version's folder holds dataset_info.json (splits, and the sample count of each shard),
+ * features.json (the features of a sample) and TFRecord files of tf.train.Examples. Both JSON
+ * files are protobuf messages, so integers may be written as text. */
 #ifndef LEAT_FORMAT_TFDS_H
 #define LEAT_FORMAT_TFDS_H
 
@@ -13,7 +13,7 @@
 #include "format/sample.h"
 #include "format/stored.h"
 
-/* The params of the source. */
+/* Parameters of the source. */
 struct leat_tfds_params {
 	const char *folder, *split;
 	struct leat_strings fields;
@@ -23,9 +23,9 @@ struct leat_tfds_params {
 /* ---- splits (tfds_split.c) ---- */
 
 struct leat_tfds_split {
-	const char *name, *template; /* in the JSON; template: of file names, NULL: the usual one */
+	const char *name, *template; /* borrowed from the JSON; template: of file names, NULL: default */
 	size_t shards;
-	uint64_t *length; /* samples, by shard */
+	uint64_t *length; /* samples per shard */
 	uint64_t samples; /* of all shards */
 };
 
@@ -35,10 +35,10 @@ struct leat_tfds_splits {
 	struct leat_tfds_split *split;
 };
 
-/* What dataset_info.json says. Keeps pointers into the JSON. */
+/* Reads dataset_info.json. Keeps pointers into the JSON. */
 enum leat_status leat_tfds_splits_read(struct leat_tfds_splits *splits, const json_t *info, struct leat_mem *mem,
                                        struct leat_err *err);
-void leat_tfds_splits_free(struct leat_tfds_splits *splits); /* takes a zeroed one */
+void leat_tfds_splits_free(struct leat_tfds_splits *splits); /* accepts a zeroed one */
 
 /* Samples [from, to) of a split. */
 struct leat_tfds_part {
@@ -52,23 +52,23 @@ struct leat_tfds_parts {
 	struct leat_tfds_part *part;
 };
 
-/* "train", "train[:80%]", "train[100:200]+test", "train[1shard:]", "all": as TFDS reads them, percents rounded to the
- * closest sample, halves to the even one. */
+/* Parses "train", "train[:80%]", "train[100:200]+test", "train[1shard:]" or "all" as TFDS does: percentages round to
+ * the nearest sample, halves to even. */
 enum leat_status leat_tfds_choose(struct leat_tfds_parts *parts, const char *text,
                                   const struct leat_tfds_splits *splits, struct leat_mem *mem, struct leat_err *err);
-void leat_tfds_parts_free(struct leat_tfds_parts *parts); /* takes a zeroed one */
+void leat_tfds_parts_free(struct leat_tfds_parts *parts); /* accepts a zeroed one */
 
 /* ---- features (tfds_features.c) ---- */
 
 struct leat_tfds_feature {
-	char *name;                     /* "objects/bbox": the field's, and the key in the Example */
-	const char *why;                /* it cannot be a field; NULL: it can */
+	char *name;                     /* "objects/bbox": the field and the key in the Example */
+	const char *why;                /* why it cannot be a field; NULL: it can */
 	enum leat_feature_kind kind;    /* in the Example */
-	const struct leat_stored *type; /* of numbers; NULL: one byte string */
-	bool encoded;                   /* numbers as one byte string */
+	const struct leat_stored *type; /* NULL: one byte string */
+	bool encoded;                   /* numbers stored as one byte string */
 	bool dynamic;                   /* encoded, at name/value, with a shape at name/shape */
 	int ndim;                       /* of numbers */
-	int64_t shape[LEAT_MAX_DIMS];   /* -1: differs; once at most unless dynamic */
+	int64_t shape[LEAT_MAX_DIMS];   /* -1: variable; at most one, unless dynamic */
 };
 
 struct leat_tfds_features {
@@ -77,17 +77,17 @@ struct leat_tfds_features {
 	struct leat_tfds_feature *feature;
 };
 
-/* What features.json says, nested ones by names with slashes. */
+/* Reads features.json. Nested features have names with slashes. */
 enum leat_status leat_tfds_features_read(struct leat_tfds_features *features, const json_t *root, struct leat_mem *mem,
                                          struct leat_err *err);
-void leat_tfds_features_free(struct leat_tfds_features *features); /* takes a zeroed one */
+void leat_tfds_features_free(struct leat_tfds_features *features); /* accepts a zeroed one */
 
-/* Worker threads. The value of a feature that was found in a record; `shape` is that of a dynamic one. An error
- * does not say where. LEAT_LIMIT: scratch is full. */
+/* Worker threads. Reads the value of a feature found in a record; `shape` is the stored shape if dynamic. Errors don't
+ * name the file. LEAT_LIMIT: scratch is full. */
 enum leat_status leat_tfds_value(const struct leat_tfds_feature *feature, const struct leat_feature *found,
                                  const struct leat_feature *shape, struct leat_scratch *scratch,
                                  struct leat_datum *datum, struct leat_err *err);
-/* Scratch that one value takes at most, in a record of so many bytes. */
+/* Upper bound on the scratch for one value in a record of `record` bytes. */
 uint64_t leat_tfds_scratch(const struct leat_tfds_feature *feature, uint64_t record);
 
 #endif

@@ -1,4 +1,4 @@
-/* tfrecord.h - the params of the source of TFRecord files */
+/* tfrecord.h - parameters of the tfrecord source */
 #ifndef LEAT_FORMAT_TFRECORD_H
 #define LEAT_FORMAT_TFRECORD_H
 

@@ -1,9 +1,9 @@
-/* window.h - a look at any place of a file through a buffer, for walks that mostly go forward
+/* window.h - buffered access to any part of a file, for scans that mostly move forward
  *
- * Where things are small, whole blocks are read, because many small reads cost more; where
- * larger things are stepped over, little more than their headers, as long as these come from
- * the page cache. From a device whole blocks in a row come faster than headers one by one,
- * until things are so large that most of it would be read in vain. One thread. */
+ * Small records are read in whole blocks, because many small reads cost more. Larger records are
+ * skipped and little more than their headers is read, as long as these are in the page cache.
+ * From a device, sequential blocks are faster than single headers, until records are so large
+ * that most bytes read would be wasted. One thread. */
 #ifndef LEAT_FORMAT_WINDOW_H
 #define LEAT_FORMAT_WINDOW_H
 
@@ -22,20 +22,20 @@ struct leat_window {
 	unsigned char *buffer;
 	uint64_t at;
 	size_t len;
-	bool search;     /* every byte is looked at: whole blocks */
-	uint64_t stride; /* from thing to thing, about */
-	unsigned cold;   /* blocks to read until a look at what the page cache has is worth it again */
+	bool search;     /* the caller inspects every byte: read whole blocks */
+	uint64_t stride; /* average distance between headers */
+	unsigned cold;   /* blocks to read before trying the page cache again */
 };
 
 enum leat_status leat_window_open(struct leat_window *window, struct leat_files *files, size_t file,
                                   struct leat_mem *mem, struct leat_err *err);
-void leat_window_close(struct leat_window *window); /* takes a zeroed one */
+void leat_window_close(struct leat_window *window); /* accepts a zeroed one */
 
-/* Reads on at `offset`: at least `need` bytes. */
+/* Refills the buffer from `offset`, with at least `need` bytes. */
 enum leat_status leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err);
 
-/* The bytes at `offset`, at least `need` of them (which the file has, and LEAT_WINDOW at most), and how many are
- * there. Valid until the next look. */
+/* Points *bytes at `offset` with *have >= `need` bytes. The file must have them, and `need` is at most LEAT_WINDOW.
+ * Valid until the next call. */
 static inline enum leat_status
 leat_window_look(struct leat_window *window, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have,
                  struct leat_err *err)
@@ -51,7 +51,7 @@ leat_window_look(struct leat_window *window, uint64_t offset, size_t need, const
 	return LEAT_OK;
 }
 
-/* Something of this length (below 2^62) was met: what comes next is probably alike. */
+/* Records the length (below 2^62) of a record just seen, to predict the next. */
 static inline void
 leat_window_expect(struct leat_window *window, uint64_t length)
 {
