@@ -19,7 +19,7 @@ path_beside(const char *data, struct leat_mem *mem)
 	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, data, data + folder);
 }
 
-/* The user's cache folder, made if need be and `make` is set; NULL: there is none, or no memory. */
+/* The user's cache folder, created if missing and `make` is set. NULL: there is none, or out of memory. */
 static char *
 cache_folder(bool make, struct leat_mem *mem)
 {
@@ -36,14 +36,14 @@ cache_folder(bool make, struct leat_mem *mem)
 		slash = strchr(slash + 1, '/');
 		if (slash)
 			*slash = '\0';
-		(void)mkdir(folder, 0700); /* what fails here fails again, with a message, when the index is written */
+		(void)mkdir(folder, 0700); /* a failure shows up when the index is written */
 		if (slash)
 			*slash = '/';
 	}
 	return folder;
 }
 
-/* "CACHE/leat/index/<hash of the data's name>.leatidx"; NULL: there is none, or no memory. */
+/* "CACHE/leat/index/<hash of the data's name>.leatidx"; NULL: no cache folder, or out of memory. */
 static char *
 path_in_cache(struct leat_store *store, const char *data, bool make, struct leat_mem *mem)
 {
@@ -61,7 +61,7 @@ path_in_cache(struct leat_store *store, const char *data, bool make, struct leat
 	return path;
 }
 
-/* Where one is, and in which store. NULL: no memory, or there is no cache folder. */
+/* The path at a place, and its store. NULL: out of memory, or no cache folder. */
 static char *
 path_of(enum place place, struct leat_store **store, const char *data, bool make, struct leat_mem *mem)
 {
@@ -74,7 +74,7 @@ path_of(enum place place, struct leat_store **store, const char *data, bool make
 	return path;
 }
 
-/* LEAT_AGAIN: there is none, or it is no good. */
+/* LEAT_AGAIN: no file, or not a valid one. */
 static enum leat_status
 load_from(struct leat_store *store, const char *path, leat_beside_fault *fault, void *arg, struct leat_mem *mem,
           const struct leat_log *log, void **bytes, struct leat_err *err)
@@ -91,7 +91,7 @@ load_from(struct leat_store *store, const char *path, leat_beside_fault *fault, 
 		why = fault(arg, *bytes, len, &stale);
 	if (!why)
 		return LEAT_OK;
-	leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "index '%s' is not used: %s", path, why);
+	leat_log(log, stale ? LEAT_LOG_INFO : LEAT_LOG_WARN, "ignoring index '%s': %s", path, why);
 	leat_free(mem, *bytes);
 	*bytes = NULL;
 	return LEAT_AGAIN;

@@ -39,7 +39,7 @@ parse(struct leat_files *files, char *text, json_t **root, struct leat_err *err)
 		return LEAT_OK;
 	if (json_error_code(&where) == json_error_out_of_memory)
 		return leat_fail(err, LEAT_NOMEM, "no memory to read '%s'", file->uri);
-	return leat_fail(err, LEAT_DATA, "'%s' is no JSON: line %d: %s", file->uri, where.line, where.text);
+	return leat_fail(err, LEAT_DATA, "'%s' is not valid JSON: line %d: %s", file->uri, where.line, where.text);
 }
 
 static enum leat_status
@@ -50,8 +50,8 @@ load(struct leat_files *files, struct leat_mem *mem, json_t **root, struct leat_
 	char *text;
 
 	if (file->size > MAX_JSON)
-		return leat_fail(err, LEAT_DATA, "'%s' has %llu bytes, more than any that describes data", file->uri,
-		                 (unsigned long long)file->size);
+		return leat_fail(err, LEAT_DATA, "'%s' has %llu bytes, too many for a file that describes data",
+		                 file->uri, (unsigned long long)file->size);
 	text = leat_alloc(mem, (size_t)file->size);
 	if (!text)
 		return leat_fail_mem(err, mem, (size_t)file->size, "a JSON file");
@@ -60,7 +60,7 @@ load(struct leat_files *files, struct leat_mem *mem, json_t **root, struct leat_
 	return status;
 }
 
-/* The folder of a file that was opened. Its path is no pattern and no URI any more. */
+/* Sets the base to the folder of an opened file, whose path is no longer a pattern or URI. */
 static enum leat_status
 take_base(struct leat_catalog *folder, const char *path, struct leat_err *err)
 {
@@ -96,7 +96,7 @@ leat_catalog_json(struct leat_catalog *folder, const char *path, const char *nam
 	return status;
 }
 
-/* Parts between slashes, none of them empty, "." or ".."; and nothing that a pattern would take for more. */
+/* Accepts only path components that are not empty, "." or "..", without pattern characters. */
 static bool
 is_safe(const char *name)
 {
@@ -120,7 +120,7 @@ leat_catalog_add(struct leat_catalog *folder, const char *name, struct leat_err 
 	char shown[200], *full;
 
 	if (!is_safe(name))
-		return leat_fail(err, LEAT_DATA, "'%s' describes a file '%s', which is no name in that folder",
+		return leat_fail(err, LEAT_DATA, "'%s' lists the file '%s', which is not a valid name in that folder",
 		                 folder->base, leat_show(shown, sizeof(shown), name, strlen(name)));
 	status = LEAT_GROW(folder->mem, folder->paths.value, folder->cap, folder->paths.count + 1, SIZE_MAX,
 	                   "the names of files", err);
@@ -133,7 +133,8 @@ leat_catalog_add(struct leat_catalog *folder, const char *name, struct leat_err 
 	return LEAT_OK;
 }
 
-/* The base may hold what is taken for a pattern when a file is not there: then others would be opened. */
+/* A path that does not exist is tried as a pattern, and the base may contain pattern characters: make sure that no
+ * other files were opened. */
 static bool
 are_those(const struct leat_files *files, const struct leat_strings *paths)
 {
@@ -153,7 +154,7 @@ leat_catalog_open(const struct leat_catalog *folder, struct leat_files **files, 
 	if (status == LEAT_OK && !are_those(*files, &folder->paths)) {
 		leat_files_close(*files);
 		*files = NULL;
-		status = leat_fail(err, LEAT_IO, "not all files that '%s' describes are there", folder->base);
+		status = leat_fail(err, LEAT_IO, "some files listed for '%s' are missing", folder->base);
 	}
 	return status;
 }

@@ -1,7 +1,7 @@
 /* csv.c - rows of comma-separated values, read in place
  *
- * A cell never gets longer by taking its quotes off, so it is moved to the left within
- * its own bytes, and its NUL falls on the comma, the newline or a quote. */
+ * Unquoting never makes a cell longer, so it is done in place; the terminating NUL
+ * overwrites the comma, the newline or a quote. */
 #include "format/csv.h"
 
 #include <string.h>
@@ -15,14 +15,14 @@ leat_csv_begin(struct leat_csv *csv, char *text, size_t len)
 		csv->pos = 3;
 }
 
-/* The byte at `pos`; a newline at the end. */
+/* The byte at `pos`; at the end of the text, a newline. */
 static char
 at(const struct leat_csv *csv, size_t pos)
 {
 	return pos < csv->len ? csv->text[pos] : '\n';
 }
 
-/* Length of the end of line at `pos`: 0 when there is none. */
+/* Length of the line ending at `pos`; 0: none. */
 static size_t
 line_end(const struct leat_csv *csv, size_t pos)
 {
@@ -51,7 +51,7 @@ read_quoted(struct leat_csv *csv, char **end, struct leat_err *err)
 	return leat_fail(err, LEAT_DATA, "line %llu: a quoted cell is not closed", (unsigned long long)line);
 }
 
-/* One cell: csv->pos comes to what ends it. */
+/* Reads one cell, and moves csv->pos to its delimiter. */
 static enum leat_status
 read_cell(struct leat_csv *csv, const char **cell, char **end, struct leat_err *err)
 {
@@ -69,7 +69,7 @@ read_cell(struct leat_csv *csv, const char **cell, char **end, struct leat_err *
 		*end = csv->text + csv->pos;
 	}
 	if (status == LEAT_OK && memchr(*cell, '\0', (size_t)(*end - *cell)))
-		status = leat_fail(err, LEAT_DATA, "line %llu: there is a NUL byte", (unsigned long long)csv->line);
+		status = leat_fail(err, LEAT_DATA, "line %llu: it has a NUL byte", (unsigned long long)csv->line);
 	return status;
 }
 
@@ -89,7 +89,7 @@ leat_csv_next(struct leat_csv *csv, struct leat_csv_row *row, struct leat_err *e
 		size_t newline;
 
 		if (row->cells == LEAT_CSV_CELLS)
-			return leat_fail(err, LEAT_DATA, "line %llu: there are more than %d cells",
+			return leat_fail(err, LEAT_DATA, "line %llu: it has more than %d cells",
 			                 (unsigned long long)row->line, LEAT_CSV_CELLS);
 		status = read_cell(csv, &row->cell[row->cells++], &end, err);
 		if (status != LEAT_OK)

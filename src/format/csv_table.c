@@ -1,8 +1,8 @@
-/* csv_table.c - the rows of a CSV file that lists samples
+/* csv_table.c - rows of a CSV file that lists samples
  *
- * While rows are read, a column keeps pointers to its cells. Then its type is decided
- * over all of them, and numbers or offsets take the pointers' place: they are no longer,
- * so that each is written where only pointers were that are done with. */
+ * While rows are read, a column keeps pointers to its cells. Its type is decided once all
+ * cells are known; then numbers or offsets replace the pointers in place. This is safe because
+ * a value is never larger than a pointer, so only pointers already used are overwritten. */
 #include "format/csv_table.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "base/names.h"
 
-/* What a column holds of a row while rows are read, with room for any value. */
+/* A column's entry for a row: a pointer while reading, then the value. */
 union cell {
 	const char *text;
 	uint64_t value;
@@ -25,10 +25,10 @@ struct parser {
 	const struct leat_csv_wish *wish;
 	struct leat_csv csv;
 	struct leat_csv_row row;
-	size_t cells;                  /* of the first row */
+	size_t cells;                  /* in the first row */
 	size_t path;                   /* its column */
-	size_t place[LEAT_MAX_FIELDS]; /* the cell of each column of the table */
-	locale_t c;                    /* in which numbers have a point */
+	size_t place[LEAT_MAX_FIELDS]; /* cell number of each column */
+	locale_t c;                    /* the C locale, for decimal points */
 	struct leat_err *err;
 };
 
@@ -54,7 +54,7 @@ leat_csv_table_free(struct leat_csv_table *table)
 
 /* ---- one row ---- */
 
-/* Room for one more row, and for the offset behind the last. */
+/* Makes room for one more row, and for the offset after the last. */
 static enum leat_status
 grow(struct leat_csv_table *table, struct leat_err *err)
 {
@@ -102,7 +102,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* In place; the cells of a row are written to anyway. */
+/* In place; cells are ours to modify. */
 static const char *
 trim(const char *cell)
 {
@@ -126,7 +126,7 @@ fail_column(const struct parser *p, const char *name)
 		&(struct leat_unknown){.what = "column", .name = name, .known = p->row.cell, .count = p->cells});
 }
 
-/* The column called `name`; p->cells: none. */
+/* The column called `name`; p->cells: not found. */
 static size_t
 find_column(const struct parser *p, const char *name)
 {
@@ -143,14 +143,13 @@ take_column(struct parser *p, size_t cell, const char *name)
 	struct leat_csv_column *column = &p->table->column[p->table->columns];
 
 	if (p->table->columns == LEAT_MAX_FIELDS - 1)
-		return leat_fail(p->err, LEAT_DATA, "there are more than %d columns: choose some with columns=[...]",
+		return leat_fail(p->err, LEAT_DATA, "there are more than %d columns; choose some with columns=[...]",
 		                 LEAT_MAX_FIELDS - 1);
 	if (!*name || strlen(name) > LEAT_MAX_NAME)
-		return leat_fail(
-			p->err, LEAT_DATA,
-			"the first row has to name the columns in 1 to %d characters: leave out column %zu with "
-			"columns=[...]",
-			LEAT_MAX_NAME, cell + 1);
+		return leat_fail(p->err, LEAT_DATA,
+		                 "column names in the first row must have 1 to %d characters; skip column %zu with "
+		                 "columns=[...]",
+		                 LEAT_MAX_NAME, cell + 1);
 	strcpy(column->name, name);
 	leat_str_init(&column->text, p->table->mem, SIZE_MAX / 4);
 	p->place[p->table->columns++] = cell;
@@ -194,7 +193,7 @@ choose_columns(struct parser *p)
 		status = cell < p->cells ? take_column(p, cell, p->row.cell[cell]) : fail_column(p, columns->value[i]);
 		for (size_t k = 0; k < i && status == LEAT_OK; k++)
 			if (p->place[k] == cell)
-				status = leat_fail(p->err, LEAT_INVALID, "column '%s' is wished for twice",
+				status = leat_fail(p->err, LEAT_INVALID, "column '%s' is listed twice",
 				                   columns->value[i]);
 	}
 	for (size_t i = 0; columns->count == 0 && i < p->cells && status == LEAT_OK; i++)
@@ -203,7 +202,7 @@ choose_columns(struct parser *p)
 	return status;
 }
 
-/* The first row is one of values: columns are known by their place. */
+/* The first row holds values: columns are identified by position. */
 static enum leat_status
 take_columns_in_order(struct parser *p)
 {
@@ -211,7 +210,7 @@ take_columns_in_order(struct parser *p)
 	enum leat_status status = LEAT_OK;
 
 	if (p->cells < 1 + columns->count)
-		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and %zu are expected",
+		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, expected %zu",
 		                 (unsigned long long)p->row.line, p->cells, leat_plural(p->cells), 1 + columns->count);
 	p->path = 0;
 	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++)
@@ -227,7 +226,7 @@ take_header(struct parser *p)
 	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
 
 	if (status == LEAT_END)
-		return leat_fail(p->err, LEAT_DATA, "it is empty: a row with the names of the columns is expected");
+		return leat_fail(p->err, LEAT_DATA, "it is empty; expected a row with column names");
 	if (status != LEAT_OK)
 		return status;
 	p->cells = p->row.cells;
@@ -250,7 +249,7 @@ take_rows(struct parser *p)
 
 	while ((status = leat_csv_next(&p->csv, &p->row, p->err)) == LEAT_OK) {
 		if (p->row.cells != p->cells)
-			return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, and the first row has %zu",
+			return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, but the first row has %zu",
 			                 (unsigned long long)p->row.line, p->row.cells, p->row.cells == 1 ? "" : "s",
 			                 p->cells);
 		status = take_row(p);
@@ -259,12 +258,12 @@ take_rows(struct parser *p)
 	}
 	if (status != LEAT_END)
 		return status;
-	return table->rows ? LEAT_OK : leat_fail(p->err, LEAT_DATA, "it holds no samples: only the first row is there");
+	return table->rows ? LEAT_OK : leat_fail(p->err, LEAT_DATA, "it has no samples, only a first row");
 }
 
 /* ---- types and values ---- */
 
-/* A whole number with blanks around it. *too_large: one that int64 cannot hold. */
+/* Reads an integer with optional blanks around it. *too_large: it does not fit int64. */
 static bool
 read_int(const char *cell, int64_t *value, bool *too_large)
 {
@@ -306,7 +305,7 @@ skip_digits(const char *at)
 	return at;
 }
 
-/* In small letters or large ones, whatever the locale says these are. */
+/* Case-insensitive in ASCII, whatever the locale. */
 static bool
 begins_with(const char *at, const char *word)
 {
@@ -316,7 +315,7 @@ begins_with(const char *at, const char *word)
 	return true;
 }
 
-/* Is it a number as people write them? strtof takes more: hexadecimal ones. */
+/* Accepts decimal numbers only; strtof also reads hexadecimal. */
 static bool
 looks_like_number(const char *at)
 {
@@ -346,7 +345,7 @@ end:
 	return !*at;
 }
 
-/* A number with blanks around it that float32 can hold. A whole one that is too large for int64 is rather a name. */
+/* Reads a number in float32's range, with optional blanks. An integer too large for int64 is more likely an ID. */
 static bool
 read_float(const char *cell, locale_t c, float *value)
 {
@@ -362,7 +361,7 @@ read_float(const char *cell, locale_t c, float *value)
 		return false;
 	errno = 0;
 	*value = strtof_l(cell, NULL, c);
-	return errno != ERANGE || fabsf(*value) < 1; /* too small is 0, or nearly */
+	return errno != ERANGE || fabsf(*value) < 1; /* underflow gives 0 or nearly 0 */
 }
 
 static enum leat_csv_type
@@ -384,7 +383,7 @@ decide(const union cell *cell, size_t rows, locale_t c)
 	return type;
 }
 
-/* Cell i's value where it belongs. False: it is none. */
+/* Stores the value of cell i. False: not a valid value. */
 static bool
 put_value(struct leat_csv_column *column, size_t i, const char *cell, locale_t c)
 {
@@ -423,10 +422,9 @@ convert(const struct parser *p, struct leat_csv_column *column)
 		const char *cell = ((const union cell *)column->values)[i].text;
 
 		if (!put_value(column, i, cell, p->c))
-			return leat_fail(p->err, LEAT_DATA, "line %llu: column '%s' is no %s: '%.40s'",
+			return leat_fail(p->err, LEAT_DATA, "line %llu: column '%s' is not %s: '%.40s'",
 			                 (unsigned long long)p->table->line[i], column->name,
-			                 column->type == LEAT_CSV_INT64 ? "int64" : "number that a float can hold",
-			                 cell);
+			                 column->type == LEAT_CSV_INT64 ? "an int64" : "a number in float range", cell);
 	}
 	if (column->type == LEAT_CSV_BYTES)
 		put_value(column, rows, "", p->c);
@@ -439,7 +437,7 @@ enum leat_status
 leat_csv_table_parse(struct leat_csv_table *table, char *text, size_t len, const struct leat_csv_wish *wish,
                      struct leat_mem *mem, struct leat_err *err)
 {
-	struct parser *p = leat_alloc(mem, sizeof(*p)); /* a row has many cells */
+	struct parser *p = leat_alloc(mem, sizeof(*p)); /* too large for the stack */
 	enum leat_status status;
 
 	*table = (struct leat_csv_table){.mem = mem};

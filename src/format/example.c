@@ -1,7 +1,7 @@
 /* example.c - reading tf.train.Example in place
  *
- * A message is a row of fields; next_field checks that each lies within its message,
- * so that nothing below it can leave the record. */
+ * A message is a sequence of fields. next_field checks that each is within its message,
+ * so that nothing nested can reach outside the record. */
 #include "format/example.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum { MAX_FIELD_NUMBER = (1 << 29) - 1 };
 
 struct message {
 	const unsigned char *at, *end;
-	const char *fault; /* why it cannot be read any further */
+	const char *fault; /* why reading stopped */
 };
 
 struct field {
@@ -46,7 +46,7 @@ read_varint(struct message *message, uint64_t *value)
 		uint64_t byte;
 
 		if (message->at == message->end) {
-			message->fault = "a number is cut off";
+			message->fault = "a number is truncated";
 			return false;
 		}
 		byte = *message->at++;
@@ -62,12 +62,12 @@ read_varint(struct message *message, uint64_t *value)
 	return false;
 }
 
-/* Takes `len` bytes off the message into the field. */
+/* Moves `len` bytes of the message into the field. */
 static inline bool
 take_bytes(struct message *message, uint64_t len, struct field *field)
 {
 	if (len > (size_t)(message->end - message->at)) {
-		message->fault = "a length is beyond the end";
+		message->fault = "a length exceeds the message";
 		return false;
 	}
 	field->bytes = message->at;
@@ -76,7 +76,7 @@ take_bytes(struct message *message, uint64_t len, struct field *field)
 	return true;
 }
 
-/* False at the end of the message, and when it cannot be read: `fault` is set then. */
+/* False at the end of the message, or with `fault` set if it is damaged. */
 static inline bool
 next_field(struct message *message, struct field *field)
 {
@@ -113,16 +113,16 @@ message_of(const unsigned char *bytes, size_t len)
 static enum leat_status
 fail(const char *fault, struct leat_err *err)
 {
-	return leat_fail(err, LEAT_DATA, "the record is no tf.train.Example: %s", fault);
+	return leat_fail(err, LEAT_DATA, "the record is not a tf.train.Example: %s", fault);
 }
 
-/* One entry of the map: its key, and its feature's message. Either may be left out when it is empty. */
+/* One entry of the map: its key and its feature's message. Either may be omitted if empty. */
 struct entry {
 	const unsigned char *key, *feature; /* never NULL */
 	size_t key_len, feature_len;
 };
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static inline const char *
 read_entry(const struct field *field, struct entry *entry)
 {
@@ -149,7 +149,7 @@ read_entry(const struct field *field, struct entry *entry)
 	return message.fault;
 }
 
-/* A walk over all entries of all `features` fields (there is one, but protobuf joins several). */
+/* Iterates over all entries of all `features` fields (normally one, but protobuf merges several). */
 struct entries {
 	struct message example, features;
 };
@@ -207,7 +207,7 @@ is_key(const struct leat_feature_key *key, const struct entry *entry)
 	return key->len == entry->key_len && memcmp(key->text, entry->key, key->len) == 0;
 }
 
-/* Which wanted feature the entry at `place` is; `count` when it is none. */
+/* The wanted feature that the entry at `place` is; `count`: none. */
 static inline size_t
 which(const struct entry *entry, size_t place, const struct leat_feature_key *key, size_t count,
       struct leat_example_order *order)
@@ -257,13 +257,13 @@ static const char *
 run_fault(const struct leat_feature *feature, const struct field *run)
 {
 	if (feature->kind == LEAT_FEATURE_FLOAT && run->len % 4)
-		return "a list of floats is cut off";
+		return "a list of floats is truncated";
 	if (feature->kind == LEAT_FEATURE_INT64 && run->len && run->bytes[run->len - 1] >= 0x80)
-		return "a list of integers is cut off";
+		return "a list of integers is truncated";
 	return NULL;
 }
 
-/* Each number has one byte below 0x80, its last. */
+/* The last byte of each number is below 0x80. */
 static size_t
 count_varints(const unsigned char *bytes, size_t len)
 {
@@ -282,7 +282,7 @@ run_count(const struct leat_feature *feature, const struct field *run)
 	return feature->kind == LEAT_FEATURE_FLOAT ? run->len / 4 : count_varints(run->bytes, run->len);
 }
 
-/* The next run of values of the list (one alone is a run too); false at its end or with a fault. */
+/* Gets the next run of values in the list (a single value is a run, too). False at the end or with a fault. */
 static bool
 next_run(const struct leat_feature *feature, struct message *list, struct field *run)
 {
@@ -334,7 +334,7 @@ leat_feature_floats(const struct leat_feature *feature, float *values, size_t co
 	struct field run;
 
 	while (count && next_run(feature, &list, &run)) {
-		size_t n = run.len / 4 < count ? run.len / 4 : count; /* a single one has 4 bytes too */
+		size_t n = run.len / 4 < count ? run.len / 4 : count; /* an unpacked one has 4 bytes, too */
 
 		copy_floats(values, run.bytes, n);
 		values += n;

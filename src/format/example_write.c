@@ -1,7 +1,7 @@
-/* example_write.c - writing tf.train.Example
+/* example_write.c - write tf.train.Example
  *
- * The features are collected behind a gap that holds the tag and length of the whole,
- * which are known only at the end, so that nothing is copied. */
+ * The outer tag and length are known only at the end, so a gap is left for them in front of
+ * the features. Nothing is copied. */
 #include "format/example.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ field_size(size_t len)
 	return 1 + varint_size(len) + len;
 }
 
-/* All of an entry up to the values, whose encoding has `len` bytes. */
+/* Everything of an entry before its values, which take `len` encoded bytes. */
 static void
 begin_feature(struct leat_example *example, const char *key, enum leat_feature_kind kind, size_t len)
 {
@@ -135,7 +135,7 @@ leat_example_finish(struct leat_example *example, const void **record, size_t *l
 	size_t features, head_len;
 
 	if (str->failed)
-		return leat_fail(err, LEAT_LIMIT, "an Example does not fit in memory, or in its limit of %zu bytes",
+		return leat_fail(err, LEAT_LIMIT, "an Example does not fit in memory or exceeds its limit of %zu bytes",
 		                 str->max);
 	features = str->len - GAP;
 	head_len = 1 + put_varint(head + 1, features);

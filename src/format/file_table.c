@@ -1,4 +1,4 @@
-/* file_table.c - what sources share whose samples are files */
+/* file_table.c - see file_table.h */
 #include "format/file_table.h"
 
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "base/array.h"
 #include "base/threads.h"
 
-/* So long after a change another may come and yet have the same time, in ns. */
+/* Two changes within this time, in ns, may get the same timestamp. */
 enum { SAME_TIME = 100000000 };
 
-enum { LOOK_AT_ONCE = 1024 }; /* files whose sizes a thread asks for at a time */
+enum { LOOK_AT_ONCE = 1024 }; /* files a thread stats per turn */
 
 /* ---- from a sidecar ---- */
 
@@ -66,7 +66,7 @@ leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *s
 	return table->max_size <= INT64_MAX;
 }
 
-/* The size of a file below `folder`, and when it was written last. */
+/* Gets the size and mtime of a file below `folder`. */
 static uint64_t
 look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *time)
 {
@@ -112,20 +112,19 @@ leat_file_table_keep(const struct leat_source *source, struct leat_sidecar *side
 
 	leat_err_clear(&unsaved);
 	if (newest > begin - SAME_TIME)
-		leat_log(source->log, LEAT_LOG_INFO, "'%s' was changed just now: its index is not kept this time",
-		         name);
+		leat_log(source->log, LEAT_LOG_INFO, "'%s' has just changed; its index is not saved this time", name);
 	else if (leat_sidecar_save(sidecar, of, &unsaved) != LEAT_OK)
-		leat_log(source->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
-		         unsaved.text);
+		leat_log(source->log, LEAT_LOG_WARN,
+		         "an index could not be saved and will be rebuilt at each start: %s", unsaved.text);
 	else
-		leat_log(source->log, LEAT_LOG_INFO, "made the index of '%s'", name);
+		leat_log(source->log, LEAT_LOG_INFO, "indexed '%s'", name);
 }
 
 char *
 leat_file_table_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
 {
 	if (sidecar->path)
-		return leat_asprintf(mem, "delete '%s' to have the files looked at again", sidecar->path);
+		return leat_asprintf(mem, "delete '%s' to rescan the files", sidecar->path);
 	return leat_strdup(mem, "open the feed again");
 }
 
@@ -188,7 +187,7 @@ leat_file_table_describe_missing(const struct leat_object *object, struct leat_e
 		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", object->folder);
 	switch (object->store->kind->look(object->store, uri, &now, err)) {
 	case LEAT_OK:
-		return leat_fail(err, LEAT_DATA, "'%s' was not there when the feed was opened", uri);
+		return leat_fail(err, LEAT_DATA, "'%s' was missing when the feed was opened", uri);
 	case LEAT_INVALID: /* a folder, a pipe */
 		leat_err_clear(err);
 		return leat_fail(err, LEAT_DATA, "'%s' is not a regular file", uri);
@@ -230,7 +229,7 @@ leat_file_table_name(const struct leat_file_table *table, uint64_t i, struct lea
 	};
 }
 
-/* ---- making one ---- */
+/* ---- building a table ---- */
 
 void
 leat_file_table_build_init(struct leat_file_table_build *build, struct leat_mem *mem)
@@ -251,7 +250,7 @@ leat_file_table_build_free(struct leat_file_table_build *build)
 	*build = (struct leat_file_table_build){0};
 }
 
-/* Room for `more` files. */
+/* Makes room for `more` files. */
 static enum leat_status
 grow(struct leat_file_table_build *build, size_t more, struct leat_err *err)
 {
@@ -260,7 +259,7 @@ grow(struct leat_file_table_build *build, size_t more, struct leat_err *err)
 	size_t cap = build->cap;
 
 	for (size_t i = 0; i < 3 && status == LEAT_OK; i++) {
-		cap = build->cap; /* the same for all */
+		cap = build->cap; /* all arrays share one capacity */
 		status = LEAT_GROW(build->mem, *array[i], cap, build->count + more + 1, SIZE_MAX, "the list of files",
 		                   err);
 	}
@@ -303,7 +302,7 @@ leat_file_table_append(struct leat_file_table_build *build, struct leat_file_tab
 	return LEAT_OK;
 }
 
-/* What the threads that ask for sizes share. */
+/* Shared by the threads that get sizes. */
 struct sizes {
 	struct leat_file_table_build *build;
 	const char *const *names;
@@ -340,7 +339,7 @@ leat_file_table_add_all(struct leat_file_table_build *build, const char *const *
 	                         : status;
 }
 
-/* Of names, sizes and `more`; and of times. */
+/* Digest of names, sizes and `more`; stamp of mtimes. */
 static enum leat_status
 make_digests(const struct leat_file_table_build *build, const void *more, size_t more_len, uint8_t *digest,
              uint8_t *stamp, struct leat_err *err)

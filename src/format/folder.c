@@ -1,21 +1,20 @@
-/* folder.c - the source of folders of images with a sub-folder for each class, like torchvision's ImageFolder
+/* folder.c - image folders with one subfolder per class, like torchvision's ImageFolder
  *
  *	folder('train')		train/cat/1.jpg, train/cat/more/2.png, train/dog/1.jpg, ...
  *
- * A sample is a file: `image`, its bytes; `label`, the number of its class; if asked for
- * `path`, its name relative to the folder. Classes are numbered by name, their files come
- * in torchvision's order (folder_walk.c). Other files than images are left out, and
- * counted in the log.
+ * One file is one sample: `image` holds its bytes, `label` the number of its class and, on
+ * request, `path` its name relative to the folder. Classes are numbered in order of their
+ * names, and their files come in torchvision's order (folder_walk.c). Files other than images
+ * are skipped and counted in the log.
  *
- * What was found is kept in a sidecar, `.NAME.leatidx` beside the folder or in the user's
- * cache folder, and is right as long as no folder was changed: adding, removing and
- * renaming changes the time of the folder it happens in. A store that knows no such times
- * is listed at each open. A file that was written over before the feed opened is read as
- * it is, unless its size has changed: that is a bad sample, whose error names the sidecar
- * to delete. So is one that changes later. (An op `cache` on disk does not notice that it
- * was written over.)
+ * The listing is saved in a sidecar, `.NAME.leatidx` next to the folder or in the user's cache
+ * folder. It is valid until a folder's mtime changes, as it does when an entry is added,
+ * removed or renamed. Stores without mtimes are listed at each open. A file overwritten before
+ * the feed opens is read as it is now. If its size has changed, or if it changes later, it is
+ * a bad sample, and the error names the sidecar to delete. (A `cache` op on disk does not
+ * notice an overwritten file.)
  *
- * Threads: locate and unpack only read. */
+ * Threads: locate and unpack are read-only. */
 #include "format/folder.h"
 
 #include <string.h>
@@ -26,24 +25,24 @@ struct folder {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_OPT_(struct folder, dir, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL,
-                  "the folder that holds one folder for each class", LEAT_OPT_LOCATION),
+	LEAT_OPT_(struct folder, dir, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL, "folder with one subfolder per class",
+                  LEAT_OPT_LOCATION),
 	LEAT_OPT_(struct folder, path, LEAT_OPT_BOOL, "false", 0, 1, NULL,
-                  "gives the field `path`, too: the file's name relative to dir", LEAT_OPT_NAMED),
+                  "adds the field `path`: the file's name relative to dir", LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
 struct state {
 	struct leat_store *store;
-	char *dir;      /* as shown to people */
-	char *absolute; /* what the sidecar lies beside */
+	char *dir;      /* for messages */
+	char *absolute; /* the sidecar is stored next to it */
 	char *remedy;
-	bool keeps_times; /* the store knows when a folder was changed */
+	bool keeps_times; /* the store has folder mtimes */
 	struct leat_sidecar sidecar;
 	struct leat_file_table files;
 	const uint64_t *classes; /* in the sidecar */
 	size_t class_count;
-	int64_t *label; /* 0, 1, 2, ...: what fields point to */
+	int64_t *label; /* 0, 1, 2, ...: backs the label fields */
 };
 
 static void
@@ -63,7 +62,7 @@ close_source(struct leat_source *source)
 
 /* ---- the sidecar ---- */
 
-/* One has a name if there is one. */
+/* The first skipped file has a name if there is one. */
 static bool
 left_out_makes_sense(const struct leat_sidecar *sidecar)
 {
@@ -73,7 +72,7 @@ left_out_makes_sense(const struct leat_sidecar *sidecar)
 	       (*(const uint64_t *)section->data > 0) == (section->bytes > 8);
 }
 
-/* Sections have the right lengths, and classes and folders are in order. */
+/* Checks the lengths of the sections, and that the offsets of classes and folders are ordered. */
 static bool
 makes_sense(const struct leat_sidecar *sidecar, const struct leat_file_table *files)
 {
@@ -97,7 +96,7 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_file_table *fi
 	return true;
 }
 
-/* Was something added to a folder, or removed? */
+/* Whether an entry of any folder was added, removed or renamed. */
 static bool
 folders_changed(const struct leat_sidecar *sidecar, struct leat_store *store, const char *root)
 {
@@ -127,7 +126,7 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	struct leat_file_table files;
 
 	if (!leat_file_table_read(&files, sidecar) || !makes_sense(sidecar, &files))
-		return "it makes no sense";
+		return "it is invalid";
 	*stale = folders_changed(sidecar, state->store, state->absolute) ||
 	         leat_file_table_found(&files, state->store, state->absolute);
 	return *stale ? "the folder has changed" : NULL;
@@ -193,21 +192,21 @@ tell(const struct leat_source *source, const struct state *state)
 
 	leat_folder_left_out(&state->sidecar, &left_out);
 	if (left_out.count)
-		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s left out, like '%.*s': images end in %s",
+		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s skipped, such as '%.*s': images end in %s",
 		         (unsigned long long)left_out.count, left_out.count == 1 ? "" : "s", state->dir,
 		         left_out.count == 1 ? "is" : "are", left_out.len, left_out.first, LEAT_FOLDER_EXTENSIONS);
 	if (state->files.missing)
-		leat_log(source->log, LEAT_LOG_WARN, "%llu link%s in '%s' lead%s to no file",
+		leat_log(source->log, LEAT_LOG_WARN, "%llu symlink%s in '%s' point%s to no file",
 		         (unsigned long long)state->files.missing, state->files.missing == 1 ? "" : "s", state->dir,
 		         state->files.missing == 1 ? "s" : "");
 }
 
-/* From the sidecar, loaded or made, to an open source. */
+/* Opens the source from the sidecar, loaded or built. */
 static enum leat_status
 use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	if (!leat_file_table_read(&state->files, &state->sidecar))
-		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
+		return leat_fail(err, LEAT_INTERNAL, "the list of files just built is invalid");
 	state->classes = state->sidecar.section[LEAT_FOLDER_CLASSES].data;
 	state->class_count = (size_t)(state->sidecar.section[LEAT_FOLDER_CLASSES].bytes / 8) - 1;
 	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
@@ -305,9 +304,8 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 const struct leat_source_kind leat_source_folder = {
 	.name = "folder",
-	.doc = "Images of a folder that holds one folder for each class: the file's bytes in the field `image`, the "
-	       "number "
-	       "of the class in `label`. Classes and files come in the order of torchvision's ImageFolder.",
+	.doc = "Read an image folder with one subfolder per class: the file's bytes in the field `image`, the class "
+	       "number in `label`. Same order of classes and files as torchvision's ImageFolder.",
 	.example = "folder('train') | decode",
 	.version = 1,
 	.opts = options,

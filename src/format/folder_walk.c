@@ -1,10 +1,10 @@
-/* folder_walk.c - finding the images of a folder with a sub-folder for each class
+/* folder_walk.c - find the images of a folder with one subfolder per class
  *
- * The order is torchvision's: classes by name; of a class the folders by path, as one
- * string, and the files of each by name. Names are compared by their bytes. Links are
- * followed, to folders too; what a link to nothing names is a file that is missing.
+ * The order is torchvision's: classes by name; within a class, folders by path (as one
+ * string) and the files of each by name. Names compare bytewise. Symlinks are followed, to
+ * folders too; a dangling one counts as a missing file.
  *
- * Threads: each class is walked by one, several at once. */
+ * Threads: each class is walked by one thread, several classes at once. */
 #include "format/folder.h"
 
 #include <stdio.h>
@@ -18,18 +18,18 @@
 
 static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 
-/* One folder: its path below the root, and what is in it. */
+/* One folder: its path below the root, and its contents. */
 struct place {
 	char *path;
 	size_t parent; /* in the class, or NO_PLACE */
 	struct leat_folder_id id;
 	struct leat_file_table_build files;
-	char *other; /* the first by name of the files that are no images, or NULL */
+	char *other; /* first file by name that is not an image, or NULL */
 };
 
 /* One class. */
 struct group {
-	struct place *place; /* its own folder first */
+	struct place *place; /* the class's own folder first */
 	size_t places, cap;
 	uint64_t left_out;
 	size_t files;
@@ -42,15 +42,15 @@ struct walk {
 	struct leat_mem *mem;
 	struct leat_strings names; /* of the classes */
 	struct group *group;
-	uint64_t left_out; /* of the root's own files */
+	uint64_t left_out; /* files directly in the root */
 };
 
-/* Entries of one folder that are of a kind. */
+/* Entries of one kind in one folder. */
 struct entries {
 	struct leat_mem *mem;
-	struct leat_str text; /* the names, each with its NUL */
+	struct leat_str text; /* NUL-terminated names */
 	struct entry {
-		const char *name; /* once they are sorted; until then where it begins in the text */
+		const char *name; /* set when sorting; before that, `at` is its offset in text */
 		size_t at;
 		uint64_t size, time;
 	} * entry;
@@ -106,7 +106,7 @@ entries_sort(struct entries *entries)
 
 /* ---- reading one folder ---- */
 
-/* In small letters or large ones, whatever the locale says these are. */
+/* Case-insensitive in ASCII, whatever the locale. */
 static bool
 is_extension(const char *end, const char *extension)
 {
@@ -126,7 +126,7 @@ is_image(const char *name)
 	return false;
 }
 
-/* What one folder holds: folders, images (NULL: they count as others), how many others, and the first of them. */
+/* Contents of one folder: subfolders, images (NULL: count them as others), number of other files and the first one. */
 struct listing {
 	struct entries *folders, *images;
 	uint64_t *others;
@@ -177,7 +177,7 @@ list_folder(const struct walk *walk, struct place *place, struct listing *listin
 	return status;
 }
 
-/* ---- walking over one class ---- */
+/* ---- walking one class ---- */
 
 static enum leat_status
 add_place(const struct walk *walk, struct group *group, size_t parent, const char *name, struct leat_err *err)
@@ -205,7 +205,7 @@ is_same(const struct place *a, const struct place *b)
 	return a->id.id[0] == b->id.id[0] && a->id.id[1] == b->id.id[1];
 }
 
-/* A link may lead to a folder that it lies in, and so on for ever. */
+/* A symlink may point to a parent folder, which would recurse forever. */
 static enum leat_status
 check_loop(const struct walk *walk, const struct group *group, size_t i, struct leat_err *err)
 {
@@ -214,7 +214,7 @@ check_loop(const struct walk *walk, const struct group *group, size_t i, struct 
 
 	for (size_t above = place->parent; above != NO_PLACE && !same; above = group->place[above].parent)
 		same = is_same(place, &group->place[above]);
-	return same ? leat_fail(err, LEAT_DATA, "'%s/%s' is a link that leads back to a folder it lies in: remove it",
+	return same ? leat_fail(err, LEAT_DATA, "'%s/%s' is a symlink to one of its parent folders; remove it",
 	                        walk->path, place->path)
 	            : LEAT_OK;
 }
@@ -240,7 +240,7 @@ add_images(struct place *place, const struct entries *images, struct leat_mem *m
 	return status;
 }
 
-/* Reads folder number `i` of the class, and puts the folders in it on the list. */
+/* Reads folder `i` of the class and queues its subfolders. */
 static enum leat_status
 walk_place(const struct walk *walk, struct group *group, size_t i, struct leat_err *err)
 {
@@ -279,8 +279,8 @@ walk_group(void *arg, size_t i, struct leat_err *err)
 	for (size_t k = 0; k < group->places && status == LEAT_OK; k++)
 		status = walk_place(walk, group, k, err);
 	if (status == LEAT_OK && group->files == 0)
-		status = leat_fail(err, LEAT_DATA, "the folder '%s/%s' of a class holds no image (%s): remove it",
-		                   walk->path, walk->names.value[i], LEAT_FOLDER_EXTENSIONS);
+		status = leat_fail(err, LEAT_DATA, "class folder '%s/%s' has no images (%s); remove it", walk->path,
+		                   walk->names.value[i], LEAT_FOLDER_EXTENSIONS);
 	if (status == LEAT_OK)
 		qsort(group->place, group->places, sizeof(*group->place), compare_places);
 	return status;
@@ -288,10 +288,10 @@ walk_group(void *arg, size_t i, struct leat_err *err)
 
 /* ---- all together ---- */
 
-/* What becomes the sections. */
+/* Contents of the sections. */
 struct result {
 	struct leat_file_table_build files;
-	struct leat_file_table_build places; /* these are no files, but have names and times */
+	struct leat_file_table_build places; /* folders; only names and times are used */
 	uint64_t *classes;
 	uint64_t *left_out;
 	uint64_t left_out_bytes;
@@ -324,7 +324,7 @@ add_group(struct result *result, struct group *group, int64_t *newest, struct le
 	return status;
 }
 
-/* How many files are no images, and the first of them. */
+/* Counts the files that are not images, and names the first. */
 static enum leat_status
 add_left_out(struct result *result, const struct walk *walk, struct leat_err *err)
 {
@@ -458,8 +458,7 @@ leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, s
 	status = list_folder(&walk, &walk.root, &listing, err);
 	if (status == LEAT_OK && classes.count == 0)
 		status = leat_fail(err, LEAT_DATA,
-		                   "'%s' holds no folders: one for each class is expected, as in '%s/cat/1.jpg'", root,
-		                   root);
+		                   "'%s' has no subfolders; expected one per class, as in '%s/cat/1.jpg'", root, root);
 	if (status == LEAT_OK)
 		status = name_classes(&walk, &classes, err);
 	if (status == LEAT_OK)

@@ -1,8 +1,8 @@
-/* index.c - where each sample of one data file begins, kept beside the data
+/* index.c - the offset of each sample in one data file, saved next to the data
  *
- * Whatever an index file holds, it is either exactly what leat_index_save wrote for
- * this data or it is not used: magic, version, kind, size and time of the data, its
- * own length, its CRC, and at last every offset are checked. */
+ * An index file is used only if it is exactly what leat_index_save wrote for this data:
+ * magic, version, kind, the data's size and mtime, the index's length and CRC, and finally
+ * every offset are checked. */
 #include "format/index.h"
 
 #include <stddef.h>
@@ -16,8 +16,8 @@ enum { FIRST_SAMPLES = 64, CRC_AT = offsetof(struct leat_index_head, crc) };
 
 _Static_assert(sizeof(struct leat_index_head) == 64, "the layout of the file");
 
-/* The offsets rise to `size`, from 0 where gaps are not allowed, no sample reaches into the next one or is
- * shorter than a sample can be. Sums up what they say. */
+/* Checks that offsets ascend to `size` (from 0 if gaps are not allowed), and that no sample overlaps the next or is too
+ * short. Computes the longest length and the number of damaged regions. */
 static bool
 sum_up(const uint64_t *offset, const uint64_t *ends, bool gaps, uint64_t count, uint64_t size, uint64_t min_length,
        uint64_t *max_length, uint64_t *damaged)
@@ -27,7 +27,7 @@ sum_up(const uint64_t *offset, const uint64_t *ends, bool gaps, uint64_t count, 
 
 	if ((!gaps && next != 0) || offset[count] != size)
 		return false;
-	for (uint64_t i = 0; i < count; i++) { /* without branches: there may be millions */
+	for (uint64_t i = 0; i < count; i++) { /* branch-free: there may be millions */
 		uint64_t damage = offset[i] >> 63, begin = next, end, length;
 
 		next = offset[i + 1] & ~LEAT_INDEX_DAMAGED;
@@ -80,8 +80,8 @@ is_kind(const struct leat_index_head *head, const char *name)
 	return memcmp(head->kind, field, sizeof(field)) == 0;
 }
 
-/* Sets where the parts behind the offsets lie. False: the file is too short or too long for them. `len`: of all
- * numbers behind the head. */
+/* Finds the parts after the offsets. False: the file is too short or too long for them. `len`: of everything after the
+ * head. */
 static bool
 find_parts(struct leat_index *index, const struct leat_index_head *head, size_t len, bool gaps)
 {
@@ -103,7 +103,7 @@ find_parts(struct leat_index *index, const struct leat_index_head *head, size_t 
 	return rest == (gaps ? head->count * sizeof(*offset) : 0);
 }
 
-/* leat_index_fault, which fills what it finds in. */
+/* As leat_index_fault, and fills in the index. */
 static const char *
 take_index(struct leat_index *index, const void *bytes, size_t len, const struct leat_index_kind *kind,
            const struct leat_object *file, bool *stale)
@@ -112,9 +112,9 @@ take_index(struct leat_index *index, const void *bytes, size_t len, const struct
 
 	*stale = false;
 	if (len < sizeof(*head) + sizeof(*index->offset))
-		return "it is cut off";
+		return "it is truncated";
 	if (memcmp(head->magic, LEAT_INDEX_MAGIC, sizeof(head->magic)) != 0)
-		return "it is no index";
+		return "it is not an index";
 	if (head->version != LEAT_INDEX_VERSION)
 		return "it has another version";
 	index->packed = kind->packed && is_kind(head, kind->packed);
@@ -133,7 +133,7 @@ take_index(struct leat_index *index, const void *bytes, size_t len, const struct
 	            &index->damaged) ||
 	    index->max_length != head->max_length || index->damaged != head->damaged ||
 	    (index->packed && index->damaged < index->count && !index->points.head.count))
-		return "its offsets make no sense";
+		return "its offsets are invalid";
 	return NULL;
 }
 
@@ -157,7 +157,7 @@ leat_index_free(struct leat_index *index)
 	*index = (struct leat_index){0};
 }
 
-/* What leat_beside_load asks about. */
+/* Argument of leat_beside_load. */
 struct load {
 	struct leat_index *index;
 	const struct leat_index_kind *kind;
@@ -169,7 +169,7 @@ fault_of(void *arg, const void *bytes, size_t len, bool *stale)
 {
 	struct load *load = arg;
 
-	leat_index_init(load->index, load->index->mem); /* one that was not used may have left something */
+	leat_index_init(load->index, load->index->mem); /* a rejected file may have left something */
 	return take_index(load->index, bytes, len, load->kind, load->file, stale);
 }
 
@@ -237,11 +237,11 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 
 	if (status != LEAT_OK)
 		return status;
-	index->count--; /* the end is no sample */
-	/* A file without samples does not tell whether it may have gaps; then it is one. */
+	index->count--; /* the end is not a sample */
+	/* Without samples we cannot tell whether gaps are allowed, so allow them. */
 	if (!sum_up(index->block, index->end, index->end || !index->count, index->count, size, 1, &index->max_length,
 	            &index->damaged))
-		return leat_fail(err, LEAT_INTERNAL, "the index that was made is not in order");
+		return leat_fail(err, LEAT_INTERNAL, "the index just built is invalid");
 	return LEAT_OK;
 }
 
@@ -257,7 +257,7 @@ write_points(struct leat_writer *out, const struct leat_points *points, struct l
 	return status;
 }
 
-/* What leat_beside_save writes. */
+/* Argument of leat_beside_save. */
 struct save {
 	struct leat_index_head head;
 	const struct leat_index *index;

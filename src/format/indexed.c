@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/threads.h"
 
-/* What was saved is used as the next run will, so that it needs as much memory. */
+/* Reloads a saved index, so that this run needs as much memory as later ones. */
 static enum leat_status
 load_again(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
            const struct leat_log *log, struct leat_index *index, struct leat_err *err)
@@ -18,7 +18,7 @@ load_again(const struct leat_index_kind *kind, struct leat_files *files, size_t 
 	return status == LEAT_AGAIN ? kind->make(files, i, mem, log, index, err) : status;
 }
 
-/* The index of file `i`: loaded, or made. `unsaved` says why it could not be saved, which is no failure. Any thread. */
+/* Loads or builds the index of file `i`. `unsaved` says why saving failed, which is not an error. Any thread. */
 static enum leat_status
 load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_t i, struct leat_mem *mem,
              const struct leat_log *log, struct leat_index *index, enum leat_index_state *state,
@@ -40,7 +40,7 @@ load_or_make(const struct leat_index_kind *kind, struct leat_files *files, size_
 	return status == LEAT_OK ? load_again(kind, files, i, mem, log, index, err) : LEAT_OK;
 }
 
-/* What the threads that prepare the indexes share. */
+/* Shared by the indexing threads. */
 struct open_job {
 	const struct leat_index_kind *kind;
 	struct leat_indexed *indexed;
@@ -64,9 +64,9 @@ prepare(void *arg, size_t i, struct leat_err *err)
 		return status;
 	if (outcome == LEAT_INDEX_BUILT)
 		atomic_fetch_add(&job->built, 1);
-	/* The first one tells enough: a folder that cannot be written refuses all. */
+	/* Log only the first: an unwritable folder fails them all. */
 	if (outcome == LEAT_INDEX_UNSAVED && atomic_fetch_add(&job->unsaved, 1) == 0)
-		leat_log(job->log, LEAT_LOG_WARN, "an index could not be saved, and is made again at each start: %s",
+		leat_log(job->log, LEAT_LOG_WARN, "an index could not be saved and will be rebuilt at each start: %s",
 		         unsaved.text);
 	return LEAT_OK;
 }
@@ -79,7 +79,7 @@ warn_of_damage(const struct leat_log *log, const struct leat_index *index, const
 	if (!index->damaged)
 		return;
 	if (index->packed) {
-		leat_log(log, LEAT_LOG_WARN, "'%s' is damaged at compressed offset %llu, and its rest is lost: %s", uri,
+		leat_log(log, LEAT_LOG_WARN, "'%s' is damaged at compressed offset %llu; the rest is lost: %s", uri,
 		         (unsigned long long)index->points.head.fault_at, index->points.head.fault);
 		return;
 	}
@@ -125,7 +125,7 @@ leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *ki
 		return status;
 	}
 	if (job.built)
-		leat_log(log, LEAT_LOG_INFO, "made the index of %zu of %zu files", (size_t)job.built, count);
+		leat_log(log, LEAT_LOG_INFO, "indexed %zu of %zu files", (size_t)job.built, count);
 	count_samples(indexed, log);
 	return LEAT_OK;
 }
@@ -152,7 +152,7 @@ leat_indexed_first_file(const struct leat_indexed *indexed)
 	return i;
 }
 
-/* ---- ahead of the first open ---- */
+/* ---- indexing ahead of the first open ---- */
 
 struct report_job {
 	struct leat_files *files;

@@ -35,7 +35,7 @@ leat_inflater_open(struct leat_inflater *inflater, bool files, struct leat_mem *
 	*inflater = (struct leat_inflater){.mem = mem, .z = {.zalloc = take, .zfree = give, .opaque = mem}};
 	inflater->input = files ? leat_alloc(mem, INPUT) : NULL;
 	inflater->ready = (inflater->input || !files) && inflateInit2(&inflater->z, RAW) == Z_OK;
-	/* Its window comes with the first dictionary, and stays: all our windows have the same size. */
+	/* zlib allocates its window with the first dictionary and keeps it: all our windows have the same size. */
 	if (inflater->ready && inflateSetDictionary(&inflater->z, one, sizeof(one)) == Z_OK)
 		return LEAT_OK;
 	leat_inflater_close(inflater);
@@ -63,7 +63,7 @@ leat_inflater_begin(struct leat_inflater *inflater, struct leat_files *files, si
 	start(inflater, packing);
 }
 
-/* The next part of the file; it has one. */
+/* Loads the next part of the file. There must be one. */
 static enum leat_status
 bring(struct leat_inflater *inflater, struct leat_err *err)
 {
@@ -124,8 +124,8 @@ leat_inflater_resume(struct leat_inflater *inflater, const struct leat_points *p
 
 static const char cut[] = "the file ends inside its compressed data";
 
-/* Everything around a member's deflate blocks that is not zlib's to read. False: there is nothing to inflate yet.
- * (Inside a member there can be even when all of the file was read: what zlib had no room for.) */
+/* Handles what surrounds a member's deflate blocks and is not read by zlib. False: nothing to inflate yet. (Inside a
+ * member there may be output left in zlib even if the whole file was read.) */
 static bool
 step_between(struct leat_inflater *inflater)
 {
@@ -166,7 +166,7 @@ step(struct leat_inflater *inflater, bool blocks, struct leat_err *err)
 	case Z_BUF_ERROR:
 		inflater->at_block = blocks && (z->data_type & 128) && !(z->data_type & 64);
 		if (z->avail_in == in && z->avail_out == out)
-			set_fault(inflater, in ? "its compressed data leads nowhere" : cut);
+			set_fault(inflater, in ? "its compressed data is invalid" : cut);
 		return LEAT_OK;
 	case Z_STREAM_END:
 		inflater->inside = false;
@@ -179,7 +179,7 @@ step(struct leat_inflater *inflater, bool blocks, struct leat_err *err)
 	case Z_MEM_ERROR:
 		return leat_fail_mem(err, inflater->mem, LEAT_POINT_WINDOW, "inflating a compressed file");
 	default:
-		set_fault(inflater, z->msg ? z->msg : "its compressed data makes no sense");
+		set_fault(inflater, z->msg ? z->msg : "its compressed data is invalid");
 		return LEAT_OK;
 	}
 }

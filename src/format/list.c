@@ -1,20 +1,20 @@
-/* list.c - the source of files that a CSV file lists, with values for each
+/* list.c - the source of files listed in a CSV file, with values for each
  *
  *	list('train.csv')	path,label,weight
  *				cats/1.jpg,0,0.5
  *
  * The first row names the columns. The column `path` names a file, relative to the CSV
- * file's folder: its bytes are the field `image`. The others become fields of their names:
- * int64 where every cell is a whole number, float32 where every cell is a number, bytes
- * else; `columns` chooses some, `types` says what they are. A file that is not there is a
- * bad sample. RFC 4180; blanks around numbers and names of columns do not count.
+ * file's folder, whose bytes become the field `image`. Every other column becomes a field:
+ * int64 if all its cells are integers, float32 if all are numbers, bytes otherwise. `columns`
+ * selects some of them, `types` sets their types. A missing file is a bad sample. The format
+ * is RFC 4180; blanks around numbers and column names are ignored.
  *
- * What was read, and the sizes of the files, are kept in a sidecar, `.NAME.leatidx` beside
- * the CSV file or in the user's cache folder, as long as the CSV file keeps its size and
- * time. A file whose size has changed since is a bad sample, whose error names the sidecar
- * to delete; one that was missing is looked for at each open.
+ * The table and the sizes of the files are saved in a sidecar, `.NAME.leatidx` next to the CSV
+ * file or in the user's cache folder, valid until the CSV file's size or mtime changes. A file
+ * whose size has changed since is a bad sample, and the error names the sidecar to delete.
+ * Missing files are looked up again at each open.
  *
- * Threads: locate and unpack only read. */
+ * Threads: locate and unpack are read-only. */
 #include "format/csv_table.h"
 
 #include <string.h>
@@ -29,15 +29,15 @@ struct list {
 #define NAMED(member, type, def, doc) LEAT_OPT_(struct list, member, type, def, 0, 0, NULL, doc, LEAT_OPT_NAMED)
 
 static const struct leat_opt options[] = {
-	LEAT_OPT_(struct list, file, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL, "the CSV file", LEAT_OPT_LOCATION),
-	NAMED(path, LEAT_OPT_STRING, "path", "the column that names the files, relative to the CSV file's folder"),
-	NAMED(content, LEAT_OPT_STRING, "image", "the field that holds the bytes of the files"),
-	NAMED(columns, LEAT_OPT_STRINGS, "[]", "the other columns that become fields; []: all"),
-	NAMED(types, LEAT_OPT_STRINGS, "[]", "of these columns: auto, int64, float or bytes; []: auto for all"),
+	LEAT_OPT_(struct list, file, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL, "CSV file", LEAT_OPT_LOCATION),
+	NAMED(path, LEAT_OPT_STRING, "path", "column of file names, relative to the CSV file's folder"),
+	NAMED(content, LEAT_OPT_STRING, "image", "field for the bytes of the files"),
+	NAMED(columns, LEAT_OPT_STRINGS, "[]", "other columns to read as fields; []: all"),
+	NAMED(types, LEAT_OPT_STRINGS, "[]", "types of these columns: auto, int64, float or bytes; []: all auto"),
 	LEAT_OPT_END,
 };
 
-/* The sections of the sidecar, behind those of the table of files: the columns, then for each its values and text. */
+/* Sections of the sidecar, after those of the file table: the columns, then the values and text of each. */
 enum { COLUMNS = LEAT_FILE_TABLE_SECTIONS, FIRST_COLUMN };
 
 struct column_head {
@@ -50,7 +50,7 @@ struct column {
 	const char *name;
 	const void *values;
 	const char *text;
-	uint64_t text_len, longest; /* of BYTES */
+	uint64_t text_len, longest; /* BYTES only */
 };
 
 struct state {
@@ -58,7 +58,7 @@ struct state {
 	char *folder, *remedy;
 	struct leat_sidecar sidecar;
 	struct leat_file_table files;
-	uint64_t first[2]; /* what source->first points to: all samples are one part */
+	uint64_t first[2]; /* backs source->first: all samples are one part */
 	size_t columns;
 	struct column column[LEAT_MAX_FIELDS];
 };
@@ -97,7 +97,7 @@ read_text(struct column *column, const struct leat_section *values, const struct
 	return true;
 }
 
-/* The columns of a sidecar whose table of files was read; false: they make no sense. */
+/* Reads the columns of a sidecar, after its file table. False: invalid. */
 static bool
 read_columns(struct state *state, const struct leat_sidecar *sidecar)
 {
@@ -138,12 +138,12 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	struct state *state = arg;
 
 	if (!read_sidecar(state, sidecar))
-		return "it makes no sense";
+		return "it is invalid";
 	*stale = leat_file_table_found(&state->files, leat_files_at(state->csv, 0)->store, state->folder);
-	return *stale ? "a file that was missing is there" : NULL;
+	return *stale ? "a missing file has appeared" : NULL;
 }
 
-/* What the sidecar depends on beside the files: the CSV file and the options. */
+/* What the sidecar depends on besides the files: the CSV file and the options. */
 static enum leat_status
 make_key(const struct leat_source *source, const struct leat_object *csv, uint8_t key[LEAT_SHA256_BYTES],
          struct leat_err *err)
@@ -276,7 +276,7 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	if (leat_files_count(state->csv) != 1)
-		return leat_fail(err, LEAT_INVALID, "'%s' matches %zu files, and 'list' takes one", list->file,
+		return leat_fail(err, LEAT_INVALID, "'%s' matches %zu files; 'list' takes one", list->file,
 		                 leat_files_count(state->csv));
 	uri = leat_files_at(state->csv, 0)->uri;
 	state->folder = leat_folder_of(uri, source->mem);
@@ -294,8 +294,7 @@ add_field(struct leat_source *source, const char *name, enum leat_csv_type type,
 	if (!field && strcmp(name, list->content) == 0)
 		return leat_fail(
 			err, LEAT_INVALID,
-			"column '%s' has the name of the field that holds the files: call that something else with "
-			"content=NAME",
+			"column '%s' has the same name as the field for the files; rename that with content=NAME",
 			name);
 	if (!field)
 		return leat_fail(err, LEAT_INTERNAL, "the field '%s' cannot be added", name);
@@ -315,7 +314,7 @@ add_fields(struct leat_source *source, const struct state *state, struct leat_er
 	enum leat_status status;
 
 	if (!*list->content || strlen(list->content) > LEAT_MAX_NAME)
-		return leat_fail(err, LEAT_INVALID, "content= has to be a name of 1 to %d characters", LEAT_MAX_NAME);
+		return leat_fail(err, LEAT_INVALID, "content= must be a name of 1 to %d characters", LEAT_MAX_NAME);
 	status = add_field(source, list->content, LEAT_CSV_BYTES, 0, false, err);
 	for (size_t i = 0; i < state->columns && status == LEAT_OK; i++)
 		status = add_field(source, state->column[i].name, state->column[i].type,
@@ -336,22 +335,22 @@ check_missing(const struct leat_source *source, const struct state *state, struc
 	while (files->size[i] != LEAT_NO_FILE)
 		i++;
 	if (files->missing == files->count)
-		return leat_fail(err, LEAT_DATA, "none of the files that '%s' lists is there; the first would be '%s'",
-		                 csv, leat_source_uri(source, i, buf));
-	leat_log(source->log, LEAT_LOG_WARN, "%llu of %llu files that '%s' lists %s missing; the first is '%s'",
+		return leat_fail(err, LEAT_DATA, "all files listed in '%s' are missing; the first is '%s'", csv,
+		                 leat_source_uri(source, i, buf));
+	leat_log(source->log, LEAT_LOG_WARN, "%llu of %llu files listed in '%s' %s missing; the first is '%s'",
 	         (unsigned long long)files->missing, (unsigned long long)files->count, csv,
 	         files->missing == 1 ? "is" : "are", leat_source_uri(source, i, buf));
 	return LEAT_OK;
 }
 
-/* From the sidecar, loaded or made, to an open source. */
+/* Opens the source from the sidecar, loaded or built. */
 static enum leat_status
 use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	enum leat_status status;
 
 	if (!read_sidecar(state, &state->sidecar))
-		return leat_fail(err, LEAT_INTERNAL, "the list that was made is not in order");
+		return leat_fail(err, LEAT_INTERNAL, "the table just built is invalid");
 	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
 	if (!state->remedy)
 		return leat_fail_mem(err, source->mem, 1, "a sentence");
@@ -452,10 +451,9 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 const struct leat_source_kind leat_source_list = {
 	.name = "list",
-	.doc = "Files that a CSV file lists: their bytes in the field `image`, and a field for each other column: "
-	       "int64, "
-	       "float32 or bytes, as its cells are. The first row names the columns; a file that is missing is a bad "
-	       "sample.",
+	.doc = "Read the files listed in a CSV file: their bytes in the field `image`, and one field per other column, "
+	       "int64, float32 or bytes depending on its cells. The first row names the columns; a missing file is a "
+	       "bad sample.",
 	.example = "list('train.csv', path='file', columns=[label]) | decode",
 	.version = 1,
 	.opts = options,

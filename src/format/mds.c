@@ -1,9 +1,9 @@
-/* mds.c - the source of MosaicML's MDS folders: one field per column
+/* mds.c - the source of MosaicML MDS folders: one field per column
  *
- * index.json says which shards there are, how many samples each has and what their columns
- * are; the offsets that begin each shard are read at open, and kept. A sample whose offsets
- * make no sense, or whose shard's beginning does not, is damaged; so positions stay what
- * index.json makes them. Whole-file hashes that index.json may hold are not checked. */
+ * index.json lists the shards, their sample counts and columns. The offsets at the beginning of
+ * each shard are read at open and kept. A sample with invalid offsets, or in a shard with an
+ * invalid header, is damaged but still counts, so that sample numbers follow index.json.
+ * Whole-file hashes in index.json are not verified. */
 #include "format/mds.h"
 
 #include <stdio.h>
@@ -19,17 +19,17 @@ enum { MAX_COLUMNS = 4096, LEARN_TRIES = 16 };
 
 static const struct leat_opt options[] = {
 	LEAT_OPT_(struct leat_mds_params, folder, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL,
-                  "the folder that holds index.json and the shards", LEAT_OPT_LOCATION),
-	LEAT_STRINGS(struct leat_mds_params, fields, "[]", "columns that become fields; [] means all", LEAT_OPT_NAMED),
+                  "folder with index.json and the shards", LEAT_OPT_LOCATION),
+	LEAT_STRINGS(struct leat_mds_params, fields, "[]", "columns to read as fields; []: all", LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
 struct state {
 	struct leat_mds_columns columns;
 	size_t shards;
-	uint64_t *first;   /* what source->first points to */
-	uint32_t **offset; /* by shard: samples + 1; NULL: its beginning makes no sense */
-	size_t last;       /* the shard that locate found last */
+	uint64_t *first;   /* backs source->first */
+	uint32_t **offset; /* by shard: samples + 1; NULL: its header is invalid */
+	size_t last;       /* shard of the last locate */
 };
 
 static void
@@ -50,9 +50,9 @@ close_source(struct leat_source *source)
 
 /* ---- index.json ---- */
 
-/* A shard as index.json tells of it. */
+/* A shard as described in index.json. */
 struct shard {
-	const json_t *names, *encodings, *sizes; /* of its columns, as many of each */
+	const json_t *names, *encodings, *sizes; /* of its columns; equal lengths */
 	const char *file;
 	uint64_t samples;
 };
@@ -61,7 +61,7 @@ static enum leat_status
 read_shard(const json_t *json, size_t number, struct shard *shard, struct leat_err *err)
 {
 	const json_t *data = json_object_get(json, "raw_data");
-	uint64_t version, bytes = UINT32_MAX; /* what offsets can tell */
+	uint64_t version, bytes = UINT32_MAX; /* limit of the offsets */
 	size_t columns;
 
 	*shard = (struct shard){
@@ -71,17 +71,19 @@ read_shard(const json_t *json, size_t number, struct shard *shard, struct leat_e
 		.file = leat_json_text(data, "basename", NULL),
 	};
 	if (!leat_json_count(json_object_get(json, "version"), UINT32_MAX, &version) || version != 2)
-		return leat_fail(err, LEAT_UNSUPPORTED, "index.json: shard %zu is not of version 2", number);
+		return leat_fail(err, LEAT_UNSUPPORTED, "index.json: shard %zu is not version 2", number);
 	if (strcmp(leat_json_text(json, "format", ""), "mds") != 0)
-		return leat_fail(err, LEAT_UNSUPPORTED, "index.json: shard %zu has the format '%.40s', not mds", number,
-		                 leat_json_text(json, "format", ""));
+		return leat_fail(err, LEAT_UNSUPPORTED, "index.json: shard %zu has format '%.40s', expected mds",
+		                 number, leat_json_text(json, "format", ""));
 	columns = json_array_size(shard->names);
 	if (columns == 0 || columns > MAX_COLUMNS || json_array_size(shard->encodings) != columns ||
 	    json_array_size(shard->sizes) != columns)
-		return leat_fail(err, LEAT_DATA, "index.json: shard %zu has columns that do not match", number);
+		return leat_fail(err, LEAT_DATA,
+		                 "index.json: shard %zu lists different numbers of column names, encodings and sizes",
+		                 number);
 	if (!shard->file || !leat_json_count(json_object_get(json, "samples"), UINT32_MAX, &shard->samples) ||
 	    (json_object_get(data, "bytes") && !leat_json_count(json_object_get(data, "bytes"), UINT32_MAX, &bytes)))
-		return leat_fail(err, LEAT_DATA, "index.json: shard %zu has no file, or no number of samples or bytes",
+		return leat_fail(err, LEAT_DATA, "index.json: shard %zu lacks a valid file name, sample count or size",
 		                 number);
 	if (shard->samples > bytes / 4)
 		return leat_fail(err, LEAT_DATA, "index.json: shard %zu cannot have %llu samples in %llu bytes", number,
@@ -109,16 +111,16 @@ read_columns(struct leat_source *source, struct state *state, const struct shard
 			return leat_fail(err, LEAT_DATA, "index.json: column %zu has no valid name, encoding or size",
 			                 i);
 		if (!leat_mds_parse(&columns->column[i], encoding, (uint32_t)bytes))
-			return leat_fail(
-				err, LEAT_DATA,
-				"index.json: column '%.63s' is encoded as '%.100s', which does not have %llu bytes",
-				name, encoding, (unsigned long long)bytes);
+			return leat_fail(err, LEAT_DATA,
+			                 "index.json: column '%.63s' has encoding '%.100s', which contradicts its size "
+			                 "of %llu bytes",
+			                 name, encoding, (unsigned long long)bytes);
 		columns->variable += bytes == 0;
 	}
 	return LEAT_OK;
 }
 
-/* Says why there are no files to read when shards are compressed. */
+/* If opening fails because the shards are compressed, say so. */
 static enum leat_status
 open_files(struct leat_source *source, const struct leat_catalog *folder, const json_t *shards, struct leat_err *err)
 {
@@ -131,7 +133,7 @@ open_files(struct leat_source *source, const struct leat_catalog *folder, const 
 	if (status == LEAT_IO && compression)
 		return leat_fail(
 			err, LEAT_UNSUPPORTED,
-			"the shards in '%s' are compressed (%.40s), which is not supported: decompress them first",
+			"the shards in '%s' are compressed (%.40s), which is not supported; decompress them first",
 			folder->base, compression);
 	return status == LEAT_OK ? status : leat_fail(err, status, "%s", why.text);
 }
@@ -165,7 +167,8 @@ read_shards(struct leat_source *source, struct state *state, struct leat_catalog
 		if (status != LEAT_OK)
 			break;
 		if (!same_columns(&shard, &first))
-			return leat_fail(err, LEAT_DATA, "index.json: shard %zu has other columns than the first", i);
+			return leat_fail(err, LEAT_DATA,
+			                 "index.json: the columns of shard %zu differ from those of the first", i);
 		state->first[i + 1] = state->first[i] + shard.samples;
 		status = leat_catalog_add(folder, shard.file, err);
 	}
@@ -190,12 +193,12 @@ add_field(struct leat_source *source, struct leat_mds_column *column, const char
 	char why[160];
 
 	if (column->encoding == LEAT_MDS_UNKNOWN && !params->fields.count) {
-		leat_log(source->log, LEAT_LOG_WARN, "column '%.80s' is left out: its encoding '%.40s' is not known",
-		         name, encoding);
+		leat_log(source->log, LEAT_LOG_WARN, "skipping column '%.80s': unknown encoding '%.40s'", name,
+		         encoding);
 		return LEAT_OK;
 	}
 	if (column->encoding == LEAT_MDS_UNKNOWN) {
-		snprintf(why, sizeof(why), "its encoding '%.100s' is not known", encoding);
+		snprintf(why, sizeof(why), "unknown encoding '%.100s'", encoding);
 		return fail_column(params, name, why, err);
 	}
 	column->field = source->schema.count;
@@ -204,8 +207,8 @@ add_field(struct leat_source *source, struct leat_mds_column *column, const char
 		return LEAT_OK;
 	return fail_column(params, name,
 	                   strlen(name) == 0 || strlen(name) > LEAT_MAX_NAME ? "a name has 1 to 63 bytes"
-	                   : leat_schema_find(&source->schema, name) >= 0    ? "it is there already"
-	                                                                     : "there are too many",
+	                   : leat_schema_find(&source->schema, name) >= 0    ? "the name is a duplicate"
+	                                                                     : "there are too many fields",
 	                   err);
 }
 
@@ -224,7 +227,7 @@ fail_unknown(const json_t *names, const char *name, struct leat_err *err)
 	return LEAT_SPEC;
 }
 
-/* The columns that `fields` names, in its order, or all. What they are is filled in later. */
+/* Selects the columns in `fields`, in that order, or all. Types are filled in later. */
 static enum leat_status
 choose_fields(struct leat_source *source, struct state *state, const json_t *names, const json_t *encodings,
               struct leat_err *err)
@@ -252,7 +255,7 @@ choose_fields(struct leat_source *source, struct state *state, const json_t *nam
 
 /* ---- shards ---- */
 
-/* Is this what index.json tells of it? Then its offsets are kept. */
+/* Reads a shard's offsets, and keeps them if its header matches index.json. */
 static enum leat_status
 read_offsets(void *arg, size_t i, struct leat_err *err)
 {
@@ -309,7 +312,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	locate_in(source, shard, sample - state->first[shard], extent);
 }
 
-/* Finds the longest sample, and warns of damage. How many are good. */
+/* Finds the longest sample and warns of damage. Returns the number of good samples. */
 static uint64_t
 look_over(struct leat_source *source)
 {
@@ -345,12 +348,11 @@ describe_damage(const struct leat_source *source, const struct leat_extent *exte
 
 	if (!state->offset[extent->file])
 		return leat_fail(err, LEAT_DATA,
-		                 "%s at offset 0: the shard does not begin with its number of samples, %llu, and their "
-		                 "offsets",
+		                 "%s at offset 0: the shard does not begin with its sample count, %llu, and the "
+		                 "samples' offsets",
 		                 file->uri, (unsigned long long)samples);
-	return leat_fail(err, LEAT_DATA,
-	                 "%s at offset %llu: a sample that begins or ends here does not lie in the file", file->uri,
-	                 (unsigned long long)extent->offset);
+	return leat_fail(err, LEAT_DATA, "%s at offset %llu: a sample that begins or ends here is outside the file",
+	                 file->uri, (unsigned long long)extent->offset);
 }
 
 /* ---- unpack ---- */
@@ -385,16 +387,17 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 		const char *fault = datum ? leat_mds_value(column, bytes, len, scratch, datum) : NULL;
 
 		if (fault)
-			return fail_sample(source, &raw->extent, source->schema.entry[column->field].field.name, fault, err);
+			return fail_sample(source, &raw->extent, source->schema.entry[column->field].field.name, fault,
+			                   err);
 		if (datum && !datum->data)
-			return leat_fail(err, LEAT_LIMIT, "a sample's numbers do not fit into memory");
+			return leat_fail(err, LEAT_LIMIT, "a sample's numbers do not fit in memory");
 	}
 	return cut.fault ? fail_sample(source, &raw->extent, NULL, cut.fault, err) : LEAT_OK;
 }
 
 /* ---- open ---- */
 
-/* What index.json does not tell of arrays, the first sample does. */
+/* Learns from a sample what index.json does not say about arrays. */
 static enum leat_status
 learn_from(struct leat_source *source, const struct leat_extent *extent, unsigned char *sample, struct leat_err *err)
 {
@@ -440,7 +443,7 @@ is_known(const struct leat_mds_columns *columns)
 	return true;
 }
 
-/* One bad sample at the beginning is no reason to give up. */
+/* Tries further samples if the first ones are bad. */
 static enum leat_status
 learn(struct leat_source *source, struct leat_err *err)
 {
@@ -464,7 +467,7 @@ learn(struct leat_source *source, struct leat_err *err)
 	return status == LEAT_OK ? status : leat_fail(err, first.status, "%s", first.text);
 }
 
-/* Completes the schema, and says how much scratch its numbers take. */
+/* Completes the schema, and computes the scratch for its numbers. */
 static void
 fill_fields(struct leat_source *source)
 {
@@ -503,7 +506,7 @@ open_shards(struct leat_source *source, unsigned threads, struct leat_err *err)
 		locate(source, 0, &first);
 		describe_damage(source, &first, err);
 		if (err)
-			leat_err_in(err, "no shard holds a sample that can be read");
+			leat_err_in(err, "no shard has a readable sample");
 		return LEAT_DATA;
 	}
 	status = learn(source, err);
@@ -523,7 +526,7 @@ open_index(struct leat_source *source, struct state *state, struct leat_catalog 
 	if (!leat_json_count(json_object_get(root, "version"), UINT32_MAX, &version) || !json_is_array(shards))
 		return leat_fail(err, LEAT_DATA, "'%sindex.json' does not describe MDS shards", folder->base);
 	if (version != 2)
-		return leat_fail(err, LEAT_UNSUPPORTED, "'%sindex.json' has version %llu, only 2 is supported",
+		return leat_fail(err, LEAT_UNSUPPORTED, "'%sindex.json' has version %llu; only 2 is supported",
 		                 folder->base, (unsigned long long)version);
 	status = read_shards(source, state, folder, shards, err);
 	if (status == LEAT_OK)
@@ -558,9 +561,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 const struct leat_source_kind leat_source_mds = {
 	.name = "mds",
-	.doc = "Samples of a folder of MosaicML's MDS shards, a field for each column: numbers and arrays as such, "
-	       "text, "
-	       "images and the rest as bytes. Arrays of height x width x channels (1 to 4), or channels first, are "
+	.doc = "Read a folder of MosaicML MDS shards, one field per column: numbers and arrays as such; text, images "
+	       "and everything else as bytes. Arrays of height x width x channels (1 to 4), or channels first, are "
 	       "images.",
 	.example = "mds('train')",
 	.version = 1,

@@ -1,7 +1,7 @@
 /* mds_column.c - encodings of MDS columns, and the values in their bytes
  *
- * Numbers are those of stored.h. Images, text and everything else stays bytes; pickles are
- * never unpickled. No state: any thread. */
+ * Numbers are read with stored.h. Images, text and everything else stay bytes; pickles are
+ * never unpickled. Stateless: any thread. */
 #include "format/mds.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ parse_shape(struct leat_mds_column *column, const char *text)
 	return false;
 }
 
-/* What follows "ndarray". */
+/* Parses what follows "ndarray". */
 static enum leat_mds_encoding
 parse_array(struct leat_mds_column *column, const char *text)
 {
@@ -144,7 +144,7 @@ leat_mds_growth(const struct leat_mds_column *column)
 
 /* ---- values ---- */
 
-/* The type and shape that an array tells itself. */
+/* Type and shape stored with an array. */
 struct told {
 	const struct leat_stored *type;
 	int ndim;
@@ -162,14 +162,14 @@ read_told(const struct leat_mds_column *column, const unsigned char *bytes, size
 	if (column->encoding == LEAT_MDS_TYPED) {
 		told->type = len ? type_coded(bytes[told->at++]) : NULL;
 		if (!told->type)
-			return "has an array of a type that is none";
+			return "has an array of an unknown type";
 	}
 	if (told->at == len)
-		return "has an array that is cut off";
+		return "has a truncated array";
 	told->ndim = bytes[told->at] >> 2;
 	width = (size_t)1 << (bytes[told->at++] & 3);
 	if ((size_t)told->ndim * width > len - told->at)
-		return "has an array that is cut off";
+		return "has a truncated array";
 	for (int d = 0; d < told->ndim; d++, told->at += width) {
 		told->shape[d] = 0;
 		for (size_t k = 0; k < width; k++)
@@ -205,13 +205,13 @@ check_told(const struct leat_mds_column *column, const unsigned char *bytes, siz
 	if (fault)
 		return fault;
 	if (told->type != column->type)
-		return "has an array of another type than the first sample's";
+		return "has an array whose type differs from the first sample's";
 	if (told->ndim != column->ndim)
-		return "has an array with another number of dimensions than the first sample's";
+		return "has an array whose number of dimensions differs from the first sample's";
 	for (int d = 0; d < told->ndim; d++)
 		if (told->shape[d] > INT64_MAX || __builtin_mul_overflow(count, told->shape[d], &count))
-			return "has an array with more values than can be counted";
-	/* A dimension of 0 hides what the others are. */
+			return "has an array with too many values";
+	/* Next to a dimension of 0, the others may be anything. */
 	if (count != (len - told->at) / told->type->width || (len - told->at) % told->type->width)
 		return "has an array whose shape and length contradict each other";
 	return NULL;
@@ -227,10 +227,10 @@ put_numbers(const struct leat_stored *type, unsigned char *bytes, struct leat_sc
 		datum->data = bytes;
 		return NULL;
 	}
-	/* Cannot overflow: in the file they have at least a fourth of the bytes. */
+	/* Cannot overflow: numbers grow at most fourfold. */
 	datum->data = leat_scratch_alloc(scratch, count * leat_dtype_size(type->dtype));
 	if (datum->data && !leat_stored_copy(type, datum->data, bytes, count))
-		return "has a uint64 beyond the largest int64";
+		return "has a uint64 that does not fit int64";
 	return NULL;
 }
 
@@ -265,7 +265,7 @@ leat_mds_cut_begin(struct leat_mds_cut *cut, const struct leat_mds_columns *colu
 {
 	*cut = (struct leat_mds_cut){.columns = columns, .bytes = bytes, .len = len, .at = 4 * columns->variable};
 	if (cut->at > len)
-		cut->fault = "ends before its columns' lengths do";
+		cut->fault = "ends before the lengths of its columns";
 }
 
 bool

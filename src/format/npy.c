@@ -1,29 +1,28 @@
-/* npy.c - the source of NumPy's arrays: row i of every array makes sample i
+/* npy.c - the source of NumPy arrays: row i of every array makes up sample i
  *
  *	npy(x='train-x.npy', y='train-y.npy')
  *
- * Each argument is a field and the .npy file that holds it. Arrays have the same number
- * of rows, are in C order, of float16, float32, float64, int32, int64, uint8 or bool
- * (which becomes uint8). Rows of three dimensions, the last or the first of which is at
- * most 4, are images to the ops that want one.
+ * Each argument names a field and its .npy file. All arrays have the same number of rows, are
+ * in C order, and are float16, float32, float64, int32, int64, uint8 or bool (which becomes
+ * uint8). Image ops accept rows of three dimensions whose last or first is at most 4.
  *
- * Arrays of up to 1 MiB are read when the feed opens. Larger files are mapped: fields
- * are in the page cache and are not copied before the batch, or an op that works in place
- * (store/file_map.c says what happens to a file that is changed meanwhile).
+ * Arrays of up to 1 MiB are read when the feed opens. Larger files are mapped: fields point
+ * into the page cache and are first copied into the batch or by an op that works in place
+ * (store/file_map.c explains what happens if a file changes meanwhile).
  *
- * Threads: touch and unpack by all workers. */
+ * Threads: all workers call touch and unpack. */
 #include "format/npy_header.h"
 
 #include <string.h>
 
 #include "format/source.h"
 
-enum { SMALL = 1 << 20 }; /* bytes of an array that is not worth a mapping */
+enum { SMALL = 1 << 20 }; /* up to this size, an array is read, not mapped */
 
 struct npy {
 	size_t count;
 	struct file {
-		const char *field, *path; /* in the spec's memory */
+		const char *field, *path; /* owned by the spec */
 	} file[LEAT_MAX_FIELDS];
 };
 
@@ -31,12 +30,12 @@ struct array {
 	struct leat_npy npy;
 	const unsigned char *rows;
 	bool mapped;
-	void *block; /* where rows are that are not mapped */
+	void *block; /* the array, if not mapped */
 };
 
 struct state {
 	size_t arrays;
-	uint64_t first[2]; /* what source->first points to: all samples are one part */
+	uint64_t first[2]; /* backs source->first: all samples are one part */
 	struct array array[];
 };
 
@@ -47,13 +46,13 @@ parse_file(struct npy *npy, const struct leat_arg *arg, const char *text, struct
 {
 	if (!arg->name)
 		return leat_fail_at(err, text, arg->at, arg->len,
-		                    "'npy' takes its files by the names of their fields, as in npy(x='x.npy')");
+		                    "'npy' takes named arguments, FIELD=FILE, as in npy(x='x.npy')");
 	if ((arg->type != LEAT_ARG_STRING && arg->type != LEAT_ARG_WORD) || !*arg->text || arg->items || arg->has_dims)
-		return leat_fail_at(err, text, arg->at, arg->len,
-		                    "the file of field '%s' is expected here, as in %s='x.npy'", arg->name, arg->name);
+		return leat_fail_at(err, text, arg->at, arg->len, "expected the file of field '%s', as in %s='x.npy'",
+		                    arg->name, arg->name);
 	if (strlen(arg->name) > LEAT_MAX_NAME)
 		return leat_fail_at(err, text, arg->name_at, strlen(arg->name),
-		                    "a field's name has at most %d characters", LEAT_MAX_NAME);
+		                    "a field name has at most %d characters", LEAT_MAX_NAME);
 	for (size_t i = 0; i < npy->count; i++)
 		if (strcmp(npy->file[i].field, arg->name) == 0)
 			return leat_fail_at(err, text, arg->name_at, strlen(arg->name), "field '%s' is given twice",
@@ -72,7 +71,7 @@ parse(void *params, const struct leat_call *call, const char *text, struct leat_
 		return leat_fail_at(err, text, call->at, call->len,
 		                    "'npy' needs at least one file, as in npy(x='x.npy', y='y.npy')");
 	if (call->args > LEAT_MAX_FIELDS)
-		return leat_fail_at(err, text, call->at, call->len, "'npy' takes %d files at most", LEAT_MAX_FIELDS);
+		return leat_fail_at(err, text, call->at, call->len, "'npy' takes at most %d files", LEAT_MAX_FIELDS);
 	for (size_t i = 0; i < call->args && status == LEAT_OK; i++)
 		status = parse_file(params, &call->arg[i], text, err);
 	return status;
@@ -120,7 +119,7 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 	if (status == LEAT_OK) {
 		status = leat_npy_parse(iov.iov_base, len, file->size, npy, err);
 		if (status == LEAT_OK && npy->ndim == 0)
-			status = leat_fail(err, LEAT_DATA, "it is a single value: an array of rows is expected");
+			status = leat_fail(err, LEAT_DATA, "it is a scalar; expected an array of rows");
 		if (status != LEAT_OK)
 			leat_err_in(err, "'%s'", file->uri);
 	}
@@ -128,7 +127,7 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 	return status;
 }
 
-/* A small array is read once. A larger one is mapped where the store can; elsewhere all of it has to fit memory. */
+/* Reads a small array, and maps a larger one if the store can. Otherwise all of it must fit in memory. */
 static enum leat_status
 bring_array(struct leat_source *source, size_t i, struct array *array, struct leat_err *err)
 {
@@ -163,11 +162,11 @@ add_field(struct leat_source *source, const char *name, const struct leat_npy *n
 	return LEAT_OK;
 }
 
-/* In files that NumPy wrote, an element lies where its type can be loaded from. */
+/* Whether elements are aligned for their type, as in files written by NumPy. */
 static bool
 is_aligned(const struct leat_npy *npy)
 {
-	return npy->data_at % leat_dtype_size(npy->dtype) == 0; /* a block that is read is aligned, but that is rare */
+	return npy->data_at % leat_dtype_size(npy->dtype) == 0; /* ignores that blocks we read are aligned: rare */
 }
 
 static enum leat_status
@@ -181,10 +180,11 @@ open_array(struct leat_source *source, struct state *state, size_t i, struct lea
 	if (status != LEAT_OK)
 		return status;
 	if (npy->shape[0] == 0 || npy->row_bytes == 0)
-		return leat_fail(err, LEAT_DATA, "'%s' holds no samples: it has no %s", file->uri,
+		return leat_fail(err, LEAT_DATA, "'%s' has no samples: it has no %s", file->uri,
 		                 npy->shape[0] ? "elements" : "rows");
 	if (npy->shape[0] != state->array[0].npy.shape[0])
-		return leat_fail(err, LEAT_DATA, "'%s' has %lld rows, and '%s' has %lld: they have to be as many",
+		return leat_fail(err, LEAT_DATA,
+		                 "'%s' has %lld rows, but '%s' has %lld; all arrays need the same number of rows",
 		                 file->uri, (long long)npy->shape[0], leat_files_at(source->files, 0)->uri,
 		                 (long long)state->array[0].npy.shape[0]);
 	status = add_field(source, params->file[i].field, npy, err);
@@ -207,7 +207,7 @@ open_files(struct leat_source *source, const struct npy *npy, struct leat_err *e
 	if (status == LEAT_OK && leat_files_count(source->files) != npy->count) {
 		leat_files_close(source->files);
 		return leat_fail(err, LEAT_INVALID,
-		                 "each field of 'npy' takes one file, and a pattern matches several");
+		                 "each field of 'npy' takes one file, but a pattern matches several");
 	}
 	return status;
 }
@@ -295,7 +295,7 @@ touch(const struct leat_source *source, uint64_t sample, int flags, struct leat_
 		one = file->store->kind->bring(file, row_at(array, sample), (size_t)array->npy.row_bytes,
 		                               !(flags & LEAT_READ_NOWAIT), err);
 		if (one != LEAT_OK)
-			status = one; /* ask for the other arrays' rows, too */
+			status = one; /* continue, to start loading the other arrays' rows too */
 	}
 	return status;
 }
@@ -324,7 +324,8 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 			void *copy = leat_scratch_alloc(scratch, (size_t)npy->row_bytes);
 
 			if (!copy)
-				return leat_fail(err, LEAT_LIMIT, "a row of %llu bytes does not fit; raise memory",
+				return leat_fail(err, LEAT_LIMIT,
+				                 "a row of %llu bytes does not fit in memory; raise memory=",
 				                 (unsigned long long)npy->row_bytes);
 			datum->data = memcpy(copy, datum->data, (size_t)npy->row_bytes);
 			datum->borrowed = false;
@@ -335,11 +336,9 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 const struct leat_source_kind leat_source_npy = {
 	.name = "npy",
-	.doc = "Rows of NumPy's arrays: each argument is a field and the .npy file that holds it, row i of all files "
-	       "is "
-	       "sample i. The files are mapped, and have to be in C order. Rows of height x width x channels (1 to 4), "
-	       "or "
-	       "channels first, are images.",
+	.doc = "Read NumPy arrays: each argument names a field and its .npy file; row i of all files is sample i. "
+	       "Files are mapped and must be in C order. Rows of height x width x channels (1 to 4), or channels "
+	       "first, are images.",
 	.example = "npy(x='train-x.npy', y='train-y.npy')",
 	.version = 1,
 	.params_size = sizeof(struct npy),

@@ -1,7 +1,7 @@
 /* npy_header.c - the header of a .npy file
  *
- * Of Python's syntax only what a header can hold: one dict with three keys, a string, a
- * word and a tuple of numbers. All else is refused. */
+ * Parses only the Python syntax a header can have: one dict with three keys, a string, a
+ * word and a tuple of numbers. Everything else is rejected. */
 #include "format/npy_header.h"
 
 #include <ctype.h>
@@ -30,7 +30,7 @@ skip_blanks(struct text *text)
 		text->at++;
 }
 
-/* Goes past `c` when it comes next. */
+/* Skips `c` if it comes next. */
 static bool
 accept(struct text *text, char c)
 {
@@ -86,7 +86,7 @@ read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 	skip_blanks(text);
 	if (text->at < text->end && *text->at == '[')
 		return leat_fail(err, LEAT_UNSUPPORTED,
-		                 "its elements are structures: save each of their parts as an array");
+		                 "it is a structured array; save each of its fields as an array");
 	if (!take_string(text, &descr, &len))
 		return fail_syntax(text, "a dtype", err);
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
@@ -101,7 +101,7 @@ read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 			len = i;
 	return leat_fail(
 		err, LEAT_UNSUPPORTED,
-		"its dtype '%.*s' is not supported: save it as float32, float64, float16, int8 to int64, uint8 to "
+		"its dtype '%.*s' is not supported; save it as float32, float64, float16, int8 to int64, uint8 to "
 		"uint32 or bool",
 		(int)(len > 40 ? 40 : len), descr);
 }
@@ -114,8 +114,7 @@ read_order(struct text *text, struct leat_err *err)
 	if (take_word(text, "True"))
 		return leat_fail(
 			err, LEAT_UNSUPPORTED,
-			"it is in Fortran's order, in which rows do not lie together: save numpy.ascontiguousarray of "
-			"it");
+			"it is in Fortran order, so rows are not contiguous; save numpy.ascontiguousarray of it");
 	return fail_syntax(text, "True or False", err);
 }
 
@@ -132,7 +131,7 @@ take_number(struct text *text, int64_t *number)
 			return false;
 	if (text->at == begin)
 		return false;
-	if (text->at < text->end && *text->at == 'L') /* as Python 2 wrote it */
+	if (text->at < text->end && *text->at == 'L') /* written by Python 2 */
 		text->at++;
 	return true;
 }
@@ -196,7 +195,7 @@ read_dict(struct text *text, struct leat_npy *npy, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* The rows' size, all of which the file must have. */
+/* Computes the size of a row, and checks that the file has all rows. */
 static enum leat_status
 measure(struct leat_npy *npy, uint64_t size, struct leat_err *err)
 {
@@ -210,10 +209,10 @@ measure(struct leat_npy *npy, uint64_t size, struct leat_err *err)
 	if (npy->ndim > 0)
 		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &bytes);
 	if (too_large)
-		return leat_fail(err, LEAT_DATA, "its shape has more elements than can be counted");
+		return leat_fail(err, LEAT_DATA, "its shape has too many elements");
 	if (bytes > size - npy->data_at)
 		return leat_fail(err, LEAT_DATA,
-		                 "it is cut off: its shape needs %llu bytes, and %llu follow the header",
+		                 "it is truncated: its shape needs %llu bytes, but only %llu follow the header",
 		                 (unsigned long long)bytes, (unsigned long long)(size - npy->data_at));
 	return LEAT_OK;
 }
@@ -228,18 +227,18 @@ leat_npy_parse(const unsigned char *bytes, size_t len, uint64_t size, struct lea
 
 	*npy = (struct leat_npy){0};
 	if (len < 6 || memcmp(bytes, "\x93NUMPY", 6) != 0)
-		return leat_fail(err, LEAT_DATA, "it is no .npy file, as numpy.save writes it");
+		return leat_fail(err, LEAT_DATA, "it is not a .npy file, as written by numpy.save");
 	if (len < 12)
-		return leat_fail(err, LEAT_DATA, "it is cut off inside the header");
+		return leat_fail(err, LEAT_DATA, "its header is truncated");
 	if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
-		return leat_fail(err, LEAT_UNSUPPORTED, "it has format %u.%u, and 1.0, 2.0 and 3.0 are known", bytes[6],
+		return leat_fail(err, LEAT_UNSUPPORTED, "it has format %u.%u; supported are 1.0, 2.0 and 3.0", bytes[6],
 		                 bytes[7]);
 	at = bytes[6] == 1 ? 10 : 12;
 	header = bytes[6] == 1 ? (uint64_t)bytes[8] | (uint64_t)bytes[9] << 8 : leat_load32(bytes + 8);
 	if (header > size - at)
-		return leat_fail(err, LEAT_DATA, "it is cut off inside the header");
+		return leat_fail(err, LEAT_DATA, "its header is truncated");
 	if (header > len - at)
-		return leat_fail(err, LEAT_UNSUPPORTED, "its header has %llu bytes, more than that of any plain array",
+		return leat_fail(err, LEAT_UNSUPPORTED, "its header has %llu bytes, too many for a plain array",
 		                 (unsigned long long)header);
 	text = (struct text){(const char *)bytes + at, (const char *)bytes + at + header};
 	npy->data_at = at + header;

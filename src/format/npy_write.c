@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIXED = 10, ALIGN = 64 }; /* magic, version and length; the whole head ends at a multiple of 64 */
+enum { FIXED = 10, ALIGN = 64 }; /* magic, version and length; the header is padded to a multiple of 64 */
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define ORDER ">"
@@ -50,7 +50,7 @@ leat_npy_has(enum leat_dtype dtype)
 	return name_of(dtype) != NULL;
 }
 
-/* The dictionary, a Python literal: (), (3,) and (3, 4) are tuples. */
+/* The header is a Python dict; its shape is a tuple: (), (3,) or (3, 4). */
 static size_t
 print(char *to, size_t cap, enum leat_dtype dtype, int ndim, int64_t first, const int64_t *shape)
 {
@@ -72,7 +72,7 @@ leat_npy_head(char head[LEAT_NPY_HEAD], enum leat_dtype dtype, int ndim, const i
 	used = FIXED + print(head + FIXED, room, dtype, ndim, ndim ? shape[0] : 0, shape);
 	memset(head + used, ' ', length - used);
 	head[length - 1] = '\n';
-	memcpy(head, "\x93NUMPY\x01", 8); /* version 1.0: with the NUL of this string */
+	memcpy(head, "\x93NUMPY\x01", 8); /* version 1.0; the literal's NUL is the minor version */
 	head[8] = (char)((length - FIXED) & 0xff);
 	head[9] = (char)((length - FIXED) >> 8);
 	return length;

@@ -63,7 +63,7 @@ leat_points_free(struct leat_points *points)
 	*points = (struct leat_points){0};
 }
 
-/* Shown to people as it is. */
+/* The fault is shown to users, so it must be printable. */
 static bool
 is_text(const char *text, size_t cap)
 {
@@ -122,7 +122,7 @@ leat_points_span(const struct leat_points *points, uint64_t i, uint64_t *offset,
 {
 	const struct leat_point *point = &points->point[i];
 
-	*offset = point->in - (point->bits > 0); /* whose high bits still count */
+	*offset = point->in - (point->bits > 0); /* includes the byte with unused bits */
 	*length = point->in_end - *offset;
 }
 

@@ -1,6 +1,6 @@
-/* record.c - reading records of TFRecord files
+/* record.c - read records of TFRecord files
  *
- * Threads: any, with what is theirs. */
+ * Any thread, on different objects. */
 #include "format/record.h"
 
 #include "base/copy.h"
@@ -48,19 +48,20 @@ leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
 	struct leat_extent extent;
 
 	if (indexed->first[files] == 0)
-		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' holds no samples: it is empty", one)
+		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' has no samples: it is empty", one)
 		                  : leat_fail(err, LEAT_DATA,
-		                              "the %zu files, '%s' first, hold no samples: all are empty", files, one);
+		                              "no samples in %zu files, the first of which is '%s': all are empty",
+		                              files, one);
 	if (indexed->damaged < indexed->first[files])
 		return LEAT_OK;
 	leat_tfrecord_extent(indexed, leat_indexed_first_file(indexed), 0, &extent);
 	leat_tfrecord_damage(indexed, &extent, err);
 	if (err)
-		leat_err_in(err, "no TFRecord file holds a record that can be read");
+		leat_err_in(err, "no TFRecord file has a readable record");
 	return LEAT_DATA;
 }
 
-/* Where a record's data goes as it is checked; `at` NULL: nowhere. */
+/* Where to copy a record's data during the check; `at` NULL: nowhere. */
 struct target {
 	unsigned char *at;
 	bool past_cache;
@@ -84,7 +85,7 @@ check_to(const struct leat_files *files, const struct leat_raw *raw, bool crc, s
 	if (crc && leat_load32(raw->head + 8) != leat_tfrecord_crc(raw->head, 8))
 		fault = "record header's checksum does not match";
 	else if (leat_load64(raw->head) != length)
-		fault = "record has another length than when the file was indexed";
+		fault = "the record's length has changed since the file was indexed";
 	else if (crc && leat_load32(raw->tail) != sum_data(raw->payload, (size_t)length, to))
 		fault = "record's checksum does not match";
 	else if (!crc && to.at)

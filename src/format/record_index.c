@@ -1,32 +1,32 @@
-/* record_index.c - walking over a TFRecord file to find its records
+/* record_index.c - scan a TFRecord file for its records
  *
- * A file that begins with no record may be compressed as a whole: record_packed.c.
+ * A file that does not begin with a record may be compressed: see record_packed.c.
  *
- * Only headers are read where records are large; where they are small, whole blocks,
- * because many small reads cost more. Where no valid header stands, the walk looks
- * byte by byte for the next record whose header and data are both right, and what
- * lies between becomes one damaged region. If the record before the bad header does
- * not match its own checksum either, it is the culprit (a writer died in the middle of
- * it, and another one appended), and the search begins inside it.
+ * If records are large, only headers are read; if they are small, whole blocks, because
+ * many small reads cost more. After an invalid header, the scan searches byte by byte for
+ * the next record whose header and data both match their checksums; everything in between
+ * becomes one damaged region. If the record before the invalid header does not match its
+ * checksum either, it is the culprit (a writer died halfway, and another one appended), and
+ * the search starts inside it.
  *
- * The search is linear; data that has to be summed to tell a record from a lookalike
- * is limited to a few times the file, beyond which the rest counts as damaged.
+ * The search is linear. The data checksummed to tell a record from a lookalike is limited
+ * to a few times the file size; beyond that, the rest counts as damaged.
  *
- * Threads: each file is walked by one, several files at once. */
+ * Threads: each file is scanned by one thread, several files at once. */
 #include "format/record.h"
 
 #include "format/window.h"
 
-enum { SUM_FACTOR = 4 }; /* times the file: what a search may sum up */
+enum { SUM_FACTOR = 4 }; /* a search may checksum this many times the file size */
 
 #define NO_RECORD UINT64_MAX
 
 struct walk {
 	struct leat_window window;
 	uint64_t size;    /* of the file */
-	uint64_t to_sum;  /* bytes that searches may still sum up */
-	uint64_t summed;  /* the record that the last search found, or NO_RECORD */
-	uint64_t suspect; /* the last record, when its data was not summed, or NO_RECORD */
+	uint64_t to_sum;  /* bytes that searches may still checksum */
+	uint64_t summed;  /* record found by the last search, or NO_RECORD */
+	uint64_t suspect; /* the last record if its data was not checksummed, or NO_RECORD */
 };
 
 const char *
@@ -43,7 +43,7 @@ leat_tfrecord_header_fault(const unsigned char *head, uint64_t left, uint64_t *l
 	return NULL;
 }
 
-/* Does the data of the record at `offset` match its checksum? A record too long to be summed counts as not. */
+/* Checks the data of the record at `offset` against its checksum. *right is false if it is too long to check. */
 static enum leat_status
 data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, struct leat_err *err)
 {
@@ -75,12 +75,12 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 	return status;
 }
 
-/* The first place from `offset` on, among those whose header lies in bytes[0..have), that may begin a record. */
+/* The first offset in bytes[0..have), which begins at `offset`, where a valid record header begins. */
 static uint64_t
 find_header(const struct walk *walk, uint64_t offset, const unsigned char *bytes, size_t have, uint64_t *length)
 {
 	static const unsigned char zero[8];
-	uint32_t zero_crc = leat_tfrecord_crc(zero, sizeof(zero)); /* files that were preallocated are full of them */
+	uint32_t zero_crc = leat_tfrecord_crc(zero, sizeof(zero)); /* preallocated files are full of zeros */
 
 	for (size_t i = 0; i + LEAT_TFRECORD_HEAD <= have; i++) {
 		uint64_t left = walk->size - offset - i;
@@ -94,7 +94,7 @@ find_header(const struct walk *walk, uint64_t offset, const unsigned char *bytes
 	return NO_RECORD;
 }
 
-/* The next record, right in header and data, from `offset` on; the end of the file when there is none. */
+/* Finds the next record with valid header and data, from `offset` on; the end of the file if there is none. */
 static enum leat_status
 find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err *err)
 {
@@ -127,7 +127,7 @@ find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 	return LEAT_OK;
 }
 
-/* If the last record's data is wrong too, takes the record back and gives its offset as the damage's begin. */
+/* If the last record's data is wrong too, removes the record and sets *begin to its offset. */
 static enum leat_status
 blame_last(struct walk *walk, struct leat_index *index, uint64_t *begin, struct leat_err *err)
 {
@@ -148,7 +148,7 @@ blame_last(struct walk *walk, struct leat_index *index, uint64_t *begin, struct 
 	return status;
 }
 
-/* Enters the damage at *offset in the index, and goes on to the next record. */
+/* Adds the damage at *offset to the index, and moves to the next record. */
 static enum leat_status
 step_over_damage(struct walk *walk, struct leat_index *index, uint64_t *offset, struct leat_err *err)
 {
@@ -216,7 +216,8 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 		leat_index_free(index);
 	else if (size && !walk.to_sum)
 		leat_log(log, LEAT_LOG_WARN,
-		         "'%s': too much looks like a record and is none: the rest counts as damaged", walk.window.uri);
+		         "'%s': gave up searching for records after damage; the rest counts as damaged",
+		         walk.window.uri);
 	leat_window_close(&walk.window);
 	if (status == LEAT_OK && packing != LEAT_PACKED_NOT) /* nothing has been added */
 		status = leat_tfrecord_index_packed(files, i, packing, mem, index, err);

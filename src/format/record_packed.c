@@ -1,10 +1,10 @@
-/* record_packed.c - inflating a compressed TFRecord file once, to find its records and the points between them
+/* record_packed.c - inflate a compressed TFRecord file once, to find its records and restart points
  *
- * Only record headers are looked at, as in plain files: data is checked when it is read.
- * What follows damage in a compressed stream cannot be found again, so everything from the
- * last whole record on becomes one damaged region, with its reason in the index.
+ * Only record headers are checked, as in plain files; data is checked when it is read.
+ * Nothing after damage in a compressed stream can be recovered, so everything after the last
+ * complete record becomes one damaged region, with the reason stored in the index.
  *
- * Threads: each file is walked by one, several files at once. */
+ * Threads: each file is scanned by one thread, several files at once. */
 #include "format/record.h"
 
 #include <string.h>
@@ -19,24 +19,24 @@ struct walk {
 	struct leat_inflater inflater;
 	struct leat_index *index;
 	uint64_t out;    /* bytes inflated so far */
-	uint64_t record; /* where the one begins whose bytes come now */
-	uint64_t skip;   /* bytes of it behind its header that are still to come */
-	size_t have;     /* of its header */
-	size_t open;     /* points before this one know where their samples end; the next ends with this record */
+	uint64_t record; /* where the current record begins */
+	uint64_t skip;   /* bytes of it after its header, still to come */
+	size_t have;     /* bytes of its header read so far */
+	size_t open;     /* points before this one have their in_end; the next one's is the end of this record */
 	const char *fault;
 	unsigned char head[LEAT_TFRECORD_HEAD];
 	unsigned char window[LEAT_POINT_WINDOW];
 	unsigned char output[OUTPUT];
 };
 
-/* How much of the file has been inflated, at the most. */
+/* Upper bound on the bytes of the file inflated so far. */
 static uint64_t
 consumed(const struct walk *walk)
 {
 	return walk->inflater.read - walk->inflater.z.avail_in;
 }
 
-/* All points but the last: their samples end at byte `in` of the file, if not before. */
+/* Sets in_end of the open points before `count` to `in`. */
 static void
 end_points(struct walk *walk, size_t count, uint64_t in)
 {
@@ -44,7 +44,7 @@ end_points(struct walk *walk, size_t count, uint64_t in)
 		walk->index->points.points[walk->open].in_end = in;
 }
 
-/* Steps over inflated bytes, from record to record. */
+/* Scans inflated bytes, from record to record. */
 static enum leat_status
 take_bytes(struct walk *walk, const unsigned char *bytes, size_t len, struct leat_err *err)
 {
@@ -83,7 +83,7 @@ take_bytes(struct walk *walk, const unsigned char *bytes, size_t len, struct lea
 	return status;
 }
 
-/* Where the last record begins that begins before here; there is one when something was inflated. */
+/* Where the last record that begins before here begins. Something must have been inflated. */
 static uint64_t
 last_begin(const struct walk *walk)
 {
@@ -92,7 +92,7 @@ last_begin(const struct walk *walk)
 	return walk->record < walk->out || !index->count ? walk->record : leat_index_offset(index, index->count - 1);
 }
 
-/* A point that no record follows before the next one is of no use. */
+/* Adds a point. Drops the previous one if no record begins between the two. */
 static enum leat_status
 take_point(struct walk *walk, struct leat_err *err)
 {
@@ -128,7 +128,7 @@ walk_records(struct walk *walk, struct leat_err *err)
 	return status;
 }
 
-/* What became of the end. */
+/* Finishes the index; a truncated or damaged end becomes a damaged region. */
 static enum leat_status
 end_index(struct walk *walk, struct leat_err *err)
 {
@@ -139,11 +139,11 @@ end_index(struct walk *walk, struct leat_err *err)
 
 	end_points(walk, (size_t)walk->index->points.head.count, inflater->size);
 	if (!fault && walk->record < walk->out)
-		fault = "what it inflates to ends inside a record";
+		fault = "the inflated data ends inside a record";
 	if (fault) {
 		leat_points_fail(&walk->index->points, at, fault);
 		status = leat_index_add(walk->index, walk->record, true, err);
-		end = walk->out > walk->record ? walk->out : walk->record + 1; /* a region has a length */
+		end = walk->out > walk->record ? walk->out : walk->record + 1; /* a region must not be empty */
 	}
 	return status == LEAT_OK ? leat_index_end(walk->index, end, err) : status;
 }

@@ -1,4 +1,4 @@
-/* record_write.c - writing TFRecord files */
+/* record_write.c - write TFRecord files */
 #include "format/record.h"
 
 enum leat_status

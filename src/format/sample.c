@@ -1,6 +1,6 @@
-/* sample.c - types, fields and schemas: what is known of a sample before it is read
+/* sample.c - types, fields and schemas
  *
- * No state: any thread may call, on structures that are its own or only read. */
+ * Stateless: any thread, on its own or read-only structures. */
 #include "format/sample.h"
 
 #include <inttypes.h>
@@ -162,7 +162,7 @@ leat_schema_pick(struct leat_schema *schema, const struct leat_pick *pick)
 		struct leat_schema_entry entry = schema->entry[i];
 		int from = pick->from[i];
 
-		/* What was at a place that is filled already went where that place's entry came from. */
+		/* Position `from` was already overwritten by a swap; follow where its entry went. */
 		while (from < i)
 			from = pick->from[from];
 		schema->entry[i] = schema->entry[from];

@@ -1,4 +1,4 @@
-/* sidecar.c - arrays that were made of the data, kept beside it */
+/* sidecar.c - see sidecar.h */
 #include "format/sidecar.h"
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct leat_sidecar_head) == 64, "the layout of the file")
 
 static const char zeros[8];
 
-/* The bytes between a section's end and the next. */
+/* Bytes between the end of a section and the next. */
 static size_t
 padding(uint64_t bytes)
 {
@@ -89,9 +89,9 @@ leat_sidecar_read(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	*stale = false;
 	set_kind(kind, of->kind);
 	if (len < sizeof(*head))
-		return "it is cut off";
+		return "it is truncated";
 	if (memcmp(head->magic, LEAT_SIDECAR_MAGIC, sizeof(head->magic)) != 0)
-		return "it is no index of a list";
+		return "it is not an index of a list";
 	if (head->version != LEAT_SIDECAR_VERSION)
 		return "it has another version";
 	if (memcmp(head->kind, kind, sizeof(kind)) != 0)
@@ -107,7 +107,7 @@ leat_sidecar_read(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	return find_sections(sidecar, head, len) ? of->fault(of->arg, sidecar, stale) : "its length is wrong";
 }
 
-/* What leat_beside_load asks about. */
+/* Argument of leat_beside_load. */
 struct load {
 	struct leat_sidecar *sidecar;
 	const struct leat_sidecar_of *of;
@@ -133,7 +133,7 @@ leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	leat_sidecar_init(sidecar, mem);
 	status = leat_beside_load(of->store, of->data, fault_of, &load, mem, log, &bytes, &path, err);
 	if (status != LEAT_OK)
-		leat_sidecar_init(sidecar, mem); /* what one that is not used left */
+		leat_sidecar_init(sidecar, mem); /* drop what a rejected file left */
 	sidecar->path = path;
 	sidecar->bytes = bytes;
 	return status;
@@ -141,7 +141,7 @@ leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 
 /* ---- writing ---- */
 
-/* Calls `piece` for all bytes of the file behind its head, in order. */
+/* Calls `piece` for all bytes of the file after its head, in order. */
 static enum leat_status
 for_each_piece(const struct leat_sidecar *sidecar,
                enum leat_status (*piece)(void *arg, const void *bytes, size_t len, struct leat_err *err), void *arg,
@@ -177,7 +177,7 @@ write_piece(void *arg, const void *bytes, size_t len, struct leat_err *err)
 	return leat_write(arg, bytes, len, err);
 }
 
-/* What leat_beside_save writes. */
+/* Argument of leat_beside_save. */
 struct save {
 	struct leat_sidecar_head head;
 	const struct leat_sidecar *sidecar;

@@ -1,4 +1,4 @@
-/* source.c - opening a source of any kind, and telling data from data */
+/* source.c - open a source of any kind, and compute its fingerprint */
 #include "format/source.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ leat_source_find(const char *name)
 	return NULL;
 }
 
-/* Arrays of three dims are images where it can be told: one whose last dim, or else first, is a number of channels. */
+/* Treats three-dimensional arrays as images if their last dim, or else their first, is a plausible channel count. */
 static enum leat_layout
 layout_of(const struct leat_field *field)
 {

@@ -1,6 +1,6 @@
 /* stored.c - see stored.h
  *
- * The loops over loads from any address become plain vector code where the machine is little-endian. */
+ * On little-endian machines, compilers vectorize the loops over unaligned loads. */
 #include "format/stored.h"
 
 #include <string.h>

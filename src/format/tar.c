@@ -1,10 +1,10 @@
 /* tar.c - the source of WebDataset tar files: one sample per key, one field of bytes per extension
  *
- * A sample's extent covers all its entries with their headers, which are found by each
- * file's index (tar_index.c). Unpacking walks over them, and fields point into them.
+ * A sample's extent covers all its entries including their headers, as found by the file's index
+ * (tar_index.c). Unpacking walks the entries, and fields point into them.
  *
- * Which fields there are has to be known at open: those of the first sample, or those that
- * `fields` names. A sample that lacks one is bad; what it has beyond them is passed over. */
+ * The set of fields is fixed at open: those in `fields`, or else those of the first sample. A
+ * sample that lacks one is bad; extra files in a sample are ignored. */
 #include "format/tar.h"
 
 #include <stdio.h>
@@ -17,19 +17,18 @@
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tar_params, patterns, LEAT_REQUIRED,
-                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     "files or glob patterns (*, ?, [..]); the matches of a pattern are sorted by name",
                      LEAT_OPT_LOCATION),
 	LEAT_STRINGS(
 		struct leat_tar_params, fields, "[]",
-		"extensions that become fields: jpg; 'image=jpg;jpeg;png' names the field and takes the first that "
-		"a sample has; 'label=cls:int64' reads text as a number, 'x=npy:float32[8, ?]' an array; __key__ is "
-		"the "
-		"sample's key; [] means all that the first sample has",
+		"extensions to read as fields: jpg; 'image=jpg;jpeg;png' names the field and uses the first extension "
+		"present; 'label=cls:int64' parses text as a number, 'x=npy:float32[8, ?]' an array; __key__ is the "
+		"sample's key; []: all extensions of the first sample",
 		LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
-/* What a field's text says behind its extensions: ":int64" is a number as text, another type an array. */
+/* The type after a field's extensions: ":int64" is a number as text, any other type an array. */
 enum type { BYTES, NUMBER, ARRAY };
 
 static enum type
@@ -44,7 +43,7 @@ type_of(const char *text, struct leat_field *field, size_t *len)
 	return strcmp(colon + 1, "int64") == 0 ? NUMBER : ARRAY;
 }
 
-/* The extensions that field `i` takes: one of a;b;c, len bytes. */
+/* The extensions of field `i`, separated by semicolons, len bytes. */
 static const char *
 extensions_of(const struct leat_source *source, int i, size_t *len)
 {
@@ -88,7 +87,7 @@ same_extension(const char *a, size_t a_len, const char *b, size_t b_len)
 	return same;
 }
 
-/* Which of the extensions a;b;c this one is, counted from 0; -1: none. */
+/* Position of the extension in "a;b;c", from 0; -1: not in it. */
 static int
 rank_of(const char *extensions, size_t extensions_len, const char *extension, size_t len)
 {
@@ -108,33 +107,33 @@ rank_of(const char *extensions, size_t extensions_len, const char *extension, si
 
 /* ---- the files of a sample ---- */
 
-/* A walk over the bytes of one sample. */
+/* Iterates over the entries of one sample. */
 struct members {
 	unsigned char *bytes;
 	size_t len, pos;
 	struct leat_tar tar;
-	/* The member that stands: */
-	size_t key; /* length of the name's part that is the key */
+	/* The current member: */
+	size_t key; /* length of the key in the name */
 	unsigned char *data;
 	const char *fault;
 };
 
-/* Goes to the next entry of any kind; false: there is none, or `fault` says what is wrong. */
+/* Moves to the next entry of any kind. False: no more entries, or damage described by `fault`. */
 static bool
 next_entry(struct members *m)
 {
 	while (m->pos < m->len) {
 		if (m->len - m->pos < LEAT_TAR_BLOCK)
-			m->fault = "an entry is cut off";
+			m->fault = "an entry is truncated";
 		else
 			m->fault = leat_tar_header(&m->tar, m->bytes + m->pos);
 		if (!m->fault && (m->tar.kind == LEAT_TAR_ZERO || m->tar.kind == LEAT_TAR_SPARSE))
-			m->fault = "the entries are others than when the file was indexed";
+			m->fault = "the entries have changed since the file was indexed";
 		if (m->fault)
 			return false;
 		m->pos += LEAT_TAR_BLOCK;
 		if (m->tar.size > m->len - m->pos) {
-			m->fault = "an entry is longer than when the file was indexed";
+			m->fault = "an entry has grown since the file was indexed";
 			return false;
 		}
 		m->data = m->bytes + m->pos;
@@ -199,7 +198,7 @@ fail_missing(const struct leat_source *source, const struct leat_extent *extent,
 	                 leat_show(shown, sizeof(shown), key, key_len), (int)wanted_len, wanted, text);
 }
 
-/* Offers the member that stands to all fields. */
+/* Offers the current member to all fields. */
 static enum leat_status
 offer(const struct leat_source *source, const struct leat_extent *extent, const struct members *m, int *rank,
       struct leat_sample *sample, struct leat_err *err)
@@ -216,7 +215,7 @@ offer(const struct leat_source *source, const struct leat_extent *extent, const 
 		if (new < 0 || (rank[i] >= 0 && new > rank[i]))
 			continue;
 		if (new == rank[i])
-			return leat_fail(err, LEAT_DATA, "%s at offset %llu: '%s' comes twice in its sample",
+			return leat_fail(err, LEAT_DATA, "%s at offset %llu: '%s' appears twice in its sample",
 			                 leat_files_at(source->files, extent->file)->uri,
 			                 (unsigned long long)extent->offset,
 			                 leat_show(shown, sizeof(shown), m->tar.name, m->tar.len));
@@ -227,7 +226,7 @@ offer(const struct leat_source *source, const struct leat_extent *extent, const 
 	return LEAT_OK;
 }
 
-/* The key is not always in one piece in the headers: it is put together in scratch. */
+/* The key may be split between header fields, so it is copied to scratch. */
 static enum leat_status
 put_key(struct leat_datum *datum, const char *key, size_t len, struct leat_scratch *scratch, struct leat_err *err)
 {
@@ -239,7 +238,7 @@ put_key(struct leat_datum *datum, const char *key, size_t len, struct leat_scrat
 	return LEAT_OK;
 }
 
-/* A whole number, with white space around it as echo and editors leave it. */
+/* Parses an integer, with whitespace around it as left by echo and editors. */
 static bool
 read_number(const unsigned char *text, size_t len, int64_t *number)
 {
@@ -257,7 +256,8 @@ read_number(const unsigned char *text, size_t len, int64_t *number)
 		int digit = text[i] - '0';
 
 		if (digit < 0 || digit > 9 || __builtin_mul_overflow(*number, 10, number) ||
-		    __builtin_sub_overflow(*number, digit, number)) /* downwards: there are more negative ones */
+		    __builtin_sub_overflow(*number, digit,
+		                           number)) /* counts down: INT64_MIN has no positive counterpart */
 			return false;
 	}
 	return len > 0 && (negative || !__builtin_sub_overflow((int64_t)0, *number, number));
@@ -273,8 +273,7 @@ put_number(const struct leat_source *source, const struct leat_extent *extent, c
 	if (!number)
 		return leat_fail(err, LEAT_LIMIT, "no memory for a sample's numbers");
 	if (!read_number(datum->data, (size_t)datum->shape[0], number))
-		return leat_fail(err, LEAT_DATA,
-		                 "%s at offset %llu: the sample '%s' has the %s '%s', which is no int64",
+		return leat_fail(err, LEAT_DATA, "%s at offset %llu: sample '%s': field %s is '%s', not an int64",
 		                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
 		                 leat_show(shown, sizeof(shown), key, key_len), source->schema.entry[field].field.name,
 		                 leat_show(text, sizeof(text), datum->data, (size_t)datum->shape[0]));
@@ -292,13 +291,13 @@ put_array(const struct leat_source *source, const struct leat_extent *extent, co
 
 	if (status == LEAT_OK || status == LEAT_LIMIT)
 		return status;
-	leat_err_in(err, "%s at offset %llu: the sample '%s' has an array %s that cannot be taken",
+	leat_err_in(err, "%s at offset %llu: sample '%s': cannot read array %s",
 	            leat_files_at(source->files, extent->file)->uri, (unsigned long long)extent->offset,
 	            leat_show(shown, sizeof(shown), key, key_len), wanted->name);
 	return status;
 }
 
-/* What a field's bytes stand for. */
+/* Converts a field's bytes to its type. */
 static enum leat_status
 put_value(const struct leat_source *source, const struct leat_extent *extent, const char *key, size_t key_len,
           int field, struct leat_scratch *scratch, struct leat_datum *datum, struct leat_err *err)
@@ -339,11 +338,11 @@ describe_damage(const struct leat_source *source, const struct leat_extent *exte
 			return status;
 		fault = leat_tar_header(&tar, block);
 		if (!fault && tar.kind == LEAT_TAR_ZERO)
-			fault = "a block of zeros stands where a header should";
+			fault = "found a zero block instead of a header";
 		else if (!fault && tar.size > left - sizeof(block))
 			fault = "the file ends inside an entry's data";
 		else if (!fault)
-			fault = "an extended header, or the header behind it, makes no sense";
+			fault = "an extended header, or the header after it, is invalid";
 	}
 	return leat_fail(err, LEAT_DATA, "%s at offset %llu: %s (%llu bytes damaged)", file->uri,
 	                 (unsigned long long)extent->offset, fault, (unsigned long long)extent->length);
@@ -365,7 +364,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	sample->count = source->schema.count;
 	for (int i = 0; i < sample->count; i++) {
 		rank[i] = -1;
-		/* Two fields may name the same file. */
+		/* Two fields may share a file. */
 		sample->field[i] = (struct leat_datum){.dtype = LEAT_U8, .ndim = 1, .borrowed = sample->count > 1};
 	}
 	while (status == LEAT_OK && next_member(&m)) {
@@ -373,13 +372,13 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 			key_len = m.key;
 			memcpy(key, m.tar.name, key_len);
 		} else if (m.key != key_len || memcmp(m.tar.name, key, key_len) != 0) {
-			m.fault = "the entries are others than when the file was indexed";
+			m.fault = "the entries have changed since the file was indexed";
 			break;
 		}
 		status = offer(source, &raw->extent, &m, rank, sample, err);
 	}
 	if (status == LEAT_OK && !m.fault && !key_len)
-		m.fault = "the entries are others than when the file was indexed";
+		m.fault = "the entries have changed since the file was indexed";
 	if (status == LEAT_OK && m.fault)
 		return fail_sample(source, &raw->extent, m.fault, err);
 	for (int i = 0; i < sample->count && status == LEAT_OK; i++) {
@@ -406,7 +405,7 @@ locate_in(const struct leat_indexed *indexed, size_t file, uint64_t i, struct le
 		.offset = leat_index_offset(index, i),
 		.length = leat_index_length(index, i),
 	};
-	/* The index may be a mapped file, which others could write to: buffers are sized by the longest. */
+	/* Buffers have max_length bytes; never trust the index to stay within that. */
 	if (extent->length > indexed->max_length)
 		extent->damaged = true;
 }
@@ -420,7 +419,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	locate_in(indexed, file, sample - indexed->first[file], extent);
 }
 
-/* `type`: NULL, it is bytes. */
+/* `type` NULL: bytes. */
 static enum leat_status
 add_field(struct leat_source *source, const char *name, size_t len, const struct leat_field *type, struct leat_err *err)
 {
@@ -433,11 +432,11 @@ add_field(struct leat_source *source, const char *name, size_t len, const struct
 		field = leat_schema_add(&source->schema, text, type ? type->dtype : LEAT_U8);
 	}
 	if (!field)
-		return leat_fail(err, LEAT_SPEC, "tar cannot have the field '%s': %s",
+		return leat_fail(err, LEAT_SPEC, "tar: invalid field '%s': %s",
 		                 leat_show(shown, sizeof(shown), name, len),
 		                 len == 0 || len > LEAT_MAX_NAME           ? "a name has 1 to 63 bytes"
-		                 : source->schema.count == LEAT_MAX_FIELDS ? "there are too many"
-		                                                           : "it is named twice");
+		                 : source->schema.count == LEAT_MAX_FIELDS ? "there are too many fields"
+		                                                           : "the name is a duplicate");
 	field->ndim = type ? type->ndim : 1;
 	field->shape[0] = -1;
 	if (type)
@@ -476,7 +475,7 @@ can_be_field(const struct leat_source *source, const char *name, size_t len)
 	return len > 0 && len <= LEAT_MAX_NAME && source->schema.count < LEAT_MAX_FIELDS;
 }
 
-/* The fields of a sample whose bytes are these. */
+/* Adds a field for each file of a sample. */
 static enum leat_status
 add_fields_of(struct leat_source *source, const struct leat_extent *extent, unsigned char *bytes, struct leat_err *err)
 {
@@ -491,17 +490,17 @@ add_fields_of(struct leat_source *source, const struct leat_extent *extent, unsi
 		for (size_t i = 0; i < len; i++)
 			name[i] = lower(name[i]);
 		if (leat_schema_find(&source->schema, name) >= 0)
-			continue; /* unpack will call the sample bad */
+			continue; /* unpack will report the sample as bad */
 		if (can_be_field(source, name, len))
 			status = add_field(source, name, len, NULL, err);
 		else
-			leat_log(source->log, LEAT_LOG_WARN, "'%s' cannot be the name of a field and is left out",
+			leat_log(source->log, LEAT_LOG_WARN, "skipping '%s', which is not a valid field name",
 			         leat_show(shown, sizeof(shown), name, len));
 	}
 	if (status == LEAT_OK && m.fault)
 		return fail_sample(source, extent, m.fault, err);
 	if (status == LEAT_OK && !source->schema.count)
-		return fail_sample(source, extent, "no extension in the first sample can be the name of a field", err);
+		return fail_sample(source, extent, "no extension in the first sample is a valid field name", err);
 	return status;
 }
 
@@ -522,7 +521,7 @@ add_first_fields(struct leat_source *source, const struct leat_extent *extent, s
 	return status;
 }
 
-/* The first sample that is not damaged. None is an error. */
+/* Finds the first undamaged sample. Fails if there is none. */
 static enum leat_status
 find_first(const struct leat_source *source, const struct leat_indexed *indexed, struct leat_extent *extent,
            struct leat_err *err)
@@ -543,12 +542,12 @@ find_first(const struct leat_source *source, const struct leat_indexed *indexed,
 		locate_in(indexed, leat_indexed_first_file(indexed), 0, extent);
 		describe_damage(source, extent, err);
 		if (err)
-			leat_err_in(err, "no tar file holds a sample that can be read");
+			leat_err_in(err, "no tar file has a readable sample");
 		return LEAT_DATA;
 	}
 	if (files > 1)
-		return leat_fail(err, LEAT_DATA, "the %zu files, '%s' first, hold no samples", files, one);
-	return leat_fail(err, LEAT_DATA, "'%s' holds no samples: no file in it has a name like KEY.EXTENSION", one);
+		return leat_fail(err, LEAT_DATA, "no samples in %zu files, the first of which is '%s'", files, one);
+	return leat_fail(err, LEAT_DATA, "'%s' has no samples: no file in it has a name like KEY.EXTENSION", one);
 }
 
 static void
@@ -582,7 +581,7 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = source->max_payload = indexed->max_length;
-	/* A key, numbers, and arrays, which may be in several fields. */
+	/* A key, numbers, and arrays; several fields may share an array. */
 	source->max_scratch = LEAT_TAR_NAME + 64 * (size_t)source->schema.count;
 	for (int i = 0; i < source->schema.count; i++)
 		if (type_of_field(source, i) == ARRAY)
@@ -609,9 +608,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 const struct leat_source_kind leat_source_tar = {
 	.name = "tar",
-	.doc = "Samples of WebDataset tar files: files with the same name up to the first dot are one sample, each as "
-	       "bytes "
-	       "in the field named by what follows the dot.",
+	.doc = "Read WebDataset tar files: files with the same name up to the first dot form one sample, each as bytes "
+	       "in a field named after its extension.",
 	.example = "tar('train-*.tar', fields=['image=jpg;png', 'label=cls:int64'])",
 	.version = 1,
 	.opts = options,

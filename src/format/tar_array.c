@@ -1,6 +1,6 @@
-/* tar_array.c - fields of tar files that are arrays: .npy files of a type that the spec tells
+/* tar_array.c - array fields of tar files: .npy files of a type given in the spec
  *
- * 'x=x.npy:float32[8, ?]': type and number of dims have to be known at open, lengths need not. */
+ * 'x=x.npy:float32[8, ?]': type and number of dims must be known at open; dims need not. */
 #include "format/tar.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ take_dtype(const char *text, size_t len, enum leat_dtype *dtype)
 	return false;
 }
 
-/* "8, " and what follows it; "?" is -1. */
+/* Parses "8, " and returns the rest; "?" is -1. */
 static const char *
 take_dim(const char *text, int64_t *dim)
 {
@@ -85,19 +85,19 @@ leat_tar_array(const struct leat_field *field, const unsigned char *bytes, size_
 		found.dtype = npy.dtype;
 		found.ndim = npy.ndim < LEAT_MAX_DIMS ? npy.ndim : LEAT_MAX_DIMS;
 		memcpy(found.shape, npy.shape, (size_t)found.ndim * sizeof(*found.shape));
-		return leat_fail(err, LEAT_DATA, "it is %s and not %s", leat_field_format(&found, is, sizeof(is)),
+		return leat_fail(err, LEAT_DATA, "it is %s, expected %s", leat_field_format(&found, is, sizeof(is)),
 		                 leat_field_format(field, wanted, sizeof(wanted)));
 	}
 	*datum = (struct leat_datum){.dtype = npy.dtype, .ndim = npy.ndim};
 	memcpy(datum->shape, npy.shape, (size_t)npy.ndim * sizeof(*datum->shape));
-	size = leat_datum_bytes(datum); /* which the file has, unless there are none in more dims than can be counted */
+	size = leat_datum_bytes(datum); /* within the file, unless a 0 dim hides an overflow of the others */
 	if (size > len)
-		return leat_fail(err, LEAT_DATA, "its shape has more elements than can be counted");
+		return leat_fail(err, LEAT_DATA, "its shape has too many elements");
 	datum->data = leat_scratch_alloc(scratch, size);
 	if (!datum->data)
 		return leat_fail(err, LEAT_LIMIT, "no memory for a sample's arrays");
 	memcpy(datum->data, bytes + npy.data_at, size);
-	for (size_t i = 0; i < size && npy.dtype == LEAT_BOOL; i++) /* hostile bytes: frameworks rely on 0 and 1 */
+	for (size_t i = 0; i < size && npy.dtype == LEAT_BOOL; i++) /* untrusted: frameworks rely on 0 and 1 */
 		((uint8_t *)datum->data)[i] = ((uint8_t *)datum->data)[i] != 0;
 	return LEAT_OK;
 }

@@ -1,14 +1,14 @@
-/* tar_header.c - the headers of tar files, and what names mean
+/* tar_header.c - parse the headers of tar files, and names
  *
- * Everything in a header is text of a fixed width. Whatever it says is checked here but for
- * whether the data lies in the file, which the caller knows. */
+ * Everything in a header is fixed-width text. All of it is checked here, except whether the
+ * data is within the file, which the caller checks. */
 #include "format/tar.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 
-/* Where things stand in a header. */
+/* Offsets in a header. */
 enum {
 	NAME = 0,
 	NAME_LEN = 100,
@@ -24,7 +24,7 @@ enum {
 
 #define MOST ((uint64_t)1 << 62) /* so that sums with offsets do not overflow */
 
-/* Octal digits, with spaces before and a space or NUL behind, as far as the field goes. */
+/* Reads octal digits with leading spaces, ended by a space, a NUL or the end of the field. */
 static bool
 read_octal(const unsigned char *text, size_t len, uint64_t *value)
 {
@@ -38,7 +38,7 @@ read_octal(const unsigned char *text, size_t len, uint64_t *value)
 	return i == len || text[i] == ' ' || text[i] == '\0';
 }
 
-/* Octal, or with the highest bit set a large number of 11 bytes (GNU). */
+/* Octal or, if the highest bit is set, an 11-byte binary number (GNU). */
 static bool
 read_size(const unsigned char *text, uint64_t *value)
 {
@@ -53,7 +53,7 @@ read_size(const unsigned char *text, uint64_t *value)
 	return true;
 }
 
-/* Of all bytes, 8 at a time: sums of 128 bytes fit into each fourth of a word. */
+/* Sums all bytes, 8 at a time: the sum of 128 bytes fits each quarter of a word. */
 static uint32_t
 sum_bytes(const unsigned char *block)
 {
@@ -79,7 +79,7 @@ count_high(const unsigned char *block)
 	return high;
 }
 
-/* The sum of all bytes, those of the checksum itself taken as spaces; some writers add signed bytes. */
+/* The checksum is the sum of all bytes, with its own field as spaces. Some writers add signed bytes. */
 static bool
 checksum_is_right(const unsigned char *block)
 {
@@ -98,7 +98,7 @@ is_zero(const unsigned char *block)
 	return block[0] == 0 && memcmp(block, block + 1, LEAT_TAR_BLOCK - 1) == 0;
 }
 
-/* "prefix/name"; GNU's format has other things where ustar has the prefix. */
+/* "prefix/name"; GNU's format uses the prefix field for something else. */
 static void
 take_name(struct leat_tar *tar, const unsigned char *block)
 {
@@ -111,7 +111,7 @@ take_name(struct leat_tar *tar, const unsigned char *block)
 		tar->name[prefix] = '/';
 		tar->len = prefix + 1;
 	}
-	memcpy(tar->name + tar->len, block + NAME, NAME_LEN); /* of a fixed length, which takes a few moves */
+	memcpy(tar->name + tar->len, block + NAME, NAME_LEN); /* a fixed length is copied with a few moves */
 	tar->len += name;
 	tar->name[tar->len] = '\0';
 }
@@ -127,7 +127,7 @@ kind_of(const struct leat_tar *tar)
 {
 	switch (tar->type) {
 	case '\0':
-		/* Before there was a type, a folder was told by its slash. */
+		/* Before there were types, a trailing slash marked a folder. */
 		if (tar->len && tar->name[tar->len - 1] == '/')
 			return LEAT_TAR_OTHER;
 		return LEAT_TAR_FILE;
@@ -148,7 +148,7 @@ leat_tar_header(struct leat_tar *tar, const unsigned char *block)
 
 	if (is_zero(block)) {
 		tar->kind = LEAT_TAR_ZERO;
-		fault = tar->has_name || tar->has_size ? "an extended header is followed by no entry" : NULL;
+		fault = tar->has_name || tar->has_size ? "an extended header has no entry after it" : NULL;
 		goto out;
 	}
 	if (!checksum_is_right(block)) {
@@ -156,14 +156,14 @@ leat_tar_header(struct leat_tar *tar, const unsigned char *block)
 		goto out;
 	}
 	if (!read_size(block + SIZE, &tar->size)) {
-		fault = "a header's size is no number";
+		fault = "a header's size is not a number";
 		goto out;
 	}
 	tar->type = (char)block[TYPE];
 	if (describes_next(tar->type)) {
 		tar->kind = LEAT_TAR_EXTENSION;
 		if (tar->size <= LEAT_TAR_MAX_EXTENSION)
-			return NULL; /* what earlier ones said of the next entry stays */
+			return NULL; /* keep what earlier ones set for the next entry */
 		fault = "an extended header is too long";
 		goto out;
 	}
@@ -172,11 +172,11 @@ leat_tar_header(struct leat_tar *tar, const unsigned char *block)
 	if (!tar->has_name)
 		take_name(tar, block);
 	tar->kind = kind_of(tar);
-	/* Links and folders may tell a size and have no data. */
+	/* Links and folders may have a size but no data. */
 	if (tar->type >= '1' && tar->type <= '6')
 		tar->size = 0;
 	if (tar->size > MOST)
-		fault = "a header's size is beyond any file";
+		fault = "a header's size is too large";
 out:
 	tar->has_name = tar->has_size = tar->sparse = false;
 	return fault;
@@ -188,7 +188,7 @@ set_name(struct leat_tar *tar, const unsigned char *name, size_t len)
 	if (len >= LEAT_TAR_NAME)
 		return "a name is longer than 4095 bytes";
 	if (memchr(name, '\0', len))
-		return "a name has a zero byte in it";
+		return "a name contains a zero byte";
 	memcpy(tar->name, name, len);
 	tar->name[len] = '\0';
 	tar->len = len;
@@ -221,7 +221,7 @@ take_pax_value(struct leat_tar *tar, const unsigned char *key, size_t key_len, c
 		return set_name(tar, value, len);
 	if (key_is(key, key_len, "size")) {
 		tar->has_size = read_decimal(value, len, &tar->next_size);
-		return tar->has_size ? NULL : "a pax header's size is no number";
+		return tar->has_size ? NULL : "a pax header's size is not a number";
 	}
 	if (key_is(key, key_len, "GNU.sparse.major") || key_is(key, key_len, "GNU.sparse.map") ||
 	    key_is(key, key_len, "GNU.sparse.size"))
@@ -229,7 +229,7 @@ take_pax_value(struct leat_tar *tar, const unsigned char *key, size_t key_len, c
 	return NULL;
 }
 
-/* Records of "LENGTH KEY=VALUE\n"; the length is that of all of it. */
+/* Records are "LENGTH KEY=VALUE\n"; the length is that of the whole record. */
 static const char *
 read_pax(struct leat_tar *tar, const unsigned char *data, size_t size)
 {
@@ -241,7 +241,7 @@ read_pax(struct leat_tar *tar, const unsigned char *data, size_t size)
 
 		if (!space || !read_decimal(data, (size_t)(space - data), &len) || len > size ||
 		    len < (size_t)(space - data) + 3 || data[len - 1] != '\n')
-			return "a pax header is no row of records";
+			return "a pax header has an invalid record";
 		equals = memchr(space + 1, '=', (size_t)(data + len - 1 - (space + 1)));
 		if (!equals)
 			return "a pax header's record has no '='";
@@ -260,9 +260,9 @@ leat_tar_extension(struct leat_tar *tar, const unsigned char *data)
 	case 'L':
 		return set_name(tar, data, strnlen((const char *)data, (size_t)tar->size));
 	case 'x':
-	case 'X': /* Solaris wrote it before it was a standard */
+	case 'X': /* Solaris, before pax was a standard */
 		return read_pax(tar, data, (size_t)tar->size);
-	default: /* the target of a link; what holds for all entries, which is no path and no size */
+	default: /* a link's target, or global attributes, which have neither path nor size */
 		return NULL;
 	}
 }

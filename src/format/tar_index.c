@@ -1,11 +1,11 @@
-/* tar_index.c - walking over a tar file to find its samples
+/* tar_index.c - scan a tar file for its samples
  *
- * Only headers are read where files are large. Where no valid header stands, the walk looks
- * for the next one at the following multiples of 512, and what lies between becomes one
- * damaged region. So it is with an entry whose extended headers make no sense. Data that
- * would go on behind the file's end is damage up to there.
+ * If files are large, only headers are read. After an invalid header, the scan searches the
+ * following multiples of 512 for the next valid one; everything in between becomes one damaged
+ * region. An entry with invalid extended headers is treated the same way. Data that would extend
+ * past the end of the file is damaged up to the end.
  *
- * Threads: each file is walked by one, several files at once. */
+ * Threads: each file is scanned by one thread, several files at once. */
 #include "format/tar.h"
 
 #include <string.h>
@@ -17,14 +17,14 @@ struct walk {
 	struct leat_window window;
 	struct leat_index *index;
 	struct leat_tar tar;
-	/* The sample that may go on: */
+	/* The current sample, which may have more entries: */
 	bool open;
 	uint64_t begin, end;
 	size_t key_len;
 	char key[LEAT_TAR_NAME];
 };
 
-/* How an entry, with the extended headers before it, came out. */
+/* Result of reading an entry and the extended headers before it. */
 enum outcome { ENTRY, END, DAMAGE, CUT };
 
 static bool
@@ -35,7 +35,7 @@ is_zero(const unsigned char *bytes, size_t len)
 	return len == 0;
 }
 
-/* Reads the header at *offset and moves behind it. */
+/* Reads the header at *offset and moves past it. */
 static enum leat_status
 read_header(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct leat_err *err)
 {
@@ -54,7 +54,7 @@ read_header(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct l
 	return LEAT_OK;
 }
 
-/* A zero block ends the archive when another one, or nothing, follows. */
+/* A zero block ends the archive if another one, or nothing, follows. */
 static enum leat_status
 read_end(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct leat_err *err)
 {
@@ -67,12 +67,12 @@ read_end(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct leat
 		*outcome = END;
 		*offset = next;
 	} else {
-		*outcome = DAMAGE; /* from the zeros to the next header, which may be this one */
+		*outcome = DAMAGE; /* from the zero block to the next header, which may follow directly */
 	}
 	return LEAT_OK;
 }
 
-/* Does the extension at `offset` make sense? */
+/* Reads the extended header at `offset`; *bad: it is invalid. */
 static enum leat_status
 read_extension(struct walk *walk, uint64_t offset, bool *bad, struct leat_err *err)
 {
@@ -88,8 +88,8 @@ read_extension(struct walk *walk, uint64_t offset, bool *bad, struct leat_err *e
 	return status;
 }
 
-/* Reads one entry at *offset, with the extended headers that stand before it, and moves behind its data; if
- * it is damaged, to where the next may begin. */
+/* Reads one entry at *offset, including the extended headers before it, and moves past its data or, if it is damaged,
+ * to where the next entry may begin. */
 static enum leat_status
 read_entry(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct leat_err *err)
 {
@@ -113,7 +113,7 @@ read_entry(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct le
 		if (tar->kind == LEAT_TAR_EXTENSION)
 			status = read_extension(walk, *offset, &bad, err);
 		*offset += leat_tar_padded(tar);
-		/* Some writers leave out the padding of the very last one. */
+		/* Some writers omit the padding of the last entry. */
 		if (*offset > walk->window.size)
 			*offset = walk->window.size;
 	} while (status == LEAT_OK && tar->kind == LEAT_TAR_EXTENSION && *offset < walk->window.size);
@@ -132,7 +132,7 @@ close_sample(struct walk *walk, struct leat_err *err)
 	return open ? leat_index_add_span(walk->index, walk->begin, walk->end, false, err) : LEAT_OK;
 }
 
-/* The file that lies at [begin, end) joins the sample before, or begins one. */
+/* Adds the file at [begin, end) to the current sample, or begins a new one. */
 static enum leat_status
 take_file(struct walk *walk, uint64_t begin, uint64_t end, struct leat_err *err)
 {
@@ -152,7 +152,7 @@ take_file(struct walk *walk, uint64_t begin, uint64_t end, struct leat_err *err)
 	return status;
 }
 
-/* The next header from `offset` on; the end of the file when there is none. */
+/* Finds the next header from `offset` on; the end of the file if there is none. */
 static enum leat_status
 find_header(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err *err)
 {
@@ -174,7 +174,7 @@ find_header(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 	return LEAT_OK;
 }
 
-/* Enters the damage that begins at `begin` in the index, and goes on to the next header from *offset on. */
+/* Adds the damage that begins at `begin` to the index, and moves to the next header from *offset on. */
 static enum leat_status
 step_over_damage(struct walk *walk, uint64_t begin, enum outcome outcome, uint64_t *offset, struct leat_err *err)
 {
@@ -187,7 +187,7 @@ step_over_damage(struct walk *walk, uint64_t begin, enum outcome outcome, uint64
 	return status == LEAT_OK ? leat_index_add_span(walk->index, begin, *offset, true, err) : status;
 }
 
-/* Called where a file does not begin with a header. */
+/* For files that do not begin with a header. */
 static enum leat_status
 refuse_compressed(struct walk *walk, struct leat_err *err)
 {
@@ -211,10 +211,9 @@ refuse_compressed(struct walk *walk, struct leat_err *err)
 	status = leat_window_look(&walk->window, 0, sizeof(known[0].magic), &bytes, &have, err);
 	for (size_t i = 0; status == LEAT_OK && i < sizeof(known) / sizeof(known[0]); i++)
 		if (memcmp(bytes, known[i].magic, known[i].len) == 0)
-			status = leat_fail(
-				err, LEAT_UNSUPPORTED,
-				"'%s' is compressed as a whole (%s), which is not supported: decompress it first",
-				walk->window.uri, known[i].name);
+			status = leat_fail(err, LEAT_UNSUPPORTED,
+			                   "'%s' is compressed (%s), which is not supported; decompress it first",
+			                   walk->window.uri, known[i].name);
 	return status;
 }
 
@@ -223,12 +222,13 @@ refuse_sparse(const struct walk *walk, struct leat_err *err)
 {
 	char name[200];
 
-	return leat_fail(err, LEAT_UNSUPPORTED,
-	                 "'%s' holds '%s' as a sparse file, which is not supported: make the archive without --sparse",
-	                 walk->window.uri, leat_show(name, sizeof(name), walk->tar.name, walk->tar.len));
+	return leat_fail(
+		err, LEAT_UNSUPPORTED,
+		"'%s' contains the sparse file '%s', which is not supported; create the archive without --sparse",
+		walk->window.uri, leat_show(name, sizeof(name), walk->tar.name, walk->tar.len));
 }
 
-/* Nobody reads on behind the end of an archive; but if something stands there, someone may think so. */
+/* No tar program reads past the end of an archive, but a user who appended data may expect it. */
 static enum leat_status
 warn_of_more(struct walk *walk, uint64_t offset, const struct leat_log *log, struct leat_err *err)
 {
@@ -242,10 +242,10 @@ warn_of_more(struct walk *walk, uint64_t offset, const struct leat_log *log, str
 	status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
 	for (size_t i = 0; status == LEAT_OK && i < have; i++) {
 		if (bytes[i]) {
-			leat_log(log, LEAT_LOG_WARN,
-			         "'%s' ends at offset %llu, and what stands behind its end is not read: was another "
-			         "archive appended?",
-			         walk->window.uri, (unsigned long long)offset);
+			leat_log(
+				log, LEAT_LOG_WARN,
+				"'%s' ends at offset %llu; ignoring the data after that. Was another archive appended?",
+				walk->window.uri, (unsigned long long)offset);
 			break;
 		}
 	}

@@ -33,10 +33,11 @@ fill_header(struct header *header, const char *name, uint64_t size)
 	header->type = '0';
 	memcpy(header->magic, "ustar", 6);
 	memcpy(header->version, "00", 2);
-	memset(header->checksum, ' ', sizeof(header->checksum)); /* as it is summed */
+	memset(header->checksum, ' ',
+	       sizeof(header->checksum)); /* the checksum is computed with spaces in this field */
 	for (size_t i = 0; i < sizeof(*header); i++)
 		sum += byte[i];
-	snprintf(header->checksum, sizeof(header->checksum), "%06o", sum); /* and a space stays behind the NUL */
+	snprintf(header->checksum, sizeof(header->checksum), "%06o", sum); /* a space remains after the NUL */
 }
 
 enum leat_status
@@ -49,10 +50,10 @@ leat_tar_write(struct leat_writer *out, const char *name, const struct iovec *pi
 	for (int i = 0; i < pieces; i++)
 		size += piece[i].iov_len;
 	if (strlen(name) > NAME)
-		return leat_fail(err, LEAT_INVALID, "the name '%s' is too long for a tar file: %d bytes are allowed",
-		                 name, NAME);
+		return leat_fail(err, LEAT_INVALID,
+		                 "the name '%s' is too long for a tar file; at most %d bytes are allowed", name, NAME);
 	if (size > max_size)
-		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 8 GiB, which a tar file cannot hold", name);
+		return leat_fail(err, LEAT_LIMIT, "'%s' exceeds 8 GiB, the limit for a file in a tar archive", name);
 	fill_header(&header, name, size);
 	status = leat_write(out, &header, sizeof(header), err);
 	for (int i = 0; i < pieces && status == LEAT_OK; i++)

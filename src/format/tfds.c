@@ -1,10 +1,10 @@
-/* tfds.c - the source of TFDS folders: the samples of a split, with the fields that features.json tells of
+/* tfds.c - the source of TFDS folders: the samples of a split, with the fields described in features.json
  *
- * The records are those of TFRecord files (record.h), each a tf.train.Example, whose
- * features become fields as they are unpacked: images and texts as bytes, numbers as numbers.
- * A part of a split is arithmetic: of each file it takes the samples [skip, skip + count).
+ * Records come from TFRecord files (record.h). Each is a tf.train.Example; unpacking turns its
+ * features into fields: images and text as bytes, numbers as numbers. Part of a split is a range
+ * of samples [skip, skip + take) in each file.
  *
- * Threads: workers share the state and write nothing to it but the order hint, which is atomic. */
+ * Threads: workers share the state and write only the order hint, which is atomic. */
 #include "format/tfds.h"
 
 #include <stdio.h>
@@ -22,33 +22,33 @@ enum { MAX_FILE_NAME = 1024 };
 
 static const struct leat_opt options[] = {
 	LEAT_OPT_(struct leat_tfds_params, folder, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL,
-                  "the folder of one version of a data set, which holds dataset_info.json", LEAT_OPT_LOCATION),
+                  "folder of one version of a dataset, with dataset_info.json", LEAT_OPT_LOCATION),
 	LEAT_STRING(struct leat_tfds_params, split, "train",
-                    "which samples, in TFDS's words: train, train[:80%], train[100:200]+test"),
+                    "samples to read, in TFDS syntax: train, train[:80%], train[100:200]+test"),
 	LEAT_STRINGS(struct leat_tfds_params, fields, "[]",
-                     "features that become fields, nested ones as objects/bbox; [] means all", LEAT_OPT_NAMED),
+                     "features to read as fields, nested ones as objects/bbox; []: all", LEAT_OPT_NAMED),
 	LEAT_OPT_(struct leat_tfds_params, crc, LEAT_OPT_BOOL, "true", 0, 1, NULL,
-                  "check each record's checksums as it is read", LEAT_OPT_NAMED),
+                  "verify the checksums of each record", LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
-/* What is taken of one file. */
+/* The samples used from one file. */
 struct slice {
-	uint64_t skip, take, length; /* length: of the file, as dataset_info.json tells */
+	uint64_t skip, take, length; /* length: of the file, from dataset_info.json */
 };
 
 struct state {
 	struct leat_indexed indexed;
 	size_t files, cap;
 	struct slice *slice; /* by file */
-	uint64_t *first;     /* what source->first points to */
-	size_t last;         /* the file that locate found last */
+	uint64_t *first;     /* backs source->first */
+	size_t last;         /* file of the last locate */
 	struct leat_tfds_features features;
 	struct leat_tfds_feature *of[LEAT_MAX_FIELDS]; /* by field */
 	size_t keys;
-	struct leat_feature_key key[LEAT_MAX_FIELDS]; /* the fields' keys; behind them those of shapes */
-	int shape_key[LEAT_MAX_FIELDS];               /* by field: of its shape, or -1 */
-	char *text[LEAT_MAX_FIELDS];                  /* of keys that are not a feature's name */
+	struct leat_feature_key key[LEAT_MAX_FIELDS]; /* keys of the fields, then of the shapes */
+	int shape_key[LEAT_MAX_FIELDS];               /* by field: index of its shape's key, or -1 */
+	char *text[LEAT_MAX_FIELDS];                  /* keys that are not just a feature's name */
 	size_t texts;
 	struct leat_example_order order;
 };
@@ -72,7 +72,7 @@ close_source(struct leat_source *source)
 
 /* ---- files ---- */
 
-/* The value of a variable in a template; false: there is no such variable. */
+/* Expands a variable of a template. False: unknown variable. */
 static bool
 expand(const char *variable, size_t len, const char *dataset, const struct leat_tfds_split *split, size_t shard,
        char *text, size_t cap)
@@ -119,8 +119,7 @@ name_file(const char *dataset, const struct leat_tfds_split *split, size_t shard
 	name[used] = '\0';
 	if (!*at)
 		return LEAT_OK;
-	return leat_fail(err, LEAT_DATA, "dataset_info.json names files like '%.200s', which is not understood",
-	                 template);
+	return leat_fail(err, LEAT_DATA, "dataset_info.json has the unsupported file name template '%.200s'", template);
 }
 
 static enum leat_status
@@ -137,7 +136,7 @@ add_file(struct leat_source *source, struct leat_catalog *folder, const char *na
 	return leat_catalog_add(folder, name, err);
 }
 
-/* The files that hold samples [from, to) of a split. Empty ones need not be there. */
+/* Adds the files that hold samples [from, to) of a split. Empty ones need not exist. */
 static enum leat_status
 add_part(struct leat_source *source, struct leat_catalog *folder, const char *dataset,
          const struct leat_tfds_split *split, const struct leat_tfds_part *part, struct leat_err *err)
@@ -175,7 +174,7 @@ choose_files(struct leat_source *source, struct leat_catalog *folder, const json
 		status = add_part(source, folder, dataset, &splits->split[parts.part[i].split], &parts.part[i], err);
 	leat_tfds_parts_free(&parts);
 	if (status == LEAT_OK && state->files == 0)
-		return leat_fail(err, LEAT_DATA, "split '%s' holds no samples", params->split);
+		return leat_fail(err, LEAT_DATA, "split '%s' has no samples", params->split);
 	return status == LEAT_OK ? leat_catalog_open(folder, &source->files, err) : status;
 }
 
@@ -195,8 +194,8 @@ open_info(struct leat_source *source, struct leat_catalog *folder, struct leat_e
 	format = leat_json_text(info, "fileFormat", "tfrecord");
 	if (strcmp(format, "tfrecord") != 0)
 		status = leat_fail(err, LEAT_UNSUPPORTED,
-		                   "'%s' holds files of the format %.40s; only tfrecord is supported: prepare the data "
-		                   "set with file_format='tfrecord'",
+		                   "'%s' has files in %.40s format; only tfrecord is supported: prepare the "
+		                   "dataset with file_format='tfrecord'",
 		                   folder->base, format);
 	if (status == LEAT_OK)
 		status = leat_tfds_splits_read(&splits, info, source->mem, err);
@@ -209,7 +208,7 @@ open_info(struct leat_source *source, struct leat_catalog *folder, struct leat_e
 
 /* ---- fields ---- */
 
-/* A text made for a key, kept with the state. */
+/* Builds a key and keeps it with the state. */
 static const char *
 keep(struct leat_source *source, const char *name, const char *end)
 {
@@ -234,9 +233,9 @@ add_field(struct leat_source *source, struct leat_tfds_feature *feature, struct 
 		return leat_fail(err, LEAT_SPEC,
 		                 "tfds: feature '%.100s' cannot be a field: %s; choose others with fields=[...]",
 		                 feature->name,
-		                 leat_schema_find(&source->schema, feature->name) >= 0 ? "it is there already"
+		                 leat_schema_find(&source->schema, feature->name) >= 0 ? "the name is a duplicate"
 		                 : strlen(feature->name) > LEAT_MAX_NAME ? "its name has more than 63 bytes"
-		                                                         : "there are too many");
+		                                                         : "there are too many fields");
 	if (feature->type) {
 		field->dtype = feature->type->dtype;
 		field->ndim = feature->ndim;
@@ -254,7 +253,7 @@ add_field(struct leat_source *source, struct leat_tfds_feature *feature, struct 
 	return LEAT_OK;
 }
 
-/* Keys of the shapes that records tell stand behind those of all fields. */
+/* Keys of shapes stored in the records follow those of all fields. */
 static enum leat_status
 add_shape_keys(struct leat_source *source, struct leat_err *err)
 {
@@ -268,8 +267,7 @@ add_shape_keys(struct leat_source *source, struct leat_err *err)
 		if (!state->of[i]->dynamic)
 			continue;
 		if (state->keys == LEAT_MAX_FIELDS)
-			return leat_fail(err, LEAT_SPEC,
-			                 "tfds: there are too many features: choose some with fields=[...]");
+			return leat_fail(err, LEAT_SPEC, "tfds: too many features; choose some with fields=[...]");
 		key = keep(source, state->of[i]->name, "shape");
 		if (!key)
 			return leat_fail_mem(err, source->mem, strlen(state->of[i]->name) + 8, "the features");
@@ -323,7 +321,7 @@ warn_of_left_out(const struct leat_source *source, const struct leat_tfds_featur
 		used += (size_t)n;
 	}
 	if (used)
-		leat_log(source->log, LEAT_LOG_WARN, "features are left out: %s", list);
+		leat_log(source->log, LEAT_LOG_WARN, "skipping features: %s", list);
 }
 
 static enum leat_status
@@ -361,8 +359,7 @@ open_features(struct leat_source *source, struct leat_catalog *folder, struct le
 
 /* ---- open ---- */
 
-/* A file that is not damaged has as many records as dataset_info.json tells; of one that is, what is left of
- * it is taken. */
+/* An undamaged file must have as many records as dataset_info.json says; of a damaged one, use what is left. */
 static enum leat_status
 count_samples(struct leat_source *source, struct state *state, struct leat_err *err)
 {
@@ -372,7 +369,7 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 		bool to_end = slice->skip + slice->take == slice->length;
 
 		if (index->count != slice->length && !index->damaged)
-			return leat_fail(err, LEAT_DATA, "'%s' holds %llu records, but dataset_info.json says %llu",
+			return leat_fail(err, LEAT_DATA, "'%s' has %llu records, but dataset_info.json says %llu",
 			                 leat_files_at(source->files, i)->uri, (unsigned long long)index->count,
 			                 (unsigned long long)slice->length);
 		if (slice->skip > index->count)
@@ -384,20 +381,19 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 	source->first = state->first;
 	source->count = state->first[state->files];
 	if (source->count == 0)
-		return leat_fail(err, LEAT_DATA, "the files hold none of the samples that are asked for");
+		return leat_fail(err, LEAT_DATA, "the files have none of the requested samples");
 	return LEAT_OK;
 }
 
-/* TFDS writes none that are compressed, and its reader takes none. */
+/* TFDS neither writes nor reads compressed files. */
 static enum leat_status
 refuse_packed(const struct leat_source *source, const struct leat_indexed *indexed, struct leat_err *err)
 {
 	for (size_t i = 0; i < leat_files_count(source->files); i++)
 		if (indexed->index[i].packed)
-			return leat_fail(
-				err, LEAT_DATA,
-				"'%s' is compressed, which files of a TFDS folder are not; read it with tfrecord(...)",
-				leat_files_at(source->files, i)->uri);
+			return leat_fail(err, LEAT_DATA,
+			                 "'%s' is compressed, which TFDS does not support; read it with tfrecord(...)",
+			                 leat_files_at(source->files, i)->uri);
 	return LEAT_OK;
 }
 
@@ -429,7 +425,7 @@ open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 		if (leat_field_is_static(&source->schema.entry[i].field))
 			fixed += bytes;
 		else
-			most = bytes > most ? bytes : most; /* they share the record's bytes */
+			most = bytes > most ? bytes : most; /* together they have the record's bytes */
 	}
 	source->max_scratch = (size_t)(fixed + most + 128 * (uint64_t)source->schema.count);
 	return LEAT_OK;
@@ -497,9 +493,8 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 const struct leat_source_kind leat_source_tfds = {
 	.name = "tfds",
-	.doc = "Samples of a split of a data set that TensorFlow Datasets prepared, with its features as fields: "
-	       "images "
-	       "and texts as bytes, numbers as numbers.",
+	.doc = "Read a split of a dataset prepared by TensorFlow Datasets, one field per feature: images and text as "
+	       "bytes, numbers as numbers.",
 	.example = "tfds('mnist/3.0.1', split='train[:80%]')",
 	.version = 1,
 	.opts = options,

@@ -1,12 +1,11 @@
-/* tfds_features.c - features of TFDS data sets: what features.json says of them, and their values in Examples
+/* tfds_features.c - features of TFDS datasets: parse features.json, and read values from Examples
  *
- * Nested features have names with slashes, in the Example as in the fields. A sequence adds a
- * dimension to what is in it. What cannot be a field (lists of texts or images, sequences of
- * sequences, compressed tensors, audio, video) is listed with the reason.
+ * Nested features have names with slashes, in the Example and as fields. A sequence adds a
+ * dimension to its contents. Features that cannot be a field (lists of text or images, sequences
+ * of sequences, compressed tensors, audio, video) are listed with the reason.
  *
- * TFDS stores whole numbers as int64 and all floats as float32, which is what such fields
- * are; whole numbers become the type that features.json tells. Tensors encoded as bytes keep
- * theirs. */
+ * TFDS stores integers as int64 and all floats as float32. Integer fields are converted to the
+ * type in features.json; float fields stay float32. Tensors encoded as bytes keep their type. */
 #include "format/tfds.h"
 
 #include <string.h>
@@ -26,12 +25,12 @@ leat_tfds_features_free(struct leat_tfds_features *features)
 	*features = (struct leat_tfds_features){0};
 }
 
-/* Where the walk stands: in which features, and in which sequence. */
+/* Position in the tree: the enclosing features and sequence. */
 struct place {
 	const char *path;
 	int depth;
 	bool in_sequence;
-	int64_t length; /* of that sequence; -1: differs */
+	int64_t length; /* of that sequence; -1: variable */
 };
 
 static enum leat_status
@@ -76,7 +75,7 @@ read_dimension(const json_t *value, int64_t *dim)
 	return count <= INT32_MAX;
 }
 
-/* {"dimensions": [...]}, with the sequence's length in front. What is wrong; NULL: nothing. */
+/* Reads {"dimensions": [...]}, prefixed by the sequence's length. Returns what is wrong, or NULL. */
 static const char *
 read_shape(struct leat_tfds_feature *feature, const struct place *place, const json_t *json)
 {
@@ -89,7 +88,7 @@ read_shape(struct leat_tfds_feature *feature, const struct place *place, const j
 		if (feature->ndim == LEAT_MAX_DIMS)
 			return "it has more than 4 dimensions";
 		if (!read_dimension(json_array_get(dims, i), &feature->shape[feature->ndim++]))
-			return "its shape is none";
+			return "its shape is invalid";
 	}
 	for (int d = 0; d < feature->ndim; d++)
 		if (feature->shape[d] > 0 && __builtin_mul_overflow(count, (uint64_t)feature->shape[d], &count))
@@ -111,7 +110,7 @@ static const char *
 read_bytes(struct leat_tfds_feature *feature, const struct place *place)
 {
 	feature->kind = LEAT_FEATURE_BYTES;
-	return place->in_sequence ? "it is a list of texts or images" : NULL;
+	return place->in_sequence ? "it is a list of text or images" : NULL;
 }
 
 static const char *
@@ -124,11 +123,11 @@ read_numbers(struct leat_tfds_feature *feature, const struct place *place, const
 		return why;
 	if (strcmp(dtype, "string") == 0 || strcmp(dtype, "object") == 0) {
 		feature->kind = LEAT_FEATURE_BYTES;
-		return feature->ndim ? "it is a list of texts" : NULL;
+		return feature->ndim ? "it is a list of text" : NULL;
 	}
 	feature->type = leat_stored_find(dtype, strlen(dtype));
 	if (!feature->type)
-		return "its type is not known";
+		return "its type is unknown";
 	feature->encoded = encoding && *encoding && strcmp(encoding, "none") != 0;
 	if (feature->encoded && strcmp(encoding, "bytes") != 0)
 		return "it is compressed";
@@ -136,19 +135,19 @@ read_numbers(struct leat_tfds_feature *feature, const struct place *place, const
 		return "it is a list of encoded tensors";
 	feature->dynamic = unknown_dims(feature) > 1;
 	if (feature->dynamic && !feature->encoded)
-		return "more than one of its dimensions differ";
+		return "more than one of its dimensions is variable";
 	if (feature->encoded) {
 		feature->kind = LEAT_FEATURE_BYTES;
 	} else if (feature->type->max == 0) {
 		feature->kind = LEAT_FEATURE_FLOAT;
-		feature->type = leat_stored_find("float32", 7); /* as which all floats are stored */
+		feature->type = leat_stored_find("float32", 7); /* all floats are stored as such */
 	} else {
 		feature->kind = LEAT_FEATURE_INT64;
 	}
 	return NULL;
 }
 
-/* A feature that is no container. */
+/* A feature that is not a container. */
 static const char *
 read_leaf(struct leat_tfds_feature *feature, const struct place *place, const json_t *node)
 {
@@ -213,7 +212,7 @@ walk(struct leat_tfds_features *features, const struct place *place, const json_
 		if (!json_object_get(sequence, "length"))
 			inner.length = -1;
 		else if (!read_dimension(json_object_get(sequence, "length"), &inner.length))
-			return leat_fail(err, LEAT_DATA, "features.json: the length of sequence '%.100s' is no length",
+			return leat_fail(err, LEAT_DATA, "features.json: sequence '%.100s' has an invalid length",
 			                 place->path);
 		return walk(features, &inner, json_object_get(sequence, "feature"), err);
 	}
@@ -230,10 +229,10 @@ leat_tfds_features_read(struct leat_tfds_features *features, const json_t *root,
 	*features = (struct leat_tfds_features){.mem = mem};
 	if (json_object_get(root, "type"))
 		return leat_fail(err, LEAT_UNSUPPORTED,
-		                 "features.json was written by an old version of TFDS: prepare the data set again, or "
+		                 "features.json was written by an old version of TFDS: prepare the dataset again, or "
 		                 "read its files with tfrecord and example");
 	if (!json_is_object(json_object_get(json_object_get(root, "featuresDict"), "features")))
-		return leat_fail(err, LEAT_DATA, "features.json does not describe the features of a data set");
+		return leat_fail(err, LEAT_DATA, "features.json does not describe the features of a dataset");
 	return walk(features, &place, root, err);
 }
 
@@ -248,16 +247,16 @@ leat_tfds_scratch(const struct leat_tfds_feature *feature, uint64_t record)
 		return 0;
 	each = leat_dtype_size(feature->type->dtype);
 	if (feature->kind == LEAT_FEATURE_INT64 && each < sizeof(int64_t))
-		each += sizeof(int64_t); /* they are read as int64 first */
+		each += sizeof(int64_t); /* read as int64 first */
 	for (int d = 0; d < feature->ndim; d++)
 		elements *= feature->shape[d] < 0 ? 1 : (uint64_t)feature->shape[d];
-	/* Every value takes a byte of the record at least. */
+	/* Every value takes at least one byte of the record. */
 	if (unknown_dims(feature) || elements > record)
 		elements = record;
 	return elements * each + 128;
 }
 
-/* Sets the datum's shape for `count` values. False: it does not fit. */
+/* Sets the datum's shape for `count` values. False: they don't fit the shape. */
 static bool
 set_shape(const struct leat_tfds_feature *feature, size_t count, struct leat_datum *datum)
 {
@@ -285,7 +284,7 @@ fail_shape(const struct leat_tfds_feature *feature, size_t count, struct leat_er
 	char text[128];
 
 	memcpy(field.shape, feature->shape, sizeof(field.shape));
-	return leat_fail(err, LEAT_DATA, "feature '%.100s' has %zu values, which do not make %s", feature->name, count,
+	return leat_fail(err, LEAT_DATA, "feature '%.100s' has %zu values, which do not fit %s", feature->name, count,
 	                 leat_field_format(&field, text, sizeof(text)));
 }
 
@@ -295,7 +294,7 @@ take(struct leat_scratch *scratch, size_t bytes, struct leat_err *err)
 	void *memory = leat_scratch_alloc(scratch, bytes);
 
 	if (!memory)
-		leat_fail(err, LEAT_LIMIT, "%zu bytes of a sample's numbers do not fit into memory", bytes);
+		leat_fail(err, LEAT_LIMIT, "%zu bytes of a sample's numbers do not fit in memory", bytes);
 	return memory;
 }
 
@@ -317,7 +316,7 @@ put_ints(const struct leat_tfds_feature *feature, const struct leat_feature *fou
 	if (!datum->data)
 		return LEAT_LIMIT;
 	if (!leat_stored_narrow(feature->type, datum->data, wide, count))
-		return leat_fail(err, LEAT_DATA, "feature '%.100s' has a value that is no %s", feature->name,
+		return leat_fail(err, LEAT_DATA, "feature '%.100s' has a value out of range for %s", feature->name,
 		                 feature->type->name);
 	return LEAT_OK;
 }
@@ -340,7 +339,7 @@ put_numbers(const struct leat_tfds_feature *feature, const struct leat_feature *
 	return datum->data ? leat_feature_floats(found, datum->data, count, err) : LEAT_LIMIT;
 }
 
-/* The shape that a record tells; the dimensions that are known have to agree. */
+/* Reads the shape stored in a record; it must match the known dimensions. */
 static enum leat_status
 read_told_shape(const struct leat_tfds_feature *feature, const struct leat_feature *told, int64_t *shape,
                 struct leat_err *err)
@@ -354,13 +353,14 @@ read_told_shape(const struct leat_tfds_feature *feature, const struct leat_featu
 			return status;
 	}
 	if (count != (size_t)feature->ndim)
-		return leat_fail(err, LEAT_DATA, "feature '%.100s/shape' has %zu values, not %d", feature->name, count,
-		                 feature->ndim);
+		return leat_fail(err, LEAT_DATA, "feature '%.100s/shape' has %zu values, expected %d", feature->name,
+		                 count, feature->ndim);
 	status = leat_feature_int64s(told, shape, count, err);
 	for (int d = 0; d < feature->ndim && status == LEAT_OK; d++)
 		if (shape[d] < 0 || (feature->shape[d] >= 0 && feature->shape[d] != shape[d]))
-			status = leat_fail(err, LEAT_DATA, "feature '%.100s' has a shape that features.json excludes",
-			                   feature->name);
+			status =
+				leat_fail(err, LEAT_DATA, "feature '%.100s' has a shape that contradicts features.json",
+			                  feature->name);
 	return status;
 }
 
@@ -383,15 +383,14 @@ put_encoded(const struct leat_tfds_feature *feature, const unsigned char *bytes,
 		return fail_shape(feature, count, err);
 	}
 	if (feature->type->dtype == LEAT_U8) {
-		datum->data = (void *)bytes; /* in the fetched record, which is the sample's own */
+		datum->data = (void *)bytes; /* in the fetched record; not shared */
 		return LEAT_OK;
 	}
 	datum->data = take(scratch, count * leat_dtype_size(datum->dtype), err);
 	if (!datum->data)
 		return LEAT_LIMIT;
 	if (!leat_stored_copy(feature->type, datum->data, bytes, count))
-		return leat_fail(err, LEAT_DATA, "feature '%.100s' has a value beyond the largest int64",
-		                 feature->name);
+		return leat_fail(err, LEAT_DATA, "feature '%.100s' has a value that does not fit int64", feature->name);
 	return LEAT_OK;
 }
 
@@ -423,7 +422,7 @@ leat_tfds_value(const struct leat_tfds_feature *feature, const struct leat_featu
                 const struct leat_feature *shape, struct leat_scratch *scratch, struct leat_datum *datum,
                 struct leat_err *err)
 {
-	/* An empty list may be left out where its length may be anything. */
+	/* A list of variable length may be omitted if empty. */
 	if (found->kind == LEAT_FEATURE_NONE && !feature->encoded && feature->type && unknown_dims(feature)) {
 		if (!set_shape(feature, 0, datum))
 			return fail_shape(feature, 0, err);
@@ -433,7 +432,7 @@ leat_tfds_value(const struct leat_tfds_feature *feature, const struct leat_featu
 	if (found->kind == LEAT_FEATURE_NONE)
 		return leat_fail(err, LEAT_DATA, "the record has no feature '%.100s'", feature->name);
 	if (found->kind != feature->kind)
-		return leat_fail(err, LEAT_DATA, "feature '%.100s' is of %s, expected %s", feature->name,
+		return leat_fail(err, LEAT_DATA, "feature '%.100s' is %s, expected %s", feature->name,
 		                 leat_feature_kind_name(found->kind), leat_feature_kind_name(feature->kind));
 	if (feature->kind == LEAT_FEATURE_BYTES)
 		return put_bytes(feature, found, shape, scratch, datum, err);

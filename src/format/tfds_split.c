@@ -1,8 +1,8 @@
-/* tfds_split.c - splits of TFDS data sets, and parts of them
+/* tfds_split.c - splits of TFDS datasets, and slices of them
  *
  *	train   train[:80%]   train[-100:]   train[25%:75%]+test[:1000]   train[2shard:4shard]   all
  *
- * The grammar and its arithmetic are those of TFDS, so that "train[:80%]" is the same samples. */
+ * Grammar and arithmetic are those of TFDS, so that "train[:80%]" selects the same samples. */
 #include "format/tfds.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 
 enum { MAX_SPLITS = 10000, MAX_SHARDS = 1000000 };
 
-#define MAX_SAMPLES ((uint64_t)1 << 53) /* so that percents of it are exact enough in a double */
+#define MAX_SAMPLES ((uint64_t)1 << 53) /* so that a double holds percentages of it exactly enough */
 
 void
 leat_tfds_splits_free(struct leat_tfds_splits *splits)
@@ -48,11 +48,11 @@ read_split(struct leat_tfds_splits *splits, const json_t *json, struct leat_err 
 	split->length = leat_alloc_array(splits->mem, shards, sizeof(*split->length));
 	if (!split->length)
 		return leat_fail_mem(err, splits->mem, shards * sizeof(*split->length), "the list of shards");
-	splits->count++; /* from here on free frees it */
+	splits->count++; /* from here on, leat_tfds_splits_free frees it */
 	for (size_t i = 0; i < shards; i++) {
 		if (!leat_json_count(json_array_get(lengths, i), MAX_SAMPLES - split->samples, &split->length[i]))
 			return leat_fail(err, LEAT_DATA,
-			                 "dataset_info.json: split '%.80s' has a shard whose length is no number",
+			                 "dataset_info.json: split '%.80s' has a shard without a valid length",
 			                 split->name);
 		split->samples += split->length[i];
 	}
@@ -103,12 +103,12 @@ enum unit { NONE, SAMPLES, PERCENT, SHARDS };
 /* One side of a slice. */
 struct bound {
 	bool given;
-	enum unit unit; /* that is written; NONE: none is */
+	enum unit unit; /* as written; NONE: not given */
 	bool whole;
 	double value;
 };
 
-/* "-12.5%"; moves behind it. False: it is no such thing. */
+/* Parses a bound such as "-12.5%" and moves past it. False: invalid. */
 static bool
 parse_bound(const char **text, struct bound *bound)
 {
@@ -149,7 +149,7 @@ parse_bound(const char **text, struct bound *bound)
 	return digits <= 15;
 }
 
-/* Samples of the first `shards` shards; negative ones count from the end. */
+/* Samples in the first `shards` shards; negative numbers count from the end. */
 static double
 samples_of_shards(const struct leat_tfds_split *split, double shards)
 {
@@ -162,7 +162,7 @@ samples_of_shards(const struct leat_tfds_split *split, double shards)
 	return (double)sum;
 }
 
-/* Where a bound lies, in samples; it may be negative, or beyond. */
+/* A bound in samples; it may be negative or past the end. */
 static double
 place_of(const struct bound *bound, enum unit unit, const struct leat_tfds_split *split, bool is_end)
 {
@@ -173,7 +173,7 @@ place_of(const struct bound *bound, enum unit unit, const struct leat_tfds_split
 	if (unit == PERCENT)
 		return rint(value * count / 100.0);
 	if (unit == SHARDS) {
-		/* An end of 0 is behind the last, as in TFDS. */
+		/* An end of 0 means after the last, as in TFDS. */
 		if (is_end && value <= 0)
 			value += (double)split->shards;
 		return samples_of_shards(split, value);
@@ -186,12 +186,12 @@ fail_syntax(const char *text, size_t len, struct leat_err *err)
 {
 	return leat_fail(
 		err, LEAT_SPEC,
-		"'%.*s' is no split: write NAME, NAME[from:to], NAME[from%%:to%%] or NAME[from shard:to shard], "
+		"'%.*s' is not a split; write NAME, NAME[from:to], NAME[from%%:to%%] or NAME[from shard:to shard], "
 		"joined with +",
 		(int)(len < 200 ? len : 200), text);
 }
 
-/* "[from:to]", or "[3shard]", up to the end of the term. */
+/* Parses "[from:to]" or "[3shard]", up to the end of the term. */
 static enum leat_status
 parse_slice(const char *term, size_t len, const char *slice, const struct leat_tfds_split *split, double *from,
             double *to, struct leat_err *err)
@@ -213,7 +213,7 @@ parse_slice(const char *term, size_t len, const char *slice, const struct leat_t
 	if (!good || at[0] != ']' || at + 1 != term + len || (unit != PERCENT && !(begin.whole && end.whole)))
 		return fail_syntax(term, len, err);
 	if (unit == PERCENT && (fabs(begin.value) > 100 || fabs(end.value) > 100))
-		return leat_fail(err, LEAT_SPEC, "'%.*s': percents lie between -100 and 100", (int)len, term);
+		return leat_fail(err, LEAT_SPEC, "'%.*s': percentages must be between -100 and 100", (int)len, term);
 	*from = place_of(&begin, unit, split, false);
 	*to = place_of(&end, unit, split, true);
 	return LEAT_OK;

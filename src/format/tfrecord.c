@@ -1,9 +1,8 @@
-/* tfrecord.c - the source of TFRecord files: one sample per record, its bytes in the field `record`
+/* tfrecord.c - the TFRecord source: one sample per record, its bytes in the field `record`
  *
- * Records are found by each file's index (record_index.c), in parallel over the
- * files, once; later opens load the indexes. Records of compressed files share units: what
- * is inflated from one point of the index up to the last record that begins before the
- * next one. */
+ * The first open indexes the files in parallel (record_index.c); later opens load the indexes.
+ * Records of compressed files share units. A unit is the inflated data from one restart point of
+ * the index to the end of the last record that begins before the next point. */
 #include "format/tfrecord.h"
 
 #include "format/inflater.h"
@@ -12,17 +11,16 @@
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_tfrecord_params, patterns, LEAT_REQUIRED,
-                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     "files or glob patterns (*, ?, [..]); the matches of a pattern are sorted by name",
                      LEAT_OPT_LOCATION),
 	LEAT_OPT_(struct leat_tfrecord_params, crc, LEAT_OPT_BOOL, "true", 0, 1, NULL,
-                  "check each record's checksums as it is read",
-                  LEAT_OPT_NAMED), /* so that patterns take all positions */
+                  "verify the checksums of each record", LEAT_OPT_NAMED), /* all positional arguments are patterns */
 	LEAT_OPT_END,
 };
 
 struct state {
 	struct leat_indexed indexed;
-	uint64_t *first_unit; /* of each file, and at last how many there are; NULL: no file is compressed */
+	uint64_t *first_unit; /* first unit of each file, then the total; NULL: no file is compressed */
 };
 
 static void
@@ -40,7 +38,7 @@ close_source(struct leat_source *source)
 
 /* ---- units ---- */
 
-/* Inflated offset of the end of the last good sample that begins before `limit`; `begin` when there is none. */
+/* Inflated offset where the last good sample that begins before `limit` ends; `begin` if there is none. */
 static uint64_t
 end_before(const struct leat_index *index, uint64_t begin, uint64_t limit)
 {
@@ -54,14 +52,14 @@ end_before(const struct leat_index *index, uint64_t begin, uint64_t limit)
 		else
 			high = middle;
 	}
-	/* Only the last one of a compressed file can be damaged. */
+	/* Only the last sample of a compressed file can be damaged. */
 	if (low && leat_index_is_damaged(index, low - 1))
 		low--;
 	end = leat_index_offset(index, low);
 	return low && end > begin ? end : begin;
 }
 
-/* What point `point` of a file inflates to. */
+/* The inflated range of the unit at point `point`. */
 static void
 unit_bounds(const struct leat_index *index, uint64_t point, uint64_t *begin, uint64_t *end)
 {
@@ -110,7 +108,7 @@ open_units(struct leat_source *source, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* The file that a unit is of. */
+/* The file a unit belongs to. */
 static size_t
 file_of_unit(const struct leat_source *source, uint64_t number)
 {
@@ -146,7 +144,7 @@ end_inflater(void *object, struct leat_mem *mem)
 	leat_free(mem, object);
 }
 
-/* The scratch's own inflater; NULL: no memory. */
+/* The inflater kept with the scratch; NULL: out of memory. */
 static struct leat_inflater *
 inflater_of(struct leat_scratch *scratch, struct leat_err *err)
 {
@@ -180,11 +178,11 @@ decode(const struct leat_source *source, const struct leat_extent *extent, const
 		return LEAT_NOMEM;
 	unit_bounds(index, point, &to->begin, &end);
 	if (!leat_inflater_resume(inflater, &index->points, point, bytes))
-		return leat_fail(err, LEAT_DATA, "the index of '%s' makes no sense",
+		return leat_fail(err, LEAT_DATA, "the index of '%s' is invalid",
 		                 leat_files_at(source->files, extent->file)->uri);
 	status = leat_inflater_read(inflater, to->bytes, (size_t)(end - to->begin), false, &to->len, err);
 	if (to->len < end - to->begin) {
-		to->fault = inflater->fault ? inflater->fault : "it inflates to less than before";
+		to->fault = inflater->fault ? inflater->fault : "it inflates to fewer bytes than when it was indexed";
 		to->fault_at = inflater->fault ? inflater->fault_at : inflater->size;
 	}
 	return status;
@@ -246,7 +244,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	}
 }
 
-/* Finds a record in its unit, and checks it. */
+/* Finds a record in its unit and checks it. */
 static enum leat_status
 find_record(const struct leat_source *source, const struct leat_raw *raw, unsigned char **payload, struct leat_err *err)
 {
@@ -258,7 +256,7 @@ find_record(const struct leat_source *source, const struct leat_raw *raw, unsign
 
 	if (raw->extent.offset < in->begin || at > in->len || length > in->len - at)
 		return leat_tfrecord_fail_packed(leat_files_at(source->files, raw->extent.file)->uri, in->fault_at,
-		                                 in->fault ? in->fault : "its index makes no sense", raw->extent.offset,
+		                                 in->fault ? in->fault : "its index is invalid", raw->extent.offset,
 		                                 err);
 	head = in->bytes + at;
 	*payload = head + LEAT_TFRECORD_HEAD;
@@ -269,7 +267,7 @@ find_record(const struct leat_source *source, const struct leat_raw *raw, unsign
 	return leat_tfrecord_check(source->files, &record, params->crc, err);
 }
 
-/* Worker threads, and unpack_to. A record in a unit is lent: others may read it at the same time. */
+/* Worker threads. A record in a unit is borrowed: other workers may read it at the same time. */
 static enum leat_status
 unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
        struct leat_sample *sample, struct leat_err *err)
@@ -314,7 +312,7 @@ unpack_to(const struct leat_source *source, const struct leat_raw *raw, unsigned
 
 const struct leat_source_kind leat_source_tfrecord = {
 	.name = "tfrecord",
-	.doc = "Records of TFRecord files, each as bytes in the field `record`.",
+	.doc = "Read TFRecord files, one record per sample, as bytes in the field `record`.",
 	.example = "tfrecord('train-*.tfrecord')",
 	.version = 1,
 	.opts = options,

@@ -2,15 +2,14 @@
  *
  *	tokens('train-*.bin', dtype=uint16, length=1024, shift=1)
  *
- * A file is `header_bytes` of anything, then little-endian tokens without a gap. Sample
- * i of a file is its tokens [i * stride, i * stride + length); with `shift` there is a
- * second field, `targets`, as many tokens further on. Windows never cross files, and what
- * is left at a file's end and is too short for another one is not used. Where windows lie
- * is arithmetic: nothing is indexed.
+ * A file is `header_bytes` of anything, then packed little-endian tokens. Sample i of a file
+ * is its tokens [i * stride, i * stride + length). With `shift` there is a second field,
+ * `targets`: the same window shifted by that many tokens. Windows never cross files; leftover
+ * tokens at the end of a file are dropped. Offsets are computed: no index is needed.
  *
- * The fields are int32, of int64 tokens int64. A uint32 token that int32 cannot hold makes
- * its sample a bad one. A file whose length is no multiple of a token's is refused: mostly
- * dtype or header_bytes is wrong then. */
+ * The fields are int32, or int64 for int64 tokens. A uint32 token beyond int32 makes its
+ * sample bad. A file whose size is not a multiple of the token size is rejected, since
+ * dtype or header_bytes is most likely wrong. */
 #include "format/source.h"
 
 #include <string.h>
@@ -23,29 +22,28 @@ struct tokens {
 
 enum token { UINT16, UINT32, INT32, INT64 };
 
-enum { MOST = 1 << 28 }; /* tokens of a window: their bytes can be counted in an int */
+enum { MOST = 1 << 28 }; /* tokens per window; their byte count fits an int */
 
 #define NAMED(member, type, def, min, max, choices, doc)                                                               \
 	LEAT_OPT_(struct tokens, member, type, def, min, max, choices, doc, LEAT_OPT_NAMED)
 
 static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct tokens, patterns, LEAT_REQUIRED,
-                     "files, or patterns of files with *, ? and [..]; each pattern's files are sorted by name",
+                     "files or glob patterns (*, ?, [..]); the matches of a pattern are sorted by name",
                      LEAT_OPT_LOCATION),
-	NAMED(dtype, LEAT_OPT_ENUM, "uint16", 0, 0, "uint16|uint32|int32|int64", "type of a token in the files"),
-	NAMED(length, LEAT_OPT_INT, LEAT_REQUIRED, 1, MOST, NULL, "tokens of a sample"),
+	NAMED(dtype, LEAT_OPT_ENUM, "uint16", 0, 0, "uint16|uint32|int32|int64", "token type in the files"),
+	NAMED(length, LEAT_OPT_INT, LEAT_REQUIRED, 1, MOST, NULL, "tokens per sample"),
 	NAMED(stride, LEAT_OPT_INT, "0", 0, 9e18, NULL,
-              "tokens from the beginning of a sample to that of the next; 0: as many as length"),
+              "tokens from the start of one sample to the next; 0: same as length"),
 	NAMED(shift, LEAT_OPT_INT, "0", 0, MOST, NULL,
-              "gives the field `targets` too: the tokens so many further on, 1 for the next ones; 0: no such field"),
-	NAMED(header_bytes, LEAT_OPT_SIZE, "0", 0, 9e18, NULL,
-              "bytes at the beginning of each file that are no tokens"),
+              "adds the field `targets`: the window shifted by this many tokens (1: next token); 0: no targets"),
+	NAMED(header_bytes, LEAT_OPT_SIZE, "0", 0, 9e18, NULL, "header bytes to skip at the start of each file"),
 	LEAT_OPT_END,
 };
 
 struct state {
-	uint64_t *first; /* what source->first points to */
-	size_t last;     /* the file that locate found last */
+	uint64_t *first; /* backs source->first */
+	size_t last;     /* file of the last locate */
 };
 
 static size_t
@@ -60,7 +58,7 @@ field_dtype(const struct tokens *tokens)
 	return tokens->dtype == INT64 ? LEAT_I64 : LEAT_I32;
 }
 
-/* Tokens that a sample reads. */
+/* Tokens read per sample. */
 static uint64_t
 window(const struct tokens *tokens)
 {
@@ -106,8 +104,8 @@ count_windows(const struct tokens *tokens, const struct leat_object *file, uint6
 	if ((file->size - header) % size)
 		return leat_fail(
 			err, LEAT_DATA,
-			"'%s' has %llu bytes%s, no multiple of the %llu of a token: check dtype and header_bytes",
-			file->uri, (unsigned long long)(file->size - header), header ? " behind the header" : "",
+			"'%s' has %llu bytes%s, not a multiple of the token size %llu; check dtype and header_bytes",
+			file->uri, (unsigned long long)(file->size - header), header ? " after the header" : "",
 			(unsigned long long)size);
 	here = (file->size - header) / size;
 	*count = here < window(tokens) ? 0 : (here - window(tokens)) / stride(tokens) + 1;
@@ -132,7 +130,7 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 	source->count = state->first[files];
 	if (source->count == 0)
 		return leat_fail(err, LEAT_DATA,
-		                 "no file has the %llu tokens that a sample takes; the first is '%s' with %llu bytes",
+		                 "no file has the %llu tokens needed for a sample; the first is '%s' with %llu bytes",
 		                 (unsigned long long)window(tokens), leat_files_at(source->files, 0)->uri,
 		                 (unsigned long long)leat_files_at(source->files, 0)->size);
 	return LEAT_OK;
@@ -201,7 +199,7 @@ check_tokens(const struct leat_source *source, const struct leat_extent *extent,
 	while (token[i] >= 0)
 		i++;
 	return leat_fail(err, LEAT_DATA,
-	                 "'%s' at offset %llu: token %lu does not fit int32: check dtype and header_bytes",
+	                 "'%s' at offset %llu: token %lu does not fit int32; check dtype and header_bytes",
 	                 leat_files_at(source->files, extent->file)->uri, (unsigned long long)(extent->offset + 4 * i),
 	                 (unsigned long)(uint32_t)token[i]);
 }
@@ -249,8 +247,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	enum leat_status status = LEAT_OK;
 
 	if (!values)
-		return leat_fail(err, LEAT_LIMIT,
-		                 "%zu bytes of tokens do not fit the memory for a sample; raise memory",
+		return leat_fail(err, LEAT_LIMIT, "a sample's %zu bytes of tokens do not fit in memory; raise memory=",
 		                 source->max_scratch);
 	convert(raw->payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
 	if (tokens->dtype == UINT32)
@@ -263,15 +260,15 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 			.dtype = dtype,
 			.ndim = 1,
 			.shape = {tokens->length},
-			.borrowed = tokens->shift > 0, /* by one field from the other */
+			.borrowed = tokens->shift > 0, /* both fields share the tokens */
 		};
 	return status;
 }
 
 const struct leat_source_kind leat_source_tokens = {
 	.name = "tokens",
-	.doc = "Windows of flat files of tokens, in the field `tokens` as int32 (of int64 tokens: int64). Windows "
-	       "never cross files; what is left at a file's end and is shorter than a window is not used.",
+	.doc = "Read fixed-length windows from flat token files, into the field `tokens` as int32 (int64 for int64 "
+	       "tokens). Windows never cross files; leftover tokens at the end of a file are dropped.",
 	.example = "tokens('train-*.bin', dtype=uint16, length=1024, shift=1)",
 	.version = 1,
 	.opts = options,

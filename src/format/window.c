@@ -1,13 +1,13 @@
 /* window.c - see window.h */
 #include "format/window.h"
 
-/* Measured with a warm page cache: a call costs as much as copying 6 KiB, and more than 64 KiB at once no longer fit
- * into a CPU's nearest caches. */
+/* Measured with a warm page cache: a call costs as much as copying 6 KiB, and more than 64 KiB at once no longer fits
+ * the inner CPU caches. */
 enum {
 	BLOCK = 64 * 1024,
-	NEAR = 6 * 1024,  /* a stride up to which everything is read */
-	FAR = 512 * 1024, /* and from which on headers alone are, wherever they come from */
-	COLD_BLOCKS = 64, /* to read when the page cache did not have something */
+	NEAR = 6 * 1024,  /* below this stride, read everything */
+	FAR = 512 * 1024, /* from this stride on, read only headers, even from a device */
+	COLD_BLOCKS = 64, /* to read after a page cache miss */
 };
 
 enum leat_status
@@ -42,7 +42,7 @@ read_some(struct leat_window *window, uint64_t offset, size_t len, size_t need, 
 
 	if (iov.iov_len > window->size - offset)
 		iov.iov_len = (size_t)(window->size - offset);
-	window->len = 0; /* should the read fail half way */
+	window->len = 0; /* in case the read fails */
 	status = leat_files_read(window->files, window->file, offset, &iov, 1, flags, &got, err);
 	if (status != LEAT_OK)
 		return status;

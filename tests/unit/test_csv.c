@@ -82,7 +82,7 @@ damage_is_told_with_its_line(void **state)
 	(void)state;
 	ROWS("a\n\"b", "1:<a>;{line 2: a quoted cell is not closed}");
 	ROWS("a\n\"b\"c\n", "1:<a>;{line 2: text follows a closing quote}");
-	ROWS("a\nb\0c", "1:<a>;{line 2: there is a NUL byte}");
+	ROWS("a\nb\0c", "1:<a>;{line 2: it has a NUL byte}");
 	ROWS("\"", "{line 1: a quoted cell is not closed}");
 }
 
@@ -103,7 +103,7 @@ the_number_of_cells_is_limited(void **state)
 	memset(text, ',', sizeof(text));
 	leat_csv_begin(&csv, copy, LEAT_CSV_CELLS);
 	assert_int_equal(leat_csv_next(&csv, &row, &err), LEAT_DATA);
-	assert_string_equal(err.text, "line 1: there are more than 2048 cells");
+	assert_string_equal(err.text, "line 1: it has more than 2048 cells");
 }
 
 int

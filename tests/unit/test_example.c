@@ -190,7 +190,7 @@ check_damaged(struct bytes record, const char *part)
 	if (status == LEAT_OK && feature.kind == LEAT_FEATURE_BYTES)
 		status = leat_feature_bytes(&feature, &bytes, &len, &err);
 	assert_int_equal(status, LEAT_DATA);
-	if (!strstr(err.text, "the record is no tf.train.Example") || !strstr(err.text, part))
+	if (!strstr(err.text, "the record is not a tf.train.Example") || !strstr(err.text, part))
 		fail_msg("'%s' does not say '%s'", err.text, part);
 }
 
@@ -202,9 +202,9 @@ what_is_no_example_is_refused_with_the_reason(void **state)
 
 	(void)state;
 	check_damaged(RAW("\xff\xd8\xff\xe0\x00\x10JFIF"), "a ");
-	check_damaged(RAW("\x0a"), "a number is cut off");
-	check_damaged(RAW("\x0a\x05"), "a length is beyond the end");
-	check_damaged(RAW("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a length is beyond the end");
+	check_damaged(RAW("\x0a"), "a number is truncated");
+	check_damaged(RAW("\x0a\x05"), "a length exceeds the message");
+	check_damaged(RAW("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a length exceeds the message");
 	check_damaged(RAW("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"), "more than 64 bits");
 	check_damaged(RAW("\x02\x00"), "no valid number");
 	check_damaged(RAW("\x82\x80\x80\x80\x80\x80\x01\x00"), "no valid number");
@@ -212,7 +212,7 @@ what_is_no_example_is_refused_with_the_reason(void **state)
 	check_damaged(RAW("\x0e"), "no valid type");
 	check_damaged(RAW("\x11"
 	                  "1234"),
-	              "a length is beyond the end");
+	              "a length exceeds the message");
 	check_damaged(RAW("\x08\x01"), "its features have the wrong type");
 	check_damaged(field(1, RAW("\x08\x01")), "a feature has the wrong type");
 	check_damaged(field(1, field(1, RAW("\x08\x01"))), "a key or feature has the wrong type");
@@ -222,11 +222,11 @@ what_is_no_example_is_refused_with_the_reason(void **state)
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, long_number)), "more than 64 bits");
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, longer_number)), "more than 64 bits");
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, field(1, RAW("\x01\x80")))),
-	              "a list of integers is cut off");
+	              "a list of integers is truncated");
 	check_damaged(example_of(field(LEAT_FEATURE_INT64, RAW("\x0d"
 	                                                       "1234"))),
 	              "a value has the wrong type");
-	check_damaged(example_of(field(LEAT_FEATURE_FLOAT, field(1, RAW("12345")))), "a list of floats is cut off");
+	check_damaged(example_of(field(LEAT_FEATURE_FLOAT, field(1, RAW("12345")))), "a list of floats is truncated");
 	check_damaged(example_of(field(LEAT_FEATURE_FLOAT, RAW("\x08\x01"))), "a value has the wrong type");
 	check_damaged(example_of(field(LEAT_FEATURE_BYTES, RAW("\x08\x01"))), "a value has the wrong type");
 	check_damaged(example_of(field(LEAT_FEATURE_BYTES, RAW(""))), "is empty");

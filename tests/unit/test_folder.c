@@ -192,7 +192,7 @@ others_are_left_out_and_counted_in_the_log(void **state)
 		logged.text[0] = '\0';
 		expect_small();
 		assert_non_null(strstr(logged.text, "2 files in"));
-		assert_non_null(strstr(logged.text, "are left out, like 'readme.txt': images end in .jpg, .jpeg"));
+		assert_non_null(strstr(logged.text, "are skipped, such as 'readme.txt': images end in .jpg, .jpeg"));
 	}
 }
 
@@ -257,12 +257,12 @@ what_is_no_such_folder_is_refused(void **state)
 	expect_refused(spec(")"), LEAT_IO, "Not a directory");
 	unlink(temp_path(&temp, "data"));
 	make_folder("data");
-	expect_refused(spec(")"), LEAT_DATA, "holds no folders: one for each class is expected, as in '");
+	expect_refused(spec(")"), LEAT_DATA, "has no subfolders; expected one per class, as in '");
 	put("1.jpg");
 	expect_refused(spec(")"), LEAT_DATA, "data/cat/1.jpg'");
 	put("cat/1.jpg");
 	put("dog/1.txt");
-	expect_refused(spec(")"), LEAT_DATA, "data/dog' of a class holds no image (.jpg, .jpeg");
+	expect_refused(spec(")"), LEAT_DATA, "data/dog' has no images (.jpg, .jpeg");
 	expect_refused("folder", LEAT_SPEC, "needs the option 'dir'");
 }
 
@@ -531,9 +531,9 @@ links_to_folders_are_followed_but_not_for_ever(void **state)
 	/* Two of them: to follow each of both would take 2, 4, 8, ... folders. */
 	assert_int_equal(symlink("../dog", temp_path(&temp, "data/dog/self")), 0);
 	assert_int_equal(symlink("..", temp_path(&temp, "data/dog/up")), 0);
-	expect_refused(spec(")"), LEAT_DATA, "/data/dog/self' is a link that leads back");
+	expect_refused(spec(")"), LEAT_DATA, "/data/dog/self' is a symlink to one of its parent folders");
 	unlink(temp_path(&temp, "data/dog/self"));
-	expect_refused(spec(")"), LEAT_DATA, "/data/dog/up' is a link that leads back");
+	expect_refused(spec(")"), LEAT_DATA, "/data/dog/up' is a symlink to one of its parent folders");
 }
 
 static void

@@ -43,7 +43,6 @@ tear_down(void **state)
 	return mem.used != 0;
 }
 
-
 /* Samples of 20, 21, 22, ... bytes, each `every`-th damaged. */
 static void
 build(struct leat_index *index, uint64_t count, uint64_t every)
@@ -123,7 +122,7 @@ check_refused(const char *part)
 static void
 what_is_saved_is_loaded(void **state)
 {
-	static const uint64_t counts[] = {0, 1, 7, 1000, 100000}; 
+	static const uint64_t counts[] = {0, 1, 7, 1000, 100000};
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -210,18 +209,18 @@ damage_of_any_byte_is_noticed(void **state)
 	for (size_t bit = 0; bit < 8 * len; bit++) {
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
 		temp_write(&temp, ".data.leatidx", bytes, len);
-		check_refused("is not used");
+		check_refused("ignoring index");
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
 	}
 	for (size_t cut = 0; cut < len; cut++) {
 		temp_write(&temp, ".data.leatidx", bytes, cut);
-		check_refused("is not used");
+		check_refused("ignoring index");
 	}
 	bytes = realloc(bytes, len + 8);
 	memset(bytes + len, 0, 8);
 	for (size_t more = 1; more <= 8; more++) {
 		temp_write(&temp, ".data.leatidx", bytes, len + more);
-		check_refused("is not used");
+		check_refused("ignoring index");
 	}
 	temp_write(&temp, ".data.leatidx", bytes, len);
 	check_loads(9, 4);
@@ -240,7 +239,7 @@ damage_of_a_large_one_is_noticed(void **state)
 	for (size_t at = 0; at < len; at += 997) {
 		bytes[at] ^= 0x10;
 		temp_write(&temp, ".data.leatidx", bytes, len);
-		check_refused("is not used");
+		check_refused("ignoring index");
 		bytes[at] ^= 0x10;
 	}
 	temp_write(&temp, ".data.leatidx", bytes, len - 8);
@@ -260,9 +259,9 @@ what_is_no_index_is_refused_with_the_reason(void **state)
 	assert_int_equal(leat_index_load(&index, &other, &file, &mem, &log_all, NULL), LEAT_AGAIN);
 	assert_non_null(strstr(logged.text, "another format"));
 	temp_write(&temp, ".data.leatidx", text, sizeof(text));
-	check_refused("it is no index");
+	check_refused("it is not an index");
 	temp_write(&temp, ".data.leatidx", "", 0);
-	check_refused("it is cut off");
+	check_refused("it is truncated");
 	unlink(temp.path);
 	assert_int_equal(mkdir(temp_path(&temp, ".data.leatidx"), 0777), 0);
 	check_refused("it cannot be read");
@@ -337,7 +336,7 @@ offsets_that_make_no_sense_are_refused(void **state)
 			assert_null(leat_index_fault(&bad, sizeof(bad), &kind, &data, &stale));
 		else
 			assert_string_equal(leat_index_fault(&bad, sizeof(bad), &kind, &data, &stale),
-			                    "its offsets make no sense");
+			                    "its offsets are invalid");
 	}
 	bad = good;
 	bad.head.count = UINT64_MAX;
@@ -367,7 +366,7 @@ build_with_gaps(struct leat_index *index, uint64_t count)
 static void
 samples_may_have_gaps_between_them(void **state)
 {
-	static const uint64_t counts[] = {0, 1, 2, 50, 20000}; 
+	static const uint64_t counts[] = {0, 1, 2, 50, 20000};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
@@ -420,7 +419,7 @@ ends_that_make_no_sense_are_refused(void **state)
 		if (i == 0)
 			assert_null(fault);
 		else
-			assert_string_equal(fault, "its offsets make no sense");
+			assert_string_equal(fault, "its offsets are invalid");
 		assert_string_equal(leat_index_fault(&bad, sizeof(bad) - 8, &with_gaps, &data, &stale),
 		                    "its length is wrong");
 	}

@@ -260,7 +260,7 @@ the_first_row_may_hold_values_if_that_is_asked_for(void **state)
 		done();
 	}
 	assert_int_equal(parse_as("1.jpg\n", &wish), LEAT_DATA);
-	assert_string_equal(err.text, "line 1 has 1 cell, and 2 are expected");
+	assert_string_equal(err.text, "line 1 has 1 cell, expected 2");
 	done();
 }
 
@@ -272,14 +272,14 @@ lists_that_make_no_sense_are_refused(void **state)
 	} cases[] = {
 		{"", "it is empty"},
 		{"\n\n", "it is empty"},
-		{"path,x\n", "it holds no samples"},
+		{"path,x\n", "it has no samples"},
 		{"paht,x\n1,2\n", "no column 'path', did you mean 'paht'?"},
 		{"a,b\n1,2\n", "no column 'path'; the columns here are a, b"},
 		{"cat,b\n1,2\n", "no column 'path'; the columns here are cat, b"},
 		{"path,x,x\n1,2,3\n", "there are two columns 'x'"},
-		{"path,\n1,2\n", "leave out column 2"},
-		{"path,x\n1\n", "line 2 has 1 cell, and the first row has 2"},
-		{"path,x\n1,2\n\n\"a\nb\",2,3\n", "line 4 has 3 cells, and the first row has 2"},
+		{"path,\n1,2\n", "skip column 2"},
+		{"path,x\n1\n", "line 2 has 1 cell, but the first row has 2"},
+		{"path,x\n1,2\n\n\"a\nb\",2,3\n", "line 4 has 3 cells, but the first row has 2"},
 		{"path,x\n1,\"2\n", "line 2: a quoted cell is not closed"},
 		{"path,x\n1,\"2\"3\n", "line 2: text follows a closing quote"},
 		{"path,x1234567890123456789012345678901234567890123456789012345678901234\n1,2\n", "1 to 63 characters"},
@@ -307,17 +307,18 @@ specs_that_do_not_fit_the_list_are_refused(void **state)
 	write_csv(three_rows);
 	expect_refused(spec(", path=file)"), LEAT_DATA, "data.csv': there is no column 'file'");
 	expect_refused(spec(", columns=[label, nam])"), LEAT_DATA, "no column 'nam', did you mean 'name'?");
-	expect_refused(spec(", columns=[label, label])"), LEAT_INVALID, "'label' is wished for twice");
+	expect_refused(spec(", columns=[label, label])"), LEAT_INVALID, "'label' is listed twice");
 	expect_refused(spec(", columns=[label], types=[int32])"), LEAT_INVALID,
 	               "column 'label': there is no type 'int32'; the types here are auto, int64, float, bytes");
 	expect_refused(spec(", columns=[label], types=[number])"), LEAT_INVALID, "no type 'number'");
 	expect_refused(spec(", columns=[label], types=[int64, float])"), LEAT_INVALID, "2 types for 1 columns");
-	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA, "line 2: column 'name' is no int64: 'a'");
-	expect_refused(spec(", columns=[label, weight], types=[auto, int64])"), LEAT_DATA, "is no int64: '0.5'");
-	expect_refused(spec(", content=label)"), LEAT_INVALID, "call that something else with content=NAME");
-	expect_refused(spec(", content='')"), LEAT_INVALID, "content= has to be a name");
+	expect_refused(spec(", columns=[name], types=[int64])"), LEAT_DATA,
+	               "line 2: column 'name' is not an int64: 'a'");
+	expect_refused(spec(", columns=[label, weight], types=[auto, int64])"), LEAT_DATA, "is not an int64: '0.5'");
+	expect_refused(spec(", content=label)"), LEAT_INVALID, "rename that with content=NAME");
+	expect_refused(spec(", content='')"), LEAT_INVALID, "content= must be a name");
 	write_csv("path,image\n1.jpg,2\n");
-	expect_refused(spec(")"), LEAT_INVALID, "column 'image' has the name of the field");
+	expect_refused(spec(")"), LEAT_INVALID, "column 'image' has the same name as the field");
 	write_csv("");
 	expect_refused(spec(")"), LEAT_DATA, "data.csv': it is empty");
 	temp_write(&temp, "data.csv2", "", 0);
@@ -385,8 +386,8 @@ missing_files_are_bad_samples_until_they_are_there(void **state)
 	assert_int_equal(whole.count, 6);
 	whole_close(&whole);
 	write_csv("path\na\nb\n");
-	expect_refused(spec(")"), LEAT_DATA, "none of the files that '");
-	expect_refused(spec(")"), LEAT_DATA, "the first would be '");
+	expect_refused(spec(")"), LEAT_DATA, "all files listed in '");
+	expect_refused(spec(")"), LEAT_DATA, "the first is '");
 }
 
 static void

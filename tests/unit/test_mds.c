@@ -168,18 +168,18 @@ columns_that_cannot_be_fields_are_told(void **state)
 	put_golden("scalars", "\"float16\"", "\"complex\"");
 	must_open(); /* left out */
 	assert_int_equal(logged.warn, 1);
-	assert_non_null(strstr(logged.warning, "column 'float16' is left out: its encoding 'complex' is not known"));
+	assert_non_null(strstr(logged.warning, "skipping column 'float16': unknown encoding 'complex'"));
 	assert_int_equal(archive.source.schema.count, 13);
 	assert_int_equal(archive_read(&archive, 2), LEAT_OK);
 	archive_close(&archive);
 	choose(2, (const char *[]){"word", "float16"});
-	must_refuse(LEAT_SPEC, "column 'float16' cannot be a field: its encoding 'complex' is not known");
+	must_refuse(LEAT_SPEC, "column 'float16' cannot be a field: unknown encoding 'complex'");
 	choose(1, (const char *[]){"words"});
 	must_refuse(LEAT_SPEC, "there is no column 'words', did you mean 'word'?");
 	choose(1, (const char *[]){"something else"});
 	must_refuse(LEAT_SPEC, "there is no column 'something else'");
 	choose(2, (const char *[]){"word", "word"});
-	must_refuse(LEAT_SPEC, "it is there already");
+	must_refuse(LEAT_SPEC, "the name is a duplicate");
 }
 
 static void
@@ -196,11 +196,11 @@ arrays_are_like_the_first_ones(void **state)
 	assert_int_equal(archive.source.schema.entry[0].field.ndim, 1);
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_int_equal(((int32_t *)archive.sample.field[0].data)[1], 0x403);
-	check_bad(1, "the sample's column 'a' has an array with another number of dimensions");
+	check_bad(1, "the sample's column 'a' has an array whose number of dimensions differs");
 	assert_int_equal(archive_read(&archive, 2), LEAT_OK);
 	assert_int_equal(archive.sample.field[0].shape[0], 3);
 	assert_int_equal(((int32_t *)archive.sample.field[0].data)[2], 0xff03);
-	check_bad(3, "has an array of another type than the first sample's");
+	check_bad(3, "has an array whose type differs from the first sample's");
 }
 
 static void
@@ -213,12 +213,12 @@ arrays_that_make_no_sense_are_bad_samples(void **state)
 	} bad[] = {
 		{{16, 4, 2, 1, 2, 3}, 6, "contradict"},
 		{{16, 4, 2, 1, 2, 3, 4, 5}, 8, "contradict"},
-		{{16, 4}, 2, "cut off"},
-		{{16}, 1, "cut off"},
-		{{0}, 0, "none"},
-		{{77, 4, 1, 1}, 4, "none"},
-		{{16, 1 << 2 | 3, 2}, 3, "cut off"},
-		{{16, 1 << 2 | 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2}, 12, "more values"},
+		{{16, 4}, 2, "truncated"},
+		{{16}, 1, "truncated"},
+		{{0}, 0, "of an unknown type"},
+		{{77, 4, 1, 1}, 4, "of an unknown type"},
+		{{16, 1 << 2 | 3, 2}, 3, "truncated"},
+		{{16, 1 << 2 | 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2}, 12, "too many values"},
 		{{16, 1 << 2 | 3, 1, 0, 0, 0, 0, 0, 0, 0x40, 1, 2}, 12, "contradict"},
 	};
 	unsigned char values[64] = {16, 4, 1, 7, 7};
@@ -246,7 +246,7 @@ arrays_are_learnt_from_the_first_good_sample(void **state)
 	(void)state;
 	put_folder("ndarray", values, (size_t[]){2, 5}, 2);
 	must_open();
-	check_bad(0, "of a type that is none");
+	check_bad(0, "of an unknown type");
 	assert_int_equal(archive_read(&archive, 1), LEAT_OK);
 	assert_int_equal(archive.sample.field[0].shape[0], 2);
 }
@@ -273,7 +273,7 @@ numbers_beyond_int64_are_bad_samples(void **state)
 	put_folder("ndarray:uint64", values, (size_t[]){10, 10}, 2);
 	must_open();
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
-	check_bad(1, "has a uint64 beyond the largest int64");
+	check_bad(1, "has a uint64 that does not fit int64");
 }
 
 /* ---- index.json ---- */
@@ -286,30 +286,31 @@ what_index_json_says_is_checked(void **state)
 		enum leat_status status;
 		const char *part;
 	} cases[] = {
-		{"\"shard.00000.mds\"", "\"../shard.00000.mds\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"/etc/passwd\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"a/../../b\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"./shard.00000.mds\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"*\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"\"", LEAT_DATA, "no name in that folder"},
-		{"\"shard.00000.mds\"", "\"s3://x/y\"", LEAT_DATA, "no name in that folder"},
+		{"\"shard.00000.mds\"", "\"../shard.00000.mds\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"/etc/passwd\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"a/../../b\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"./shard.00000.mds\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"*\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"\"", LEAT_DATA, "not a valid name in that folder"},
+		{"\"shard.00000.mds\"", "\"s3://x/y\"", LEAT_DATA, "not a valid name in that folder"},
 		{"\"shard.00000.mds\"", "\"none.mds\"", LEAT_IO, "none.mds"},
-		{"\"shard.00000.mds\"", "7", LEAT_DATA, "shard 0 has no file"},
-		{"\"samples\": 3", "\"samples\": -3", LEAT_DATA, "shard 0 has no file, or no number"},
-		{"\"samples\": 3", "\"samples\": 4294967296", LEAT_DATA, "shard 0 has no file, or no number"},
+		{"\"shard.00000.mds\"", "7", LEAT_DATA, "shard 0 lacks a valid file name"},
+		{"\"samples\": 3", "\"samples\": -3", LEAT_DATA, "shard 0 lacks a valid file name, sample count"},
+		{"\"samples\": 3", "\"samples\": 4294967296", LEAT_DATA,
+	         "shard 0 lacks a valid file name, sample count"},
 		{"\"samples\": 3", "\"samples\": 3000", LEAT_DATA, "3000 samples in"},
 		{"\"samples\": 3", "\"samples\": 0", LEAT_DATA, "lists no samples"},
-		{"\"samples\": 3", "\"samples\": 4", LEAT_DATA, "does not begin with its number of samples, 4"},
-		{"\"format\": \"mds\"", "\"format\": \"json\"", LEAT_UNSUPPORTED, "the format 'json', not mds"},
-		{"\"int8\", ", "", LEAT_DATA, "columns that do not match"},
+		{"\"samples\": 3", "\"samples\": 4", LEAT_DATA, "does not begin with its sample count, 4"},
+		{"\"format\": \"mds\"", "\"format\": \"json\"", LEAT_UNSUPPORTED, "format 'json', expected mds"},
+		{"\"int8\", ", "", LEAT_DATA, "lists different numbers of column names"},
 		{"\"int\"", "3", LEAT_DATA, "no valid name, encoding or size"},
-		{"8, null", "9, null", LEAT_DATA, "does not have 9 bytes"},
+		{"8, null", "9, null", LEAT_DATA, "contradicts its size of 9 bytes"},
 		{"8, null", "null, null", LEAT_DATA, "does not have 0 bytes"},
-		{"\"version\": 2, \"zip", "\"version\": 3, \"zip", LEAT_UNSUPPORTED, "shard 0 is not of version 2"},
+		{"\"version\": 2, \"zip", "\"version\": 3, \"zip", LEAT_UNSUPPORTED, "shard 0 is not version 2"},
 		{"], \"version\": 2", "], \"version\": 1", LEAT_UNSUPPORTED, "has version 1"},
 		{"\"shards\"", "\"shard\"", LEAT_DATA, "does not describe MDS shards"},
 		{"\"shards\": [", "\"shards\": [], \"x\": [", LEAT_DATA, "lists no shards"},
-		{"\"shards\"", "\"shards", LEAT_DATA, "is no JSON: line 1"},
+		{"\"shards\"", "\"shards", LEAT_DATA, "is not valid JSON: line 1"},
 	};
 
 	(void)state;
@@ -318,9 +319,9 @@ what_index_json_says_is_checked(void **state)
 		must_refuse(cases[i].status, cases[i].part);
 	}
 	put_golden("arrays", "\"free\"", "\"fred\""); /* in the first shard only */
-	must_refuse(LEAT_DATA, "shard 1 has other columns than the first");
+	must_refuse(LEAT_DATA, "the columns of shard 1 differ");
 	put_golden("arrays", "ndarray:float32:3,4", "ndarray:float32:3,5");
-	must_refuse(LEAT_DATA, "which does not have 48 bytes");
+	must_refuse(LEAT_DATA, "which contradicts its size of 48 bytes");
 	unlink(temp_path(&temp, "index.json"));
 	must_refuse(LEAT_IO, "index.json");
 }
@@ -432,21 +433,21 @@ samples_and_columns_have_to_fit(void **state)
 	shard[4 + 4] = 4 * 5 + 2; /* the first one has two bytes */
 	temp_write(&temp, "s.mds", shard, shard_len);
 	must_open();
-	check_bad(0, "the sample ends before its columns' lengths do");
+	check_bad(0, "the sample ends before the lengths of its columns");
 	archive_close(&archive);
 	shard[4 + 4] = 4 * 5; /* none */
 	temp_write(&temp, "s.mds", shard, shard_len);
 	must_open();
-	check_bad(0, "at offset 20: a sample that begins or ends here does not lie in the file");
+	check_bad(0, "at offset 20: a sample that begins or ends here is outside the file");
 	archive_close(&archive);
 	shard[4] = 19; /* begins in the offsets */
 	temp_write(&temp, "s.mds", shard, shard_len);
 	must_open();
-	check_bad(0, "at offset 19: a sample that begins or ends here does not lie in the file");
+	check_bad(0, "at offset 19: a sample that begins or ends here is outside the file");
 	archive_close(&archive);
 	memset(shard + 4, 0xff, 16);
 	temp_write(&temp, "s.mds", shard, shard_len);
-	must_refuse(LEAT_DATA, "no shard holds a sample that can be read");
+	must_refuse(LEAT_DATA, "no shard has a readable sample");
 }
 
 static void

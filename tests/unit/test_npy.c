@@ -169,14 +169,14 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		enum leat_status status;
 		const char *part;
 	} cases[] = {
-		{"none", LEAT_DATA, "holds no samples: it has no rows"},
-		{"hollow", LEAT_DATA, "holds no samples: it has no elements"},
-		{"scalar", LEAT_DATA, "it is a single value"},
-		{"fortran", LEAT_UNSUPPORTED, "Fortran's order"},
-		{"big-endian", LEAT_UNSUPPORTED, "dtype '>f4' is not supported: save it as float32"},
+		{"none", LEAT_DATA, "has no samples: it has no rows"},
+		{"hollow", LEAT_DATA, "has no samples: it has no elements"},
+		{"scalar", LEAT_DATA, "it is a scalar"},
+		{"fortran", LEAT_UNSUPPORTED, "Fortran order"},
+		{"big-endian", LEAT_UNSUPPORTED, "dtype '>f4' is not supported; save it as float32"},
 		{"complex", LEAT_UNSUPPORTED, "dtype '<c8'"},
 		{"text", LEAT_UNSUPPORTED, "dtype '<U2'"},
-		{"structure", LEAT_UNSUPPORTED, "structures"},
+		{"structure", LEAT_UNSUPPORTED, "structured array"},
 		{"dims", LEAT_UNSUPPORTED, "more than 5 dimensions"},
 		{"missing", LEAT_IO, "No such file"},
 	};
@@ -190,7 +190,7 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		expect_refused(text, cases[i].status, part);
 		expect_refused(text, cases[i].status, cases[i].part);
 	}
-	expect_refused("npy(x='" NPY "f4.npy', y='" NPY "short.npy')", LEAT_DATA, "has 4 rows, and");
+	expect_refused("npy(x='" NPY "f4.npy', y='" NPY "short.npy')", LEAT_DATA, "has 4 rows, but");
 	expect_refused("npy(x='" NPY "f?.npy')", LEAT_INVALID, "takes one file");
 }
 
@@ -199,10 +199,10 @@ arguments_are_fields_and_files(void **state)
 {
 	(void)state;
 	expect_refused("npy", LEAT_SPEC, "at least one file");
-	expect_refused("npy('x.npy')", LEAT_SPEC, "by the names of their fields");
-	expect_refused("npy(x=3)", LEAT_SPEC, "the file of field 'x' is expected here");
-	expect_refused("npy(x='')", LEAT_SPEC, "the file of field 'x' is expected here");
-	expect_refused("npy(x=['a', 'b'])", LEAT_SPEC, "the file of field 'x' is expected here");
+	expect_refused("npy('x.npy')", LEAT_SPEC, "takes named arguments");
+	expect_refused("npy(x=3)", LEAT_SPEC, "expected the file of field 'x'");
+	expect_refused("npy(x='')", LEAT_SPEC, "expected the file of field 'x'");
+	expect_refused("npy(x=['a', 'b'])", LEAT_SPEC, "expected the file of field 'x'");
 	expect_refused("npy(x='a', x='b')", LEAT_SPEC, "given twice");
 	expect_refused("npy(x123456789012345678901234567890123456789012345678901234567890123='a')", LEAT_SPEC,
 	               "at most 63 characters");
@@ -245,7 +245,7 @@ headers_may_be_written_in_other_ways(void **state)
 		assert_int_equal(npy.data_at, 10 + strlen(same[i]));
 		assert_int_equal(parse(same[i], 25, &npy, &err), LEAT_OK);
 		assert_int_equal(parse(same[i], 23, &npy, &err), LEAT_DATA);
-		assert_non_null(strstr(err.text, "cut off: its shape needs 24 bytes, and 23 follow"));
+		assert_non_null(strstr(err.text, "truncated: its shape needs 24 bytes, but only 23 follow"));
 	}
 }
 
@@ -274,7 +274,7 @@ headers_tell_the_type(void **state)
 	}
 	assert_int_equal(parse("{'descr': '<u8', 'fortran_order': False, 'shape': (2,)}", 16, &npy, &err),
 	                 LEAT_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "dtype '<u8' is not supported: save it as"));
+	assert_non_null(strstr(err.text, "dtype '<u8' is not supported; save it as"));
 }
 
 static void

@@ -153,7 +153,11 @@ features_that_python_wrote_become_fields(void **state)
 		iov.iov_len = (size_t)extent.length;
 		assert_int_equal(leat_files_read(source.files, 0, extent.offset, &iov, 1, 0, &got, &err), LEAT_OK);
 		assert_int_equal(source.kind->unpack(&source,
-		                                     &(struct leat_raw){.index = i, .extent = extent, .head = bytes, .payload = bytes + 12, .tail = bytes + extent.length - 4},
+		                                     &(struct leat_raw){.index = i,
+		                                                        .extent = extent,
+		                                                        .head = bytes,
+		                                                        .payload = bytes + 12,
+		                                                        .tail = bytes + extent.length - 4},
 		                                     NULL, &record, &err),
 		                 LEAT_OK);
 		if (i == 0) { /* an Example without features */
@@ -300,7 +304,7 @@ features_that_do_not_fit_are_told_in_words(void **state)
 	check_run_fails("example(a=bytes[4](key='image/encoded'))", image,
 	                "feature 'image/encoded' has 3 bytes, expected 4");
 	check_run_fails("example(label=int64)", RAW("\x0a\x7f"),
-	                "the record is no tf.train.Example: a length is beyond the end");
+	                "the record is not a tf.train.Example: a length exceeds the message");
 }
 
 static void

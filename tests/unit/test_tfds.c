@@ -221,29 +221,29 @@ what_is_no_split_is_refused(void **state)
 	static const struct {
 		const char *text, *part;
 	} cases[] = {
-		{"", "is no split"},
-		{"+", "is no split"},
-		{"train+", "is no split"},
-		{"[1:2]", "is no split"},
-		{"train[", "is no split"},
-		{"train[]", "is no split"},
-		{"train[:]", "is no split"},
-		{"train[5]", "is no split"},
-		{"train[5%]", "is no split"},
-		{"train[1:2:3]", "is no split"},
-		{"train[1:2]x", "is no split"},
-		{"train[a:2]", "is no split"},
-		{"train[1.5:2]", "is no split"},
-		{"train[1.5shard]", "is no split"},
-		{"train[1.2.3%:]", "is no split"},
-		{"train[--1:]", "is no split"},
-		{"train[-:]", "is no split"},
-		{"train[.%:]", "is no split"},
-		{"train[1234567890123456:]", "is no split"},
+		{"", "is not a split"},
+		{"+", "is not a split"},
+		{"train+", "is not a split"},
+		{"[1:2]", "is not a split"},
+		{"train[", "is not a split"},
+		{"train[]", "is not a split"},
+		{"train[:]", "is not a split"},
+		{"train[5]", "is not a split"},
+		{"train[5%]", "is not a split"},
+		{"train[1:2:3]", "is not a split"},
+		{"train[1:2]x", "is not a split"},
+		{"train[a:2]", "is not a split"},
+		{"train[1.5:2]", "is not a split"},
+		{"train[1.5shard]", "is not a split"},
+		{"train[1.2.3%:]", "is not a split"},
+		{"train[--1:]", "is not a split"},
+		{"train[-:]", "is not a split"},
+		{"train[.%:]", "is not a split"},
+		{"train[1234567890123456:]", "is not a split"},
 		{"all[:5]", "there is no split 'all'; the splits here are train, test-a"},
 		{"trian", "there is no split 'trian', did you mean 'train'?"},
-		{"train[:101%]", "percents lie between"},
-		{"train[-101%:]", "percents lie between"},
+		{"train[:101%]", "percentages must be between"},
+		{"train[-101%:]", "percentages must be between"},
 		{"train[51:]", "goes beyond the 50 samples"},
 		{"train[:51]", "goes beyond the 50 samples"},
 		{"train[-51:]", "goes beyond the 50 samples"},
@@ -262,7 +262,7 @@ what_is_no_split_is_refused(void **state)
 	}
 	put_golden("plain/tiny/2.0.1", NULL, NULL, NULL);
 	params.split = "train[50%:50%]";
-	must_refuse(LEAT_DATA, "split 'train[50%:50%]' holds no samples");
+	must_refuse(LEAT_DATA, "split 'train[50%:50%]' has no samples");
 }
 
 /* ---- dataset_info.json ---- */
@@ -275,24 +275,25 @@ what_dataset_info_says_is_checked(void **state)
 		enum leat_status status;
 		const char *part;
 	} cases[] = {
-		{"\"tfrecord\"", "\"array_record\"", LEAT_UNSUPPORTED, "files of the format array_record"},
+		{"\"tfrecord\"", "\"array_record\"", LEAT_UNSUPPORTED, "files in array_record format"},
 		{"\"splits\"", "\"split\"", LEAT_DATA, "lists no splits"},
 		{"\"name\": \"train\"", "\"name\": 7", LEAT_DATA, "a split without a name"},
-		{"\"name\": \"plain\"", "\"name\": \"../plain\"", LEAT_DATA, "which is no name in that folder"},
-		{"\"name\": \"plain\"", "\"name\": \"/plain\"", LEAT_DATA, "which is no name in that folder"},
-		{"\"name\": \"plain\"", "\"name\": \"*\"", LEAT_DATA, "which is no name in that folder"},
+		{"\"name\": \"plain\"", "\"name\": \"../plain\"", LEAT_DATA,
+	         "which is not a valid name in that folder"},
+		{"\"name\": \"plain\"", "\"name\": \"/plain\"", LEAT_DATA, "which is not a valid name in that folder"},
+		{"\"name\": \"plain\"", "\"name\": \"*\"", LEAT_DATA, "which is not a valid name in that folder"},
 		{"\"name\": \"plain\"", "\"name\": \"none\"", LEAT_IO, "none-train.tfrecord-00000-of-00004"},
-		{"{DATASET}-", "{DATABASE}-", LEAT_DATA, "which is not understood"},
-		{"{SHARD_X_OF_Y}", "{SHARD_X_OF_Y", LEAT_DATA, "which is not understood"},
+		{"{DATASET}-", "{DATABASE}-", LEAT_DATA, "unsupported file name template"},
+		{"{SHARD_X_OF_Y}", "{SHARD_X_OF_Y", LEAT_DATA, "unsupported file name template"},
 		{"{SHARD_X_OF_Y}", "{SHARD_INDEX}-of-{NUM_SHARDS}", LEAT_OK, ""},
 		{"{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}", "", LEAT_OK, ""},
 		{"\"shardLengths\": [", "\"shardLengths\": [0,", LEAT_IO, "-00001-of-00005"},
-		{"\"9\"", "\"8\"", LEAT_DATA, "holds 9 records, but dataset_info.json says 8"},
+		{"\"9\"", "\"8\"", LEAT_DATA, "has 9 records, but dataset_info.json says 8"},
 		{"\"9\"", "9", LEAT_OK, ""},
-		{"\"9\"", "\"\"", LEAT_DATA, "whose length is no number"},
-		{"\"9\"", "\"-9\"", LEAT_DATA, "whose length is no number"},
-		{"\"9\"", "\"99999999999999999999\"", LEAT_DATA, "whose length is no number"},
-		{"\"9\"", "9.5", LEAT_DATA, "whose length is no number"},
+		{"\"9\"", "\"\"", LEAT_DATA, "without a valid length"},
+		{"\"9\"", "\"-9\"", LEAT_DATA, "without a valid length"},
+		{"\"9\"", "\"99999999999999999999\"", LEAT_DATA, "without a valid length"},
+		{"\"9\"", "9.5", LEAT_DATA, "without a valid length"},
 	};
 	static char folder[80];
 
@@ -350,7 +351,7 @@ features_that_cannot_be_fields_are_told(void **state)
 		const char *name, *part;
 	} cases[] = {
 		{"film", "cannot be a field: features of its kind are not supported"},
-		{"names", "cannot be a field: it is a list of texts or images"},
+		{"names", "cannot be a field: it is a list of text or images"},
 		{"packed", "cannot be a field: it is compressed"},
 		{"rows", "cannot be a field: it is a sequence of sequences"},
 		{"imgae", "there is no feature 'imgae', did you mean 'image'?"},
@@ -369,7 +370,7 @@ features_that_cannot_be_fields_are_told(void **state)
 		must_refuse(LEAT_SPEC, cases[i].part);
 	}
 	choose(2, (const char *[]){"label", "label"});
-	must_refuse(LEAT_SPEC, "it is there already");
+	must_refuse(LEAT_SPEC, "the name is a duplicate");
 	assert_int_equal(logged.warn, 0);
 }
 
@@ -386,18 +387,18 @@ features_json_is_checked(void **state)
 	static const struct {
 		const char *feature, *part;
 	} cases[] = {
-		{TENSOR("complex64", ""), "its type is not known"},
-		{TENSOR("int64", "\"-1\", \"-1\""), "more than one of its dimensions differ"},
+		{TENSOR("complex64", ""), "its type is unknown"},
+		{TENSOR("int64", "\"-1\", \"-1\""), "more than one of its dimensions is variable"},
 		{TENSOR("int64", "1, 1, 1, 1, 1"), "it has more than 4 dimensions"},
-		{TENSOR("int64", "\"x\""), "its shape is none"},
-		{TENSOR("int64", "-2"), "its shape is none"},
-		{TENSOR("int64", "\"99999999999\""), "its shape is none"},
+		{TENSOR("int64", "\"x\""), "its shape is invalid"},
+		{TENSOR("int64", "-2"), "its shape is invalid"},
+		{TENSOR("int64", "\"99999999999\""), "its shape is invalid"},
 		{TENSOR("int64", "2000000000, 2000000000, 2000000000"), "too many values"},
-		{TENSOR("string", "3"), "it is a list of texts"},
+		{TENSOR("string", "3"), "it is a list of text"},
 		{"{\"tensor\": {\"dtype\": \"int64\", \"encoding\": \"zlib\"}}", "it is compressed"},
 		{"{\"tensor\": {}}", "features of its kind are not supported"},
 		{"{\"audio\": {\"dtype\": \"int64\"}}", "features of its kind are not supported"},
-		{"{\"sequence\": {\"feature\": {\"image\": {}}}}", "it is a list of texts or images"},
+		{"{\"sequence\": {\"feature\": {\"image\": {}}}}", "it is a list of text or images"},
 		{"{\"sequence\": {\"feature\": " ENCODED("int64", "2") "}}", "it is a list of encoded tensors"},
 		{"{\"sequence\": {\"feature\": {\"sequence\": {\"feature\": {}}}}}", "it is a sequence of sequences"},
 		{"{\"sequence\": {}}", "features of its kind are not supported"},
@@ -415,7 +416,7 @@ features_json_is_checked(void **state)
 	choose(0, NULL);
 	must_refuse(LEAT_UNSUPPORTED, "no feature can be a field");
 	put_folder("{\"sequence\": {\"feature\": {}, \"length\": \"y\"}}", 1, no_values);
-	must_refuse(LEAT_DATA, "the length of sequence 'x' is no length");
+	must_refuse(LEAT_DATA, "sequence 'x' has an invalid length");
 	put_text("features.json", "{\"type\": \"tensorflow_datasets.core.features.FeaturesDict\", \"content\": {}}");
 	must_refuse(LEAT_UNSUPPORTED, "written by an old version of TFDS");
 	put_text("features.json", "{\"tensor\": {}}");
@@ -457,11 +458,11 @@ records_that_are_not_what_features_json_says_are_bad_samples(void **state)
 	must_open();
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_memory_equal(archive.sample.field[0].data, ((uint8_t[]){0, 255}), 2);
-	check_bad(1, "feature 'x' has a value that is no uint8");
-	check_bad(2, "feature 'x' has a value that is no uint8");
-	check_bad(3, "feature 'x' has 3 values, which do not make uint8[2]");
-	check_bad(4, "feature 'x' is of float, expected int64");
-	check_bad(5, "feature 'x' is of bytes, expected int64");
+	check_bad(1, "feature 'x' has a value out of range for uint8");
+	check_bad(2, "feature 'x' has a value out of range for uint8");
+	check_bad(3, "feature 'x' has 3 values, which do not fit uint8[2]");
+	check_bad(4, "feature 'x' is float, expected int64");
+	check_bad(5, "feature 'x' is bytes, expected int64");
 	check_bad(6, "the record has no feature 'x'");
 	archive_close(&archive);
 
@@ -469,19 +470,19 @@ records_that_are_not_what_features_json_says_are_bad_samples(void **state)
 	must_open();
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_int_equal(archive.sample.field[0].shape[0], 1);
-	check_bad(3, "feature 'x' has 3 values, which do not make int64[?, 2]");
+	check_bad(3, "feature 'x' has 3 values, which do not fit int64[?, 2]");
 	assert_int_equal(archive_read(&archive, 6), LEAT_OK); /* none, of any number */
 	assert_int_equal(archive.sample.field[0].shape[0], 0);
 	archive_close(&archive);
 
 	put_folder(TENSOR("bool", "2"), 7, make_bytes_and_ints);
 	must_open();
-	check_bad(0, "feature 'x' has a value that is no bool");
+	check_bad(0, "feature 'x' has a value out of range for bool");
 	archive_close(&archive);
 
 	put_folder("{\"text\": {}}", 7, make_bytes_and_ints);
 	must_open();
-	check_bad(0, "feature 'x' is of int64, expected bytes");
+	check_bad(0, "feature 'x' is int64, expected bytes");
 	assert_int_equal(archive_read(&archive, 5), LEAT_OK);
 	archive_close(&archive);
 
@@ -511,12 +512,12 @@ encoded_tensors_have_to_fit_their_shapes(void **state)
 	must_open();
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_memory_equal(archive.sample.field[0].data, ((int32_t[]){1, 2, 3, 65535}), 16);
-	check_bad(8, "feature 'x' has 3 values, which do not make int32[2, 2]");
+	check_bad(8, "feature 'x' has 3 values, which do not fit int32[2, 2]");
 	archive_close(&archive);
 
 	put_folder(ENCODED("uint64", ""), 10, make_encoded);
 	must_open();
-	check_bad(0, "feature 'x' has a value beyond the largest int64");
+	check_bad(0, "feature 'x' has a value that does not fit int64");
 	archive_close(&archive);
 
 	put_folder(ENCODED("uint16", "\"-1\", \"-1\""), 10, make_encoded);
@@ -524,18 +525,18 @@ encoded_tensors_have_to_fit_their_shapes(void **state)
 	assert_int_equal(archive_read(&archive, 0), LEAT_OK);
 	assert_int_equal(archive_read(&archive, 1), LEAT_OK);
 	assert_int_equal(archive.sample.field[0].shape[1], 4);
-	check_bad(2, "feature 'x' has 4 values, which do not make int32[?, ?]");
-	check_bad(3, "feature 'x' has a shape that features.json excludes");
-	check_bad(4, "feature 'x/shape' has 1 values, not 2");
-	check_bad(5, "feature 'x/shape' has 3 values, not 2");
-	check_bad(6, "feature 'x' has 4 values, which do not make int32[?, ?]");
-	check_bad(7, "feature 'x/shape' has 0 values, not 2");
+	check_bad(2, "feature 'x' has 4 values, which do not fit int32[?, ?]");
+	check_bad(3, "feature 'x' has a shape that contradicts features.json");
+	check_bad(4, "feature 'x/shape' has 1 values, expected 2");
+	check_bad(5, "feature 'x/shape' has 3 values, expected 2");
+	check_bad(6, "feature 'x' has 4 values, which do not fit int32[?, ?]");
+	check_bad(7, "feature 'x/shape' has 0 values, expected 2");
 	check_bad(8, "feature 'x' has 3 values");
 	archive_close(&archive);
 
 	put_folder(ENCODED("uint16", "\"-1\", \"-1\", \"2\""), 10, make_encoded);
 	must_open();
-	check_bad(5 - 5, "feature 'x/shape' has 2 values, not 3");
+	check_bad(5 - 5, "feature 'x/shape' has 2 values, expected 3");
 	assert_int_equal(archive_read(&archive, 5), LEAT_OK);
 }
 
@@ -586,7 +587,7 @@ a_part_of_a_damaged_file_is_what_is_left_of_it(void **state)
 	temp_write(&temp, name, bytes, 300); /* two records, and damage */
 	free(bytes);
 	params.split = "train[12:15]"; /* [3:6] of that file, which has 3 */
-	must_refuse(LEAT_DATA, "the files hold none of the samples that are asked for");
+	must_refuse(LEAT_DATA, "the files have none of the requested samples");
 	params.split = "train[10:12]";
 	must_open();
 	assert_int_equal(archive.source.count, 2);

@@ -382,9 +382,9 @@ files_without_samples_are_an_error(void **state)
 
 	(void)state;
 	put_file("a", &empty);
-	must_refuse("a", LEAT_DATA, "holds no samples");
+	must_refuse("a", LEAT_DATA, "has no samples");
 	put_file("b", &empty);
-	must_refuse("?", LEAT_DATA, "the 2 files, ");
+	must_refuse("?", LEAT_DATA, "no samples in 2 files, ");
 }
 
 static void
@@ -427,7 +427,7 @@ the_index_is_made_once_and_again_when_the_data_changes(void **state)
 	put_file("a", &bytes);
 	must_open("a");
 	assert_int_equal(logged.info, 1);
-	assert_string_equal(logged.text, "made the index of 1 of 1 files");
+	assert_string_equal(logged.text, "indexed 1 of 1 files");
 	leat_source_close(&source);
 	assert_true(temp_exists(&temp, ".a.leatidx"));
 	must_open("a");
@@ -463,7 +463,7 @@ a_file_cut_at_any_byte_gives_all_whole_records_and_tells_of_the_rest(void **stat
 		part.len = cut;
 		put_file("cut", &part);
 		if (good == 0) {
-			must_refuse("cut", LEAT_DATA, "no TFRecord file holds a record that can be read");
+			must_refuse("cut", LEAT_DATA, "no TFRecord file has a readable record");
 			continue;
 		}
 		logged.warn = 0;
@@ -699,7 +699,7 @@ a_file_that_changed_after_it_was_indexed_is_noticed(void **state)
 	fd = open(temp_path(&temp, "x"), O_WRONLY);
 	assert_int_equal(write(fd, other.data, other.len), (ssize_t)other.len);
 	close(fd);
-	check_bad(0, "record has another length than when the file was indexed");
+	check_bad(0, "the record's length has changed since the file was indexed");
 	leat_source_close(&source);
 }
 

@@ -300,7 +300,7 @@ empty_members_and_empty_files_hold_nothing(void **state)
 	pack(&packed, "", 0, GZIP, 6);
 	put("a", &packed);
 	assert_int_equal(open_source("a", 1), LEAT_DATA);
-	assert_non_null(strstr(err.text, "holds no samples"));
+	assert_non_null(strstr(err.text, "has no samples"));
 	add_record(&plain, 5, 30);
 	pack(&packed, plain.data, 7, GZIP, 6);
 	pack(&packed, "", 0, GZIP, 6);
@@ -656,8 +656,7 @@ an_error_names_file_compressed_offset_and_reason(void **state)
 	snprintf(want, sizeof(want), "%s at compressed offset %zu: incorrect data check (records from inflated offset ",
 	         temp_path(&temp, "x"), whole - 4);
 	check_bad(SMALL, want);
-	snprintf(want, sizeof(want),
-	         "'%s' is damaged at compressed offset %zu, and its rest is lost: incorrect data check",
+	snprintf(want, sizeof(want), "'%s' is damaged at compressed offset %zu; the rest is lost: incorrect data check",
 	         temp_path(&temp, "x"), whole - 4);
 	assert_string_equal(logged.text, want);
 	close_source();

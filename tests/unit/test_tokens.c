@@ -184,11 +184,11 @@ files_that_cannot_be_right_are_refused(void **state)
 	(void)state;
 	temp_write(&temp, "odd", "12345", 5);
 	temp_write(&temp, "empty", "", 0);
-	expect_refused(spec("odd', length=1)"), LEAT_DATA, "5 bytes, no multiple of the 2 of a token");
-	expect_refused(spec("odd', length=1, dtype=int64, header_bytes=1)"), LEAT_DATA, "4 bytes behind the header");
-	expect_refused(spec("empty', length=1)"), LEAT_DATA, "no file has the 1 tokens that a sample takes");
+	expect_refused(spec("odd', length=1)"), LEAT_DATA, "5 bytes, not a multiple of the token size 2");
+	expect_refused(spec("odd', length=1, dtype=int64, header_bytes=1)"), LEAT_DATA, "4 bytes after the header");
+	expect_refused(spec("empty', length=1)"), LEAT_DATA, "no file has the 1 tokens needed for a sample");
 	expect_refused(spec("[ab].bin', length=25, shift=1)"), LEAT_DATA,
-	               "26 tokens that a sample takes; the first is");
+	               "26 tokens needed for a sample; the first is");
 	expect_refused(spec("none-*', length=1)"), LEAT_IO, "no file matches");
 	expect_refused(spec("a.bin')"), LEAT_SPEC, "needs the option 'length'");
 	expect_refused(spec("a.bin', length=0)"), LEAT_SPEC, "length");

@@ -89,7 +89,7 @@ members_that_no_tar_file_can_hold_are_refused(void **state)
 	assert_non_null(strstr(err.text, "too long"));
 	leat_err_clear(&err);
 	assert_int_equal(leat_tar_write(out, "x", &large, 1, &err), LEAT_LIMIT);
-	assert_non_null(strstr(err.text, "larger than 8 GiB"));
+	assert_non_null(strstr(err.text, "exceeds 8 GiB"));
 	assert_int_equal(out->size, 0);
 	leat_err_clear(&err);
 	name[100] = '\0';
