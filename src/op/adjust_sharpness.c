@@ -1,7 +1,7 @@
-/* adjust_sharpness.c - blur or sharpen, as torchvision's RandomAdjustSharpness
+/* adjust_sharpness.c - blur or sharpen, like torchvision's RandomAdjustSharpness
  *
- * A blend of the image and a smoothed one: 0 is smooth, 1 the image, 2 sharper by as much. uint8 as on
- * PIL images; float32, from 0 to 1, as on tensors. */
+ * Blends the image with a smoothed copy: factor 0 is fully smoothed, 1 leaves the image unchanged, 2 sharpens.
+ * uint8 matches torchvision on PIL images; float32 in 0..1 matches it on tensors. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -13,8 +13,8 @@ struct adjust_sharpness {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct adjust_sharpness, factor, LEAT_REQUIRED, 0, INFINITY,
-                   "0 gives a smoothed image, 1 the image, 2 a sharper one"),
-	LEAT_FLOAT(struct adjust_sharpness, probability, "1", 0, 1, "share of the images that are changed"),
+                   "0: smoothed, 1: unchanged, 2: sharpened"),
+	LEAT_FLOAT(struct adjust_sharpness, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -42,7 +42,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_adjust_sharpness = {
 	.name = "adjust_sharpness",
-	.doc = "Blur or sharpen an image, as torchvision does.",
+	.doc = "Blur or sharpen an image, like torchvision.",
 	.example = "adjust_sharpness(2, probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,

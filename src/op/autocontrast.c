@@ -1,5 +1,7 @@
-/* autocontrast.c - the smallest value of a channel becomes black, the largest white, as torchvision's
- * RandomAutocontrast: uint8 as on PIL images, float32, from 0 to 1, as on tensors. A channel of one value stays. */
+/* autocontrast.c - stretch each channel to the full range, like torchvision's RandomAutocontrast
+ *
+ * uint8 matches torchvision on PIL images; float32 in 0..1 matches it on tensors. A channel with a single value is
+ * left unchanged. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -8,7 +10,7 @@ struct autocontrast {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct autocontrast, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_FLOAT(struct autocontrast, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -29,7 +31,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_autocontrast = {
 	.name = "autocontrast",
-	.doc = "Stretch the values of each channel from black to white, as torchvision does.",
+	.doc = "Stretch each channel to the full range, black to white, like torchvision.",
 	.example = "autocontrast(probability=0.5)",
 	.kind = LEAT_OP_STATISTICS,
 	.version = 1,

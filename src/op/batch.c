@@ -1,17 +1,16 @@
-/* batch.c - the table of `batch`, which ends the sample chain; the engine reads its params */
+/* batch.c - options of `batch`, which ends the sample chain; the engine reads its params */
 #include <inttypes.h>
 
 #include "op/batch.h"
 #include "op/op.h"
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct leat_batch_params, size, "0", 0, 1e9, "samples of a batch, over all ranks"),
+	LEAT_INT(struct leat_batch_params, size, "0", 0, 1e9, "samples per batch, over all ranks"),
 	LEAT_OPT_(struct leat_batch_params, per_rank, LEAT_OPT_INT, "0", 0, 1e9, NULL,
-                  "samples of each rank's part, instead of size", LEAT_OPT_NAMED),
+                  "samples per rank; use instead of size", LEAT_OPT_NAMED),
 	LEAT_OPT_(struct leat_batch_params, tail, LEAT_OPT_ENUM, "auto", 0, 0, "auto|short|drop|pad",
-                  "what happens to an epoch's last batch when it is not full: it comes short (one rank only), is "
-                  "dropped, or "
-                  "is padded; auto is short with one rank and pad with more",
+                  "what to do with an incomplete last batch: deliver it short (one rank only), drop it, or pad it; "
+                  "auto: short with one rank, pad with more",
                   LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
@@ -33,7 +32,7 @@ check(void *params, struct leat_err *err)
 
 const struct leat_op leat_op_batch = {
 	.name = "batch",
-	.doc = "Put samples together in batches.",
+	.doc = "Group samples into batches.",
 	.example = "batch(32)",
 	.kind = LEAT_OP_BATCH,
 	.version = 1,

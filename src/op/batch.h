@@ -1,4 +1,4 @@
-/* batch.h - the options of `batch` and `prefetch`, which the engine reads */
+/* batch.h - options of `batch` and `prefetch`; the engine reads them */
 #ifndef LEAT_OP_BATCH_H
 #define LEAT_OP_BATCH_H
 

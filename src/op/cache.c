@@ -1,17 +1,17 @@
 /* cache.c - keep samples as they are at this point of the spec
  *
- * From the second epoch on what stands before is not done again. Random ops before a cache draw by the
- * sample's number and not by epoch and position, so that a sample is the same whether it was kept or not. */
+ * From the second epoch on, cached samples skip the upstream ops. Random ops before a cache draw by sample number
+ * instead of epoch and position, so a sample is the same whether or not it was cached. */
 #include "op/cache.h"
 
 #include "op/op.h"
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct leat_cache_params, where, "memory", "memory|disk",
-                  "in this feed's memory=, or in a folder that processes share"),
-	LEAT_STRING(struct leat_cache_params, dir, "", "the folder; given, the cache is on disk"),
+                  "memory: within this feed's memory limit; disk: in a folder that processes can share"),
+	LEAT_STRING(struct leat_cache_params, dir, "", "cache folder; implies disk"),
 	LEAT_SIZE(struct leat_cache_params, size, "0", 0, 1e18,
-                  "most that it may take; 0: three quarters of what memory= leaves, or 10 GiB on disk"),
+                  "size limit; 0: three quarters of the memory= left over, or 10 GiB on disk"),
 	LEAT_OPT_END,
 };
 
@@ -30,8 +30,8 @@ check(void *params, struct leat_err *err)
 
 const struct leat_op leat_op_cache = {
 	.name = "cache",
-	.doc = "Keep samples as they are here, so that what stands before is done once. What does not fit is made "
-	       "again each time.",
+	.doc = "Cache samples at this point, so upstream ops run once. Samples that do not fit are recomputed each "
+	       "epoch.",
 	.example = "cache(memory)",
 	.kind = LEAT_OP_CACHE,
 	.version = 1,

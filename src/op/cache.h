@@ -1,4 +1,4 @@
-/* cache.h - the options of `cache`, which the engine reads */
+/* cache.h - options of `cache`; the engine reads them */
 #ifndef LEAT_OP_CACHE_H
 #define LEAT_OP_CACHE_H
 

@@ -1,19 +1,18 @@
-/* cast.c - the same numbers as another type
+/* cast.c - convert numbers to another type
  *
- * To a floating type values are rounded to nearest, ties to even. To an integer the fraction is cut
- * off and what does not fit becomes the nearest value that does, NaN 0 (tf.cast leaves both open).
- * To bool: false is 0, all else is true, as tf.cast. */
+ * Conversion to a float type rounds to nearest, ties to even. Conversion to an integer truncates, saturates, and
+ * turns NaN into 0 (tf.cast leaves the last two undefined). Conversion to bool, as tf.cast: 0 is false, everything
+ * else true. */
 #include "image/image.h"
 #include "op/op.h"
 
 struct cast {
-	int dtype; /* enum leat_dtype, whose order the choices have */
+	int dtype; /* enum leat_dtype; the choices are in its order */
 };
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct cast, dtype, LEAT_REQUIRED,
-                  "uint8|int32|int64|float16|bfloat16|float32|float64|bool|int8|int16|uint16|uint32",
-                  "type of the result"),
+                  "uint8|int32|int64|float16|bfloat16|float32|float64|bool|int8|int16|uint16|uint32", "output type"),
 	LEAT_OPT_END,
 };
 

@@ -1,7 +1,7 @@
-/* center_crop.c - the middle of an image, as torchvision's CenterCrop
+/* center_crop.c - keep the middle of an image, like torchvision's CenterCrop
  *
- * Where what is left over is odd, half of it is rounded to the even number, as Python rounds. An image that is smaller
- * gets zeros around it; an odd one more goes to the right or below. */
+ * An odd margin is halved with ties to even, as Python's round() does. A smaller image is padded with zeros; if the
+ * padding is odd, the right or bottom gets the extra pixel. */
 #include "op/op.h"
 
 #include <math.h>
@@ -11,12 +11,12 @@ struct center_crop {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct center_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
-	LEAT_INT(struct center_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_INT(struct center_crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
+	LEAT_INT(struct center_crop, width, LEAT_REQUIRED, 1, 65500, "output width"),
 	LEAT_OPT_END,
 };
 
-/* The first of `wanted` places in the middle of `there`; negative: before them. */
+/* Start of a centred interval of length `wanted` within [0, there); negative if it starts before 0. */
 static int64_t
 middle(int64_t there, int64_t wanted)
 {
@@ -49,7 +49,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_center_crop = {
 	.name = "center_crop",
-	.doc = "Keep the middle of an image; where the image is smaller than that, zeros are added around it.",
+	.doc = "Keep the middle of an image; smaller images are padded with zeros.",
 	.example = "center_crop(224, 224)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

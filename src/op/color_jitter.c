@@ -1,8 +1,8 @@
-/* color_jitter.c - change brightness, contrast, saturation and hue by chance, as torchvision's ColorJitter
+/* color_jitter.c - change brightness, contrast, saturation and hue at random, like torchvision's ColorJitter
  *
- * Four changes in an order of their own for each image, each with a factor of its own: uint8 as on PIL images
- * (Pillow's rounding after each of the four), float32, from 0 to 1, as on tensors. What cannot change anything
- * is left out, which matters for hue: of uint8 images even a turn by 0 rounds. */
+ * Each image gets its own factors, applied in a random order. uint8 matches torchvision on PIL images (Pillow
+ * rounds after each of the four); float32 in 0..1 matches it on tensors. Adjustments whose range cannot change
+ * anything are skipped, which matters for hue: on uint8, even a rotation by 0 rounds. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -19,13 +19,12 @@ struct color_jitter {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOATS(struct color_jitter, brightness, "0", 0, INFINITY,
-                    "x: the factor is uniform from 1 - x, but not below 0, to 1 + x; [low, high]: from low to high"),
-	LEAT_FLOATS(struct color_jitter, contrast, "0", 0, INFINITY, "the same"),
-	LEAT_FLOATS(struct color_jitter, saturation, "0", 0, INFINITY, "the same"),
+                    "x: factor uniform in [max(0, 1 - x), 1 + x]; [low, high]: uniform in that range"),
+	LEAT_FLOATS(struct color_jitter, contrast, "0", 0, INFINITY, "same as brightness"),
+	LEAT_FLOATS(struct color_jitter, saturation, "0", 0, INFINITY, "same as brightness"),
 	LEAT_FLOATS(struct color_jitter, hue, "0", -0.5, 0.5,
-                    "turn of the hue as a share of the full circle, 0.5 being 180 degrees. x: uniform from -x to x; "
-                    "[low, high]: from "
-                    "low to high"),
+                    "hue rotation in full turns (0.5 is 180 degrees). x: uniform in [-x, x]; [low, high]: uniform in "
+                    "that range"),
 	LEAT_OPT_END,
 };
 
@@ -42,7 +41,8 @@ set_range(const struct leat_floats *given, const char *name, float centre, float
 		return leat_fail(err, LEAT_SPEC, "%s=%g is below 0: write two numbers, as in %s=[%g, 0]", name,
 		                 (double)low, name, (double)low);
 	if (low > high)
-		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g] begins above its end", name, (double)low, (double)high);
+		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g]: the first number is above the second", name, (double)low,
+		                 (double)high);
 	*range = (struct range){low, high};
 	if (given->count == 1)
 		*range = (struct range){fmaxf(centre - low, least), centre + low};
@@ -77,7 +77,7 @@ change(const struct leat_datum *image, int which, float amount)
 		leat_adjust_hue(image, amount);
 }
 
-/* Swaps each place with one of those not yet filled: all 24 orders are equally likely. */
+/* Fisher-Yates shuffle: all 24 orders are equally likely. */
 static void
 draw_order(struct leat_rng *rng, int *order)
 {
@@ -91,7 +91,7 @@ draw_order(struct leat_rng *rng, int *order)
 	}
 }
 
-/* Draws the same numbers whatever is left out. */
+/* Draws the same random numbers no matter which adjustments are skipped. */
 static enum leat_status
 run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 {
@@ -118,8 +118,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_color_jitter = {
 	.name = "color_jitter",
-	.doc = "Change brightness, contrast, saturation and hue at random, as torchvision does. The four come in a "
-	       "random order.",
+	.doc = "Change brightness, contrast, saturation and hue at random, in random order, like torchvision.",
 	.example = "color_jitter(0.4, 0.4, 0.4, hue=0.1)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,

@@ -1,7 +1,7 @@
-/* crop.c - a rectangle of an image, as tf.image.crop_to_bounding_box
+/* crop.c - keep a rectangle of an image, like tf.image.crop_to_bounding_box
  *
- * A rectangle that reaches beyond the image is an error, where the size is known when the feed is opened, or else of
- * the sample. To be lenient, put `pad` before it. */
+ * A rectangle that extends beyond the image is an error: at open if the image size is known, otherwise for that
+ * sample. To allow it, use `pad` first. */
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -11,24 +11,24 @@ struct crop {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct crop, top, LEAT_REQUIRED, 0, 65500, "first row of the image that is kept"),
-	LEAT_INT(struct crop, left, LEAT_REQUIRED, 0, 65500, "first column that is kept"),
-	LEAT_INT(struct crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
-	LEAT_INT(struct crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_INT(struct crop, top, LEAT_REQUIRED, 0, 65500, "first row to keep"),
+	LEAT_INT(struct crop, left, LEAT_REQUIRED, 0, 65500, "first column to keep"),
+	LEAT_INT(struct crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
+	LEAT_INT(struct crop, width, LEAT_REQUIRED, 1, 65500, "output width"),
 	LEAT_OPT_END,
 };
 
-/* A side of -1 is not known. */
+/* A side of -1 is unknown. */
 static enum leat_status
 check_inside(const struct crop *crop, const int64_t *shape, enum leat_status status, struct leat_err *err)
 {
 	if (shape[0] >= 0 && crop->top + crop->height > shape[0])
 		return leat_fail(err, status,
-		                 "rows %" PRId64 " to %" PRId64 " are wanted, but the image has only %" PRId64,
+		                 "rows %" PRId64 " to %" PRId64 " requested, but the image has only %" PRId64,
 		                 crop->top, crop->top + crop->height - 1, shape[0]);
 	if (shape[1] >= 0 && crop->left + crop->width > shape[1])
 		return leat_fail(err, status,
-		                 "columns %" PRId64 " to %" PRId64 " are wanted, but the image has only %" PRId64,
+		                 "columns %" PRId64 " to %" PRId64 " requested, but the image has only %" PRId64,
 		                 crop->left, crop->left + crop->width - 1, shape[1]);
 	return LEAT_OK;
 }
@@ -60,7 +60,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_crop = {
 	.name = "crop",
-	.doc = "Keep a rectangle of an image, which has to lie within it.",
+	.doc = "Crop a rectangle, which must be inside the image.",
 	.example = "crop(2, 0, 20, 24)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,7 +1,7 @@
-/* cutmix.c - exchange a box of each image with its neighbour, labels by area (Yun et al., 2019)
+/* cutmix.c - swap a random box between paired images and blend labels by area (Yun et al., 2019)
  *
- * Pairs as in mixup. The box has the share 1 - s of the area, s drawn from Beta(alpha, alpha), and lies
- * anywhere, cut off at the borders; labels are blended by the area that was really exchanged. */
+ * Pairs are formed as in mixup. The box covers 1 - s of the area, with s drawn from Beta(alpha, alpha). Its centre
+ * is uniform over the image, and it is clipped at the borders; labels are blended by the area actually swapped. */
 #include <math.h>
 #include <string.h>
 
@@ -14,9 +14,10 @@ struct cutmix {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct cutmix, alpha, "1", 0.001, 1000, "of the Beta distribution: 1 draws all sizes alike"),
-	LEAT_STRING(struct cutmix, image, "image", "the field with the images"),
-	LEAT_STRING(struct cutmix, label, "label", "the field with the labels, float32: put one_hot before batch"),
+	LEAT_FLOAT(struct cutmix, alpha, "1", 0.001, 1000,
+                   "parameter of the Beta distribution; 1: box area is uniform"),
+	LEAT_STRING(struct cutmix, image, "image", "image field"),
+	LEAT_STRING(struct cutmix, label, "label", "label field, float32; use one_hot before batch"),
 	LEAT_OPT_END,
 };
 
@@ -27,7 +28,7 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 	enum leat_status status = leat_rows_field(schema, cutmix->image, false, &cutmix->field[0], err);
 
 	if (status == LEAT_OK && schema->entry[cutmix->field[0]].layout == LEAT_LAYOUT_NONE)
-		return leat_fail(err, LEAT_SPEC, "field '%s' is no image", cutmix->image);
+		return leat_fail(err, LEAT_SPEC, "field '%s' is not an image", cutmix->image);
 	return status == LEAT_OK ? leat_rows_field(schema, cutmix->label, true, &cutmix->field[1], err) : status;
 }
 
@@ -110,7 +111,7 @@ run(const void *params, const struct leat_rows *rows)
 
 const struct leat_op leat_op_cutmix = {
 	.name = "cutmix",
-	.doc = "Exchange a random box of each image of a batch with its neighbour, and blend the labels by area.",
+	.doc = "Swap a random box between neighbouring images of a batch and blend their labels by area.",
 	.example = "cutmix",
 	.kind = LEAT_OP_MIX,
 	.version = 1,

@@ -1,22 +1,22 @@
-/* decode.c - an image's bytes become its pixels
+/* decode.c - decode image files to pixels
  *
- * The header is read first, so that pixels go straight to where they are wanted, and only those that ops behind it
- * need. Alpha is never blended: it is dropped, or, with channels=4, kept; files without it are opaque then. EXIF is not
- * looked at. All becomes 8 bits.
+ * The header is read first, so pixels are written straight to their destination, and only those that later ops
+ * need. Alpha is never blended: it is dropped, or kept with channels=4 (opaque if the file has none). EXIF is
+ * ignored. Output is always 8 bits.
  *
- * mode=tf: JPEG as tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png (image/jpeg.c and image/png.c have the
- * details).
+ * mode=tf: JPEG as tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png (details in image/jpeg.c and
+ * image/png.c).
  *
- * mode=torch: JPEG as Pillow's Image.open(...).convert("RGB"), of which torchvision's image folders are made; inks
- * (CMYK) too. PNG is the same in both modes, and as Pillow has it for 3 channels. It differs from Pillow
- * - in gray of 16 bits: here the upper half of each; Pillow keeps 16 bits, and cuts to 255 when they become RGB;
- * - in color to gray (channels=1): a JPEG's own brightness, as torchvision.io.decode_jpeg gives it, and a PNG's by
- *   libpng's weights; Pillow's convert("L") is decode(mode=torch) | grayscale(1);
- * - with channels=4, in transparent colors (tRNS) of gray with 1 to 4 bits, and of 16 bits, which Pillow does not find.
+ * mode=torch: JPEG, CMYK included, as Pillow's Image.open(...).convert("RGB"), which torchvision's image folders
+ * use. PNG is the same in both modes and matches Pillow for 3 channels. It differs from Pillow in
  *
- * fast=true: where the next thing that happens to a JPEG is that it, or a part of it, is resized to half or less, a
- * smaller image is decoded (image/pass.h). Neither mode's pixels then; else those of the mode, as ever.
- */
+ * - 16-bit gray: Leat keeps the upper 8 bits; Pillow keeps all 16, and clips to 255 on conversion to RGB;
+ * - color to gray (channels=1): JPEG uses its own luma channel, as torchvision.io.decode_jpeg does, and PNG uses
+ *   libpng's weights; for Pillow's convert("L"), use decode(mode=torch) | grayscale(1);
+ * - transparent colors (tRNS) with channels=4, in gray of 1 to 4 bits and in 16 bits, which Pillow does not detect.
+ *
+ * fast=true: if the next resize, ignoring crops, at least halves the image, a JPEG is decoded at reduced size
+ * (image/pass.h). Those pixels match neither mode; all other images still match theirs. */
 #include "op/op.h"
 
 struct decode {
@@ -27,12 +27,12 @@ struct decode {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct decode, channels, "3", 0, 4,
-                 "1: gray, 3: RGB, 0: either, as in each file; 4: RGB and alpha, which is dropped otherwise"),
+                 "1: gray, 3: RGB, 4: RGB and alpha, 0: gray or RGB as in the file; alpha is dropped unless 4"),
 	LEAT_ENUM(struct decode, mode, "tf", "tf|torch",
-                  "whose pixels of a JPEG: tf.io.decode_jpeg's, or Pillow's, which torchvision loads; a little slower"),
+                  "JPEG pixels match tf.io.decode_jpeg, or Pillow as used by torchvision (slightly slower)"),
 	LEAT_BOOL(struct decode, fast, "false",
-                  "true: a JPEG that the next op but for crops resizes to half or less is decoded at 1/2, 1/4 or 1/8; "
-                  "less work, pixels a little off"),
+                  "decode a JPEG at 1/2, 1/4 or 1/8 size when the next resize (ignoring crops) at least halves it; "
+                  "faster, pixels differ slightly"),
 	LEAT_OPT_END,
 };
 
@@ -42,7 +42,7 @@ check(void *params, struct leat_err *err)
 	const struct decode *decode = params;
 
 	if (decode->channels == 2)
-		return leat_fail(err, LEAT_SPEC, "channels=2 is not possible: expected 0, 1, 3 or 4");
+		return leat_fail(err, LEAT_SPEC, "channels=2 is not supported: expected 0, 1, 3 or 4");
 	return LEAT_OK;
 }
 

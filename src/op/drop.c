@@ -1,17 +1,17 @@
-/* drop.c - take some fields away; the others keep their order
+/* drop.c - drop some fields; the others keep their order
  *
- * What stays is carried along, not copied: what was written straight into the batch stays there. */
+ * Remaining fields are not copied: data written straight into the batch stays there. */
 #include "op/op.h"
 
 #include <string.h>
 
 struct drop {
 	struct leat_strings names;
-	struct leat_pick pick; /* what stays; set by infer */
+	struct leat_pick pick; /* remaining fields; set by infer */
 };
 
 static const struct leat_opt options[] = {
-	LEAT_STRINGS(struct drop, names, LEAT_REQUIRED, "the fields that go", 0),
+	LEAT_STRINGS(struct drop, names, LEAT_REQUIRED, "fields to drop", 0),
 	LEAT_OPT_END,
 };
 
@@ -21,12 +21,12 @@ check(void *params, struct leat_err *err)
 	const struct drop *drop = params;
 
 	if (drop->names.count == 0)
-		return leat_fail(err, LEAT_SPEC, "name the fields that go, as in drop(tokens)");
+		return leat_fail(err, LEAT_SPEC, "name the fields to drop, as in drop(tokens)");
 	return LEAT_OK;
 }
 
 static bool
-goes(const struct drop *drop, const char *name)
+is_dropped(const struct drop *drop, const char *name)
 {
 	for (size_t i = 0; i < drop->names.count; i++)
 		if (strcmp(drop->names.value[i], name) == 0)
@@ -48,10 +48,10 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 	}
 	drop->pick.count = 0;
 	for (int i = 0; i < schema->count; i++)
-		if (!goes(drop, schema->entry[i].field.name))
+		if (!is_dropped(drop, schema->entry[i].field.name))
 			drop->pick.from[drop->pick.count++] = i;
 	if (drop->pick.count == 0)
-		return leat_fail(err, LEAT_SPEC, "no field is left");
+		return leat_fail(err, LEAT_SPEC, "this would drop every field");
 	leat_schema_pick(schema, &drop->pick);
 	return LEAT_OK;
 }
@@ -74,7 +74,7 @@ carries(const void *params, int i)
 
 const struct leat_op leat_op_drop = {
 	.name = "drop",
-	.doc = "Take the fields away that are named.",
+	.doc = "Drop the named fields.",
 	.example = "drop(tokens)",
 	.kind = LEAT_OP_FIELDS,
 	.version = 1,

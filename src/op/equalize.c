@@ -1,7 +1,6 @@
-/* equalize.c - all values come about equally often, as torchvision's RandomEqualize on PIL images
+/* equalize.c - equalize the histogram of each channel, like torchvision's RandomEqualize on PIL images
  *
- * Each channel by itself, by the counts of its 256 values. Floats have too many, and torchvision
- * refuses them too. */
+ * uint8 only: the histogram has 256 bins. torchvision refuses floats, too. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -10,7 +9,7 @@ struct equalize {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct equalize, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_FLOAT(struct equalize, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -35,7 +34,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_equalize = {
 	.name = "equalize",
-	.doc = "Spread the values of each channel so that all come about equally often, as torchvision does.",
+	.doc = "Equalize the histogram of each channel, like torchvision.",
 	.example = "equalize(probability=0.5)",
 	.kind = LEAT_OP_STATISTICS,
 	.version = 1,
@@ -43,7 +42,7 @@ const struct leat_op leat_op_equalize = {
 	.params_size = sizeof(struct equalize),
 	.random = true,
 	.on_field.accepts = accepts,
-	.on_field.wants = "a uint8 image (height x width x channels; put it before what makes float32)",
+	.on_field.wants = "a uint8 image (height x width x channels; put it before ops that output float32)",
 	.on_field.in_place = true,
 	.on_field.run = run,
 };

@@ -1,14 +1,13 @@
-/* example.c - the wanted features of a tf.train.Example become fields
+/* example.c - read features of a tf.train.Example as fields
  *
  *	example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4], name=bytes(key='image/name'))
  *
- * Each argument is a field: its name, its type, in brackets how many values it has ([] for
- * a number that differs; bytes[n] is a string of n bytes, bytes[h, w, c] an image as it lies
- * in memory), in parentheses `default`, for records that lack the feature, and `key`, the
- * feature's name where it is not the field's.
- * Byte strings stay where they are in the record; numbers are written to their place.
+ * Each argument is a field: its name and type; in brackets, its shape ([] for a varying number of values; bytes[n]
+ * for a string of n bytes, bytes[h, w, c] for a raw image); in parentheses, `default` for records without the
+ * feature, and `key`, the feature's name if it is not the field's. Byte strings are not copied from the record;
+ * numbers are written to their destination.
  *
- * Workers share the params and write nothing to them but the order hint, which is atomic. */
+ * Workers share the params and write only the order hint, which is atomic. */
 #include "format/example.h"
 
 #include <float.h>
@@ -19,19 +18,19 @@
 #include "base/names.h"
 #include "op/op.h"
 
-enum { MAX_VALUES = 1 << 28 }; /* of one feature of fixed shape */
+enum { MAX_VALUES = 1 << 28 }; /* limit for a feature of fixed shape */
 
 struct wanted {
 	const char *name;
 	enum leat_feature_kind kind;
 	int ndim;
-	int64_t shape[LEAT_MAX_DIMS]; /* -1: any; fits ndim */
-	int64_t values;               /* that the list must have; -1: any number */
-	int64_t length;               /* of a byte string; -1: any */
+	int64_t shape[LEAT_MAX_DIMS]; /* -1: any */
+	int64_t values;               /* required length of the list; -1: any */
+	int64_t length;               /* required length of a byte string; -1: any */
 	bool has_default;
-	const char *bytes; /* the default of a byte string */
-	void *numbers;     /* of numbers: int64_t or float; one alone is for all values of a fixed shape */
-	size_t count;      /* of them */
+	const char *bytes; /* default of a byte string */
+	void *numbers;     /* default of numbers, int64_t or float; a single one fills a fixed shape */
+	size_t count;      /* number of defaults */
 };
 
 struct example {
@@ -39,10 +38,10 @@ struct example {
 	struct wanted *wanted;
 	struct leat_feature_key *key;
 	struct leat_example_order *order;
-	int input, first; /* set by infer: the field that is read, and the first of those that are made */
+	int input, first; /* set by infer: the input field, and the first output field */
 };
 
-/* What parsing one argument needs everywhere. */
+/* Context of the parser. */
 struct parsing {
 	const char *text;
 	struct leat_mem *mem;
@@ -105,10 +104,9 @@ parse_shape(const struct parsing *p, const struct leat_arg *arg, struct wanted *
 
 		if (dim->type != LEAT_ARG_NUMBER || !dim->integer || dim->unit || dim->whole < 1 ||
 		    dim->whole > MAX_VALUES / product)
-			return leat_fail_at(
-				p->err, p->text, dim->at, dim->len,
-				"a dimension must be a whole number from 1 on, with %d values in all at most",
-				MAX_VALUES);
+			return leat_fail_at(p->err, p->text, dim->at, dim->len,
+			                    "a dimension must be a positive integer, with at most %d values in total",
+			                    MAX_VALUES);
 		wanted->shape[i] = dim->whole;
 		product *= dim->whole;
 	}
@@ -127,7 +125,7 @@ parse_number(const struct parsing *p, const struct leat_arg *arg, struct wanted 
 	if (arg->type != LEAT_ARG_NUMBER || arg->unit || (whole ? !arg->integer : fabs(arg->number) > (double)FLT_MAX))
 		return leat_fail_at(p->err, p->text, arg->at, arg->len, "the default of feature '%s' must be %s",
 		                    wanted->name,
-		                    whole ? "a whole number below 2^63" : "a number that a float can hold");
+		                    whole ? "an integer below 2^63" : "a number within the range of float32");
 	if (whole)
 		((int64_t *)wanted->numbers)[i] = arg->whole;
 	else
@@ -191,7 +189,7 @@ parse_details(const struct parsing *p, const struct leat_arg *arg, struct wanted
 
 		if (!item->name)
 			return leat_fail_at(p->err, p->text, item->at, item->len,
-			                    "a feature takes default=... and key=...");
+			                    "a feature only takes default=... and key=...");
 		if (!is_default && !is_key)
 			return leat_fail_at(p->err, p->text, item->name_at, strlen(item->name), "%s",
 			                    leat_unknown_text(&(struct leat_unknown){.what = "option",
@@ -225,10 +223,10 @@ parse_feature(const struct parsing *p, const struct leat_arg *arg, struct exampl
 		return leat_fail_at(p->err, p->text, arg->at, arg->len, "a feature needs a name: write NAME=%.*s",
 		                    (int)(arg->len < 40 ? arg->len : 40), p->text + arg->at);
 	if (strlen(arg->name) > LEAT_MAX_NAME)
-		return leat_fail_at(
-			p->err, p->text, arg->name_at, strlen(arg->name),
-			"a field's name has at most %d characters: choose another, and give this one as key=...",
-			LEAT_MAX_NAME);
+		return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name),
+		                    "a field name can have at most %d characters: choose a shorter one and give this "
+		                    "one as key=...",
+		                    LEAT_MAX_NAME);
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(example->wanted[k].name, arg->name) == 0)
 			return leat_fail_at(p->err, p->text, arg->name_at, strlen(arg->name),
@@ -240,10 +238,10 @@ parse_feature(const struct parsing *p, const struct leat_arg *arg, struct exampl
 		status = parse_shape(p, arg, wanted);
 	if (status == LEAT_OK)
 		status = parse_details(p, arg, wanted, &example->key[i]);
-	for (size_t k = 0; k < i && status == LEAT_OK; k++) /* a feature is found for one field only */
+	for (size_t k = 0; k < i && status == LEAT_OK; k++) /* each feature can feed only one field */
 		if (strcmp(example->key[k].text, example->key[i].text) == 0)
 			status = leat_fail_at(p->err, p->text, arg->at, arg->len,
-			                      "feature '%s' is already taken as field '%s'", example->key[i].text,
+			                      "feature '%s' is already used for field '%s'", example->key[i].text,
 			                      example->wanted[k].name);
 	return status;
 }
@@ -273,7 +271,7 @@ parse(void *params, const struct leat_call *call, const char *text, struct leat_
 		return leat_fail_at(err, text, call->at, call->len,
 		                    "'example' needs at least one feature, as in example(image=bytes, label=int64)");
 	if (call->args > LEAT_MAX_FIELDS)
-		return leat_fail_at(err, text, call->at, call->len, "'example' takes %d features at most",
+		return leat_fail_at(err, text, call->at, call->len, "'example' takes at most %d features",
 		                    LEAT_MAX_FIELDS);
 	example->wanted = leat_alloc_array(mem, call->args, sizeof(*example->wanted));
 	example->key = leat_alloc_array(mem, call->args, sizeof(*example->key));
@@ -353,7 +351,7 @@ print(const void *params, struct leat_str *out)
 
 /* ---- the fields ---- */
 
-/* What image ops may be asked to work on: pixels as `leat convert` stores them. */
+/* Can image ops work on it? True for raw pixels as `leat convert` stores them. */
 static bool
 is_image(const struct wanted *wanted)
 {
@@ -367,7 +365,8 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 	int input = leat_schema_find(schema, "record");
 
 	if (input < 0 || !leat_accepts_bytes(&schema->entry[input].field, schema->entry[input].layout))
-		return leat_fail(err, LEAT_SPEC, "there is no field 'record' of bytes, as tfrecord gives it");
+		return leat_fail(err, LEAT_SPEC,
+		                 "there is no field 'record' with bytes, which the source tfrecord provides");
 	leat_schema_remove(schema, input);
 	example->input = input;
 	example->first = schema->count;
@@ -376,9 +375,9 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 		struct leat_field *field = leat_schema_add(schema, wanted->name, dtype_of(wanted->kind));
 
 		if (!field)
-			return leat_fail(err, LEAT_SPEC, "the field '%s' cannot be added: %s", wanted->name,
-			                 leat_schema_find(schema, wanted->name) < 0 ? "there are too many"
-			                                                            : "there is one already");
+			return leat_fail(err, LEAT_SPEC, "cannot add field '%s': %s", wanted->name,
+			                 leat_schema_find(schema, wanted->name) < 0 ? "too many fields"
+			                                                            : "it already exists");
 		schema->entry[schema->count - 1].extra_elements = wanted->bytes ? strlen(wanted->bytes) : wanted->count;
 		field->ndim = wanted->ndim;
 		memcpy(field->shape, wanted->shape, sizeof(field->shape));
@@ -388,7 +387,7 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Why a wanted feature cannot be had, in the words of what is there. */
+/* Reports a missing feature and lists the features that exist. */
 static enum leat_status
 fail_missing(const struct leat_datum *record, const char *key, struct leat_err *err)
 {
@@ -431,7 +430,7 @@ fail_values(const struct wanted *wanted, const char *key, enum leat_feature_kind
 	return leat_fail(err, LEAT_DATA, "feature '%s' has %s, expected %s", key, has, expected);
 }
 
-/* Numbers are always written anew, because later ops may change them in place. */
+/* Copies the default, because later ops may change it in place. */
 static enum leat_status
 put_default(const struct wanted *wanted, struct leat_work *work, int field, struct leat_err *err)
 {
@@ -470,7 +469,7 @@ put_bytes(const struct wanted *wanted, const char *key, const struct leat_featur
 		                 (long long)wanted->length);
 	*out = (struct leat_datum){
 		.data = (void *)bytes, /* in the record */
-		/* An op that works in place gets a copy: the record may be needed again. */
+		/* Makes in-place ops work on a copy: the record may be read again. */
 		.borrowed = borrowed || wanted->length >= 0,
 		.dtype = LEAT_U8,
 		.ndim = wanted->ndim,
@@ -518,7 +517,6 @@ put_feature(const struct example *example, size_t i, const struct leat_feature *
 	return status;
 }
 
-/* Worker thread. */
 static enum leat_status
 run(const void *params, struct leat_work *work, struct leat_err *err)
 {
@@ -545,9 +543,9 @@ run(const void *params, struct leat_work *work, struct leat_err *err)
 
 const struct leat_op leat_op_example = {
 	.name = "example",
-	.doc = "Take features of a tf.train.Example as fields. Each argument is NAME=TYPE: bytes, int64 or float; "
-	       "TYPE[n] or TYPE[h, w, c] has a fixed shape, TYPE[] any number of values; TYPE(default=..., key='...') "
-	       "gives what a missing feature stands for, and its name in the record.",
+	.doc = "Read features of a tf.train.Example as fields. Each argument is NAME=TYPE, with TYPE bytes, int64 or "
+	       "float; TYPE[n] or TYPE[h, w, c] has a fixed shape, TYPE[] any number of values. TYPE(default=..., "
+	       "key='...') sets the value of a missing feature, and the feature's name in the record.",
 	.example = "example(image=bytes, label=int64(default=-1), tokens=int64[], box=float[4])",
 	.kind = LEAT_OP_FIELDS,
 	.version = 1,

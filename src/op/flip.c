@@ -6,7 +6,8 @@ struct flip {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_ENUM(struct flip, direction, "horizontal", "horizontal|vertical", "left and right, or top and bottom"),
+	LEAT_ENUM(struct flip, direction, "horizontal", "horizontal|vertical",
+                  "swap left and right, or top and bottom"),
 	LEAT_OPT_END,
 };
 

@@ -1,7 +1,6 @@
-/* gaussian_blur.c - blur an image by a random amount, as torchvision's GaussianBlur
+/* gaussian_blur.c - blur an image by a random amount, like torchvision's GaussianBlur
  *
- * Borders are mirrored; an image that is smaller than half the kernel is mirrored again, where torchvision refuses it.
- */
+ * Borders are mirrored. An image smaller than half the kernel is mirrored repeatedly; torchvision refuses it. */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -13,10 +12,9 @@ struct gaussian_blur {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct gaussian_blur, kernel, LEAT_REQUIRED, 1, 1023,
-                 "pixels in each direction that one is made of; an odd number"),
+	LEAT_INT(struct gaussian_blur, kernel, LEAT_REQUIRED, 1, 1023, "kernel size in pixels; must be odd"),
 	LEAT_FLOATS(struct gaussian_blur, sigma, "[0.1, 2]", 1e-3, 1e3,
-                    "standard deviation in pixels: least and largest value, between which it is uniform"),
+                    "standard deviation in pixels, uniform in [min, max]"),
 	LEAT_OPT_END,
 };
 
@@ -26,7 +24,7 @@ check(void *params, struct leat_err *err)
 	const struct gaussian_blur *blur = params;
 
 	if (blur->kernel % 2 == 0)
-		return leat_fail(err, LEAT_SPEC, "kernel=%" PRId64 " is even, and has no middle: write %" PRId64,
+		return leat_fail(err, LEAT_SPEC, "kernel=%" PRId64 " is even: use an odd size, such as %" PRId64,
 		                 blur->kernel, blur->kernel + 1);
 	return leat_check_range(&blur->sigma, "sigma", err);
 }

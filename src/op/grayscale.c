@@ -1,6 +1,6 @@
-/* grayscale.c - colors become gray, as torchvision's Grayscale and RandomGrayscale
+/* grayscale.c - convert color to gray, like torchvision's Grayscale and RandomGrayscale
  *
- * uint8: the luma of ITU-R 601-2, rounded, as Pillow's convert("L"). float32: 0.2989 R + 0.587 G + 0.114 B. */
+ * uint8: ITU-R 601-2 luma, rounded, as Pillow's convert("L"). float32: 0.2989 R + 0.587 G + 0.114 B. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -12,8 +12,8 @@ struct grayscale {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct grayscale, channels, "1", 1, 3, "of the result, 1 or 3; with 3 all are equal"),
-	LEAT_FLOAT(struct grayscale, probability, "1", 0, 1, "share of the images that become gray"),
+	LEAT_INT(struct grayscale, channels, "1", 1, 3, "output channels, 1 or 3; with 3, all are equal"),
+	LEAT_FLOAT(struct grayscale, probability, "1", 0, 1, "fraction of images to convert"),
 	LEAT_OPT_END,
 };
 
@@ -23,11 +23,11 @@ check(void *params, struct leat_err *err)
 	const struct grayscale *grayscale = params;
 
 	if (grayscale->channels == 2)
-		return leat_fail(err, LEAT_SPEC, "channels=2 is not possible: expected 1 or 3");
+		return leat_fail(err, LEAT_SPEC, "channels=2 is not supported: expected 1 or 3");
 	return LEAT_OK;
 }
 
-/* Images that stay as they are have to look like the others. */
+/* Unconverted images must have the same shape as converted ones. */
 static enum leat_status
 infer(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err)
 {
@@ -36,7 +36,7 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	(void)layout;
 	if (grayscale->probability < 1 && field->shape[2] != grayscale->channels)
 		return leat_fail(err, LEAT_SPEC,
-		                 "with a probability below 1 the result has as many channels as the image: write "
+		                 "with a probability below 1, input and output need the same number of channels: write "
 		                 "decode(channels=3) and grayscale(channels=3, probability=%g)",
 		                 (double)grayscale->probability);
 	field->shape[2] = grayscale->channels;
@@ -65,7 +65,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_grayscale = {
 	.name = "grayscale",
-	.doc = "Turn colors into gray, as torchvision does.",
+	.doc = "Convert an image to gray, like torchvision.",
 	.example = "grayscale(channels=3, probability=0.1)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,

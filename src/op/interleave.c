@@ -1,18 +1,15 @@
-/* interleave.c - samples of many files in turns, in the order of tf.data's deterministic interleave
+/* interleave.c - take samples from many files in turn, in the order of tf.data's deterministic interleave
  *
- * `cycle` slots are visited round after round. A slot without a file opens the next one
- * when it is visited; up to `block` samples of its file are taken; when the file turns
- * out to have no more, the slot is emptied and its turn is over, so that it opens the next
- * file one round later. A file of c samples opened in round R thus gives `block` samples in
- * each of the rounds R to R + q - 1 (q = c / block, rounded down), the c % block that are
- * left in round R + q, and round R + q + 1 opens the slot's next file.
+ * `cycle` slots are visited round after round. An empty slot opens the next file when it is visited. Each visit
+ * takes up to `block` samples from the slot's file; when the file runs out, the slot is emptied and its turn ends,
+ * so it opens the next file one round later. A file of c samples opened in round R thus gives `block` samples in
+ * each of the rounds R to R + q - 1 (q = c / block, rounded down) and the remaining c % block in round R + q; round
+ * R + q + 1 opens the slot's next file.
  *
- * Between the rounds where a file begins, ends or gives less than a block, every round
- * looks the same. Such a run of rounds is a *segment*; the table of segments with the
- * position each begins at has at most three entries a file. A position is found by a binary
- * search for its segment, and in the segment by division. Who takes part in a segment is
- * worked out when it is entered: O(cycle) steps when it follows the one before, O(cycle
- * log files) after a jump.
+ * Between rounds where a file begins, ends or gives less than a block, all rounds look the same. Such a run of
+ * rounds is a *segment*. The table of segments, with the position where each begins, has at most three entries per
+ * file. A position is found by a binary search for its segment, then by division within it. Entering a segment
+ * computes which files take part: O(cycle) steps if it follows the previous one, O(cycle log files) after a jump.
  *
  * The order is the same in every pass. */
 #include "base/array.h"
@@ -24,8 +21,8 @@ struct interleave {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct interleave, cycle, LEAT_REQUIRED, 1, 1e18, "files that are open at a time"),
-	LEAT_INT(struct interleave, block, "1", 1, 1e18, "samples that are taken from a file in its turn"),
+	LEAT_INT(struct interleave, cycle, LEAT_REQUIRED, 1, 1e18, "number of files to read from in turn"),
+	LEAT_INT(struct interleave, block, "1", 1, 1e18, "samples to take from a file per turn"),
 	LEAT_OPT_END,
 };
 
@@ -36,22 +33,22 @@ struct stay {
 };
 
 struct segment {
-	uint64_t round, begin; /* its first round, and the position of that round's first sample */
+	uint64_t round, begin; /* first round, and the position of its first sample */
 };
 
 struct state {
 	uint64_t block;
 	size_t slots;
-	struct stay *stay;  /* one for each file, by slot, then by round; a slot's first has round 0 */
+	struct stay *stay;  /* one per file, sorted by slot, then round; a slot's first has round 0 */
 	size_t *first_stay; /* slot i has stays [first_stay[i], first_stay[i + 1]) */
 	struct segment *segment;
 	size_t segments, segments_cap;
 
-	/* Who takes part in a round of the segment entered last: */
+	/* The files of the segment entered last: */
 	size_t entered;
-	size_t *current;  /* by slot: its stay then */
-	size_t *part;     /* the stays that give samples, by slot, */
-	uint64_t *behind; /* and how many samples each and those before it give together */
+	size_t *current;      /* by slot: its stay */
+	size_t *part;         /* stays that give samples, in slot order, */
+	uint64_t *cumulative; /* and the cumulative number of samples they give per round */
 	size_t parts;
 };
 
@@ -61,26 +58,26 @@ file_count(const struct leat_plan_in *in, size_t file)
 	return in->first[file + 1] - in->first[file];
 }
 
-/* ---- open: deal the files out to the slots, and note where the rounds change ---- */
+/* ---- open: assign files to slots and find the segments ---- */
 
 static const size_t no_file = SIZE_MAX;
 
-/* The next time that something changes in a slot. */
+/* The next event in a slot. */
 struct visit {
 	uint64_t round;
 	size_t slot;
-	size_t file; /* that ends, giving what is left of it; no_file: the next one is opened */
+	size_t file; /* the file that ends, giving its remaining samples; no_file: open the next one */
 };
 
-/* A heap of visits, the next one at its top; and what has become known of the files. */
+/* A min-heap of visits, and the results for each file so far. */
 struct deal {
 	struct visit *heap;
 	size_t waiting;
 	size_t *slot_of;  /* by file */
-	uint64_t *opened; /* by file: in which round */
-	size_t files;     /* that were opened */
-	uint64_t full;    /* files that give a whole block in this round */
-	uint64_t rest;    /* samples of those that give less */
+	uint64_t *opened; /* by file: its round */
+	size_t files;     /* opened so far */
+	uint64_t full;    /* files that give a full block in this round */
+	uint64_t rest;    /* samples from files that give less */
 };
 
 static bool
@@ -89,7 +86,7 @@ comes_before(const struct visit *a, const struct visit *b)
 	return a->round != b->round ? a->round < b->round : a->slot < b->slot;
 }
 
-/* Puts the visit at the top, which may have become later, in its place. */
+/* Restores the heap after the visit at the top moved to a later round. */
 static void
 heap_sink(struct visit *heap, size_t count)
 {
@@ -107,14 +104,14 @@ heap_sink(struct visit *heap, size_t count)
 	heap[i] = moved;
 }
 
-/* Does what the next visit does. A file of less than a block ends where it was opened. */
+/* Simulates the next visit. A file of less than a block ends in the round it was opened. */
 static void
 visit_next(struct deal *d, uint64_t block, const struct leat_plan_in *in)
 {
 	struct visit *v = &d->heap[0];
 
 	if (v->file == no_file && d->files == in->files) {
-		*v = d->heap[--d->waiting]; /* nothing ever changes in this slot again */
+		*v = d->heap[--d->waiting]; /* no files left: this slot is done */
 	} else if (v->file == no_file) {
 		v->file = d->files++;
 		d->slot_of[v->file] = v->slot;
@@ -131,7 +128,7 @@ visit_next(struct deal *d, uint64_t block, const struct leat_plan_in *in)
 		heap_sink(d->heap, d->waiting);
 }
 
-/* Adds a segment if it holds a sample at all. */
+/* Adds a segment unless it is empty. */
 static enum leat_status
 add_segment(struct state *s, uint64_t round, uint64_t begin, uint64_t samples, struct leat_mem *mem,
             struct leat_err *err)
@@ -160,14 +157,14 @@ find_segments(struct state *s, struct deal *d, const struct leat_plan_in *in, st
 			visit_next(d, s->block, in);
 		samples = d->full * s->block + d->rest;
 		status = add_segment(s, round, begin, samples, in->mem, err);
-		/* All rounds up to the next visit are alike: where a file ended, that is the very next round. */
+		/* All rounds up to the next visit are alike; after a file ends, that is the very next round. */
 		if (d->waiting > 0)
 			begin += samples * (d->heap[0].round - round);
 	}
 	return status;
 }
 
-/* Files are opened in their order, so that sorting them by slot keeps each slot's by round. */
+/* Files are opened in order, so a stable sort by slot also sorts each slot's files by round. */
 static void
 sort_stays(struct state *s, const struct deal *d)
 {
@@ -216,7 +213,7 @@ plan_close(void *state, struct leat_mem *mem)
 
 	if (!s)
 		return;
-	leat_free(mem, s->behind);
+	leat_free(mem, s->cumulative);
 	leat_free(mem, s->part);
 	leat_free(mem, s->current);
 	leat_free(mem, s->segment);
@@ -225,9 +222,9 @@ plan_close(void *state, struct leat_mem *mem)
 	leat_free(mem, s);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
-/* Whether stay `k`, one of [first, end) of its slot, is the one of `round`. */
+/* Is stay `k` current in `round`? `end` is the end of its slot's stays. */
 static bool
 is_stay_of(const struct state *s, size_t k, size_t end, uint64_t round)
 {
@@ -254,7 +251,7 @@ find_stay(const struct state *s, size_t slot, uint64_t round)
 	return low;
 }
 
-/* Works out who gives how much in each round of segment `i`. */
+/* Computes which files give how many samples per round of segment `i`. */
 static void
 enter(struct state *s, const struct leat_plan_in *in, size_t i)
 {
@@ -275,7 +272,7 @@ enter(struct state *s, const struct leat_plan_in *in, size_t i)
 			continue;
 		sum += gives;
 		s->part[s->parts] = k;
-		s->behind[s->parts++] = sum;
+		s->cumulative[s->parts++] = sum;
 	}
 }
 
@@ -305,18 +302,18 @@ find_segment(const struct state *s, uint64_t pos)
 	return low;
 }
 
-/* The part that gives sample `o` of a round. It is o / block when all give whole blocks, later otherwise. */
+/* The part that gives sample `o` of a round: o / block if all give full blocks, otherwise a later one. */
 static size_t
 find_part(const struct state *s, uint64_t o)
 {
 	size_t low = (size_t)(o / s->block), high = s->parts - 1;
 
-	if (s->behind[low] > o)
+	if (s->cumulative[low] > o)
 		return low;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (s->behind[middle] > o)
+		if (s->cumulative[middle] > o)
 			high = middle;
 		else
 			low = middle + 1;
@@ -335,13 +332,13 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	(void)params;
 	if (i != s->entered)
 		enter(s, in, i);
-	samples = s->behind[s->parts - 1];
+	samples = s->cumulative[s->parts - 1];
 	round = s->segment[i].round + o / samples;
 	o %= samples;
 	p = find_part(s, o);
 	stay = &s->stay[s->part[p]];
 	if (p > 0)
-		o -= s->behind[p - 1];
+		o -= s->cumulative[p - 1];
 	at->pos = in->first[stay->file] + (round - stay->round) * s->block + o;
 }
 
@@ -354,7 +351,7 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 
 	if (!in->first)
 		return leat_fail(err, LEAT_SPEC,
-		                 "interleave has to come right after the source, before any op that changes the order");
+		                 "interleave must come right after the source, before any op that changes the order");
 	s = leat_alloc(in->mem, sizeof(*s));
 	if (!s)
 		return leat_fail_mem(err, in->mem, sizeof(*s), "interleave");
@@ -364,8 +361,8 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 	s->first_stay = leat_alloc_array(in->mem, s->slots + 1, sizeof(*s->first_stay));
 	s->current = leat_alloc_array(in->mem, s->slots, sizeof(*s->current));
 	s->part = leat_alloc_array(in->mem, s->slots, sizeof(*s->part));
-	s->behind = leat_alloc_array(in->mem, s->slots, sizeof(*s->behind));
-	if (s->stay && s->first_stay && s->current && s->part && s->behind)
+	s->cumulative = leat_alloc_array(in->mem, s->slots, sizeof(*s->cumulative));
+	if (s->stay && s->first_stay && s->current && s->part && s->cumulative)
 		status = build(s, in, err);
 	else
 		status = leat_fail_mem(err, in->mem, in->files * sizeof(*s->stay), "the table of interleave");
@@ -381,7 +378,7 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 
 const struct leat_op leat_op_interleave = {
 	.name = "interleave",
-	.doc = "Take samples from several files in turns.",
+	.doc = "Take samples from several files in turn.",
 	.example = "interleave(16, 1)",
 	.kind = LEAT_OP_PLAN,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* invert.c - dark becomes bright, as torchvision's RandomInvert: 255 - x for uint8, 1 - x for float32 */
+/* invert.c - invert pixel values, like torchvision's RandomInvert: 255 - x for uint8, 1 - x for float32 */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -7,7 +7,7 @@ struct invert {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct invert, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_FLOAT(struct invert, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -25,7 +25,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_invert = {
 	.name = "invert",
-	.doc = "Turn an image into its negative, as torchvision does.",
+	.doc = "Invert the pixel values of an image, like torchvision.",
 	.example = "invert(probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,

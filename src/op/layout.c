@@ -1,4 +1,4 @@
-/* layout.c - the order of an image's dimensions: channels last (hwc) or first (chw) */
+/* layout.c - order of an image's dimensions: channels last (hwc) or first (chw) */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -12,7 +12,7 @@ struct layout {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct layout, order, LEAT_REQUIRED, "hwc|chw",
-                  "chw: channels x height x width, as torch wants it; hwc: height x width x channels"),
+                  "chw: channels x height x width, as in PyTorch; hwc: height x width x channels"),
 	LEAT_OPT_END,
 };
 
@@ -28,7 +28,7 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 	return field->ndim == 3 && layout != LEAT_LAYOUT_NONE;
 }
 
-/* The shape `in`, of an image laid out as `from`, in the order `to`. */
+/* Permutes the shape `in` from layout `from` to layout `to`. */
 static void
 reorder(const int64_t *in, enum leat_layout from, enum leat_layout to, int64_t *out)
 {
@@ -86,7 +86,7 @@ convert(const void *params, enum leat_dtype *dtype, enum leat_layout *layout)
 
 const struct leat_op leat_op_layout = {
 	.name = "layout",
-	.doc = "Put an image's channels first (chw) or last (hwc).",
+	.doc = "Move an image's channels first (chw) or last (hwc).",
 	.example = "layout(chw)",
 	.kind = LEAT_OP_CONVERT,
 	.version = 1,

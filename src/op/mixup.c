@@ -1,8 +1,7 @@
-/* mixup.c - blend each sample with its neighbour, labels alike (Zhang et al., 2018)
+/* mixup.c - blend pairs of samples and their labels (Zhang et al., 2018)
  *
- * Neighbours of the batch, which a shuffle has put together at random, make a pair: x becomes s x + (1 - s) y
- * and y becomes s y + (1 - s) x, with s drawn from Beta(alpha, alpha) for each pair. A sample whose
- * neighbour is missing stays as it is. */
+ * Neighbours in the batch form a pair (use shuffle to make pairs random): x becomes s x + (1 - s) y and y becomes s
+ * y + (1 - s) x, with s drawn from Beta(alpha, alpha) per pair. A sample without a partner is left unchanged. */
 #include "op/op.h"
 
 struct mixup {
@@ -12,9 +11,10 @@ struct mixup {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct mixup, alpha, "0.2", 0.001, 1000, "of the Beta distribution: small mixes little"),
-	LEAT_STRING(struct mixup, image, "image", "the field with the images, float32"),
-	LEAT_STRING(struct mixup, label, "label", "the field with the labels, float32: put one_hot before batch"),
+	LEAT_FLOAT(struct mixup, alpha, "0.2", 0.001, 1000,
+                   "parameter of the Beta distribution; smaller values mix less"),
+	LEAT_STRING(struct mixup, image, "image", "image field, float32"),
+	LEAT_STRING(struct mixup, label, "label", "label field, float32; use one_hot before batch"),
 	LEAT_OPT_END,
 };
 
@@ -47,7 +47,7 @@ run(const void *params, const struct leat_rows *rows)
 
 const struct leat_op leat_op_mixup = {
 	.name = "mixup",
-	.doc = "Blend each sample of a batch, and its label, with its neighbour.",
+	.doc = "Blend neighbouring samples of a batch, and their labels.",
 	.example = "mixup(0.2)",
 	.kind = LEAT_OP_MIX,
 	.version = 1,

@@ -1,8 +1,8 @@
 /* normalize.c - (x - mean) / std per channel
  *
- * Two steps: x - mean, rounded, then times 1/std, rounded. One step x * (1/std) - mean/std would be
- * a little cheaper, but where x is near the mean it takes two large rounded numbers from each other. Here three
- * roundings (1/std is the third) each add at most 2^-24 of the result to its error, for any x. */
+ * Two steps: x - mean, rounded, then times 1/std, rounded. A single step x * (1/std) - mean/std would be slightly
+ * cheaper, but cancels badly when x is near the mean. Here each of the three roundings (1/std is the third) adds a
+ * relative error of at most 2^-24, for any x. */
 #include "op/op.h"
 
 #include <math.h>
@@ -13,8 +13,9 @@ struct normalize {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOATS(struct normalize, mean, LEAT_REQUIRED, -INFINITY, INFINITY,
-                    "one number per channel, or one for all, on the scale of the input"),
-	LEAT_FLOATS(struct normalize, std, LEAT_REQUIRED, 1e-30, INFINITY, "the same, above 0"),
+                    "one number per channel, or one for all; same scale as the input"),
+	LEAT_FLOATS(struct normalize, std, LEAT_REQUIRED, 1e-30, INFINITY,
+                    "one number per channel, or one for all; above 0"),
 	LEAT_OPT_END,
 };
 
@@ -25,8 +26,8 @@ check_count(const struct leat_floats *list, const char *name, int64_t channels, 
 		return LEAT_OK;
 	if (channels < 0)
 		return leat_fail(err, LEAT_SPEC,
-		                 "%s has %d numbers, but the number of channels is not known before the files are "
-		                 "read: write decode(channels=3)",
+		                 "%s has %d numbers, but the number of channels is unknown until the files are read: "
+		                 "write decode(channels=3)",
 		                 name, list->count);
 	return leat_fail(err, LEAT_SPEC, "%s has %d numbers, expected 1 or %d, one per channel", name, list->count,
 	                 (int)channels);

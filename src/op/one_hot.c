@@ -1,8 +1,8 @@
-/* one_hot.c - the number of a class becomes a vector with one place per class, as tf.one_hot
+/* one_hot.c - turn a class number into a one-hot vector, like tf.one_hot
  *
- * With smoothing s and k classes, a share s of the distance between `off` and `on` is spread over all
- * classes alike, as label_smoothing in Keras and PyTorch: for on=1, off=0 the class gets 1 - s + s/k, the others s/k.
- * A number that is no class is bad data (tf.one_hot would give a vector of `off`). */
+ * With smoothing s and k classes, a fraction s of the distance between `off` and `on` is spread evenly over all
+ * classes, as label_smoothing in Keras and PyTorch: for on=1, off=0 the class gets 1 - s + s/k, the others s/k. A
+ * number outside the classes is bad data (tf.one_hot would give a vector of `off`). */
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -14,10 +14,10 @@ struct one_hot {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct one_hot, classes, LEAT_REQUIRED, 1, 1 << 24, "how many there are: 0 to classes - 1"),
-	LEAT_FLOAT(struct one_hot, on, "1", -INFINITY, INFINITY, "what stands at the place of the class"),
-	LEAT_FLOAT(struct one_hot, off, "0", -INFINITY, INFINITY, "what stands elsewhere"),
-	LEAT_FLOAT(struct one_hot, smoothing, "0", 0, 1, "share that is spread over all classes alike"),
+	LEAT_INT(struct one_hot, classes, LEAT_REQUIRED, 1, 1 << 24, "number of classes; labels are 0 to classes - 1"),
+	LEAT_FLOAT(struct one_hot, on, "1", -INFINITY, INFINITY, "value for the labelled class"),
+	LEAT_FLOAT(struct one_hot, off, "0", -INFINITY, INFINITY, "value for all other classes"),
+	LEAT_FLOAT(struct one_hot, smoothing, "0", 0, 1, "label smoothing: fraction spread evenly over all classes"),
 	LEAT_OPT_END,
 };
 
@@ -66,7 +66,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_one_hot = {
 	.name = "one_hot",
-	.doc = "Turn the number of a class into a float32 vector with one place per class.",
+	.doc = "Turn a class number into a one-hot float32 vector.",
 	.example = "one_hot(1000, smoothing=0.1)",
 	.kind = LEAT_OP_CONVERT,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* op.c - what all ops share: the table, what fields fit, and where results go
+/* op.c - shared by all ops: lookup, field checks and output buffers
  *
  * Any thread; a struct leat_work belongs to one. */
 #include "op/op.h"
@@ -53,8 +53,7 @@ enum leat_status
 leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err)
 {
 	if (range->count != 2)
-		return leat_fail(err, LEAT_SPEC, "%s takes two numbers, the least and the largest, not %d", name,
-		                 range->count);
+		return leat_fail(err, LEAT_SPEC, "%s takes two numbers, [min, max], not %d", name, range->count);
 	if (range->value[0] > range->value[1])
 		return leat_fail(err, LEAT_SPEC, "%s=[%g, %g]: the first number is above the second", name,
 		                 (double)range->value[0], (double)range->value[1]);
@@ -83,7 +82,7 @@ leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct
 
 	if (shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || channels > LEAT_MAX_CHANNELS)
 		return leat_fail(err, LEAT_DATA,
-		                 "an image has pixels and 1 to %d channels, this one has the shape %" PRId64
+		                 "expected a non-empty image with 1 to %d channels; this one has shape %" PRId64
 		                 " x %" PRId64 " x %" PRId64,
 		                 LEAT_MAX_CHANNELS, shape[0], shape[1], shape[2]);
 	return LEAT_OK;
@@ -95,7 +94,7 @@ leat_check_color(const struct leat_datum *image, struct leat_err *err)
 	enum leat_status status = leat_check_image(image, LEAT_HWC, err);
 
 	if (status == LEAT_OK && image->shape[2] != 1 && image->shape[2] != 3)
-		return leat_fail(err, LEAT_DATA, "colors are gray or RGB, 1 or 3 channels, this image has %" PRId64,
+		return leat_fail(err, LEAT_DATA, "expected gray or RGB (1 or 3 channels); this image has %" PRId64,
 		                 image->shape[2]);
 	return status;
 }
@@ -114,11 +113,10 @@ leat_check_scale(const struct leat_datum *image, struct leat_err *err)
 		return LEAT_OK;
 	while (!(x[i] > MOST))
 		i++;
-	return leat_fail(
-		err, LEAT_SPEC,
-		"float32 images go from 0 to 1 here, and this one has the value %g: put scale(1/255) before, or "
-		"do this before cast and resize, on uint8",
-		(double)x[i]);
+	return leat_fail(err, LEAT_SPEC,
+	                 "expected float32 pixels from 0 to 1, but this image has the value %g: put scale(1/255) "
+	                 "before it, or move it before cast and resize, where pixels are uint8",
+	                 (double)x[i]);
 }
 
 enum leat_status
@@ -132,7 +130,7 @@ leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim
 	memcpy(out.shape, shape, (size_t)ndim * sizeof(*shape));
 	elements = leat_datum_elements(&out);
 	if (elements < 0 || __builtin_mul_overflow((size_t)elements, leat_dtype_size(dtype), &bytes))
-		return leat_fail(err, LEAT_LIMIT, "the result would have more bytes than can be counted");
+		return leat_fail(err, LEAT_LIMIT, "the result is too large: its size overflows");
 	if (work->output_slot)
 		out.data = work->output_slot(work, field, bytes);
 	if (!out.data)

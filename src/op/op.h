@@ -1,11 +1,11 @@
 /* op.h - what an op is
  *
- * An op adds one file, src/op/NAME.c, that defines `const struct leat_op leat_op_NAME`;
- * the build collects the table. Nothing else is edited. Two kinds (docs/PLAN.md):
+ * To add an op, add one file, src/op/NAME.c, that defines `const struct leat_op leat_op_NAME`; the build collects
+ * the table. There are two kinds (docs/PLAN.md):
  *
- *  - a *sample op* turns a sample into a sample. It is a pure function of its params,
- *    the sample and its random stream, called by all workers at once.
- *  - a *plan op* maps output positions to input positions. Called by one thread at a time.
+ * - A *sample op* turns a sample into a sample. It is a pure function of its params, the sample and its random
+ *   stream, and all workers call it concurrently.
+ * - A *plan op* maps output positions to input positions. One thread calls it at a time.
  *
  * `version` is part of the pipeline's hash: bump it whenever the output changes. */
 #ifndef LEAT_OP_OP_H
@@ -21,47 +21,47 @@ enum leat_op_kind {
 	LEAT_OP_DECODE,     /* bytes -> image */
 	LEAT_OP_GEOMETRY,   /* moves or resamples pixels */
 	LEAT_OP_POINTWISE,  /* each element x becomes mul * x + add */
-	LEAT_OP_STATISTICS, /* looks at the whole image first */
-	LEAT_OP_COLOR,      /* changes what pixels look like, in more ways than POINTWISE can */
-	LEAT_OP_FIELDS,     /* works on the set of fields: `on_fields` */
-	LEAT_OP_CONVERT,    /* same values, other type or order: cast, layout */
+	LEAT_OP_STATISTICS, /* needs statistics of the whole image */
+	LEAT_OP_COLOR,      /* changes colors in ways POINTWISE cannot express */
+	LEAT_OP_FIELDS,     /* adds, drops or renames fields: `on_fields` */
+	LEAT_OP_CONVERT,    /* same values, different type or layout */
 	LEAT_OP_PLAN,       /* maps positions: `on_plan` */
 	LEAT_OP_BATCH,      /* ends the sample chain; the engine reads its params (op/batch.h) */
 	LEAT_OP_MIX,        /* works on whole batches, after `batch`: `on_batch` */
-	LEAT_OP_CACHE,      /* keeps samples as they are here; the engine reads its params (op/cache.h) */
-	LEAT_OP_HINT,       /* changes speed only: stays out of the pipeline's hash */
+	LEAT_OP_CACHE,      /* caches samples; the engine reads its params (op/cache.h) */
+	LEAT_OP_HINT,       /* affects speed only; not part of the pipeline's hash */
 };
 
-/* The steps that one pointwise op may take. */
+/* Most steps of one pointwise op. */
 enum { LEAT_MAX_AFFINE = 2 };
 
-/* What a sample op has while it runs: one per worker thread. */
+/* Context of a running sample op; one per worker thread. */
 struct leat_work {
 	struct leat_sample *sample;
-	struct leat_scratch *scratch; /* memory until the sample is finished */
-	struct leat_rng rng;          /* this op's stream for this sample; the same for each of its fields */
-	size_t max_pixels;            /* that decode may produce */
-	enum leat_layout layout;      /* of the field that `run` gets */
-	/* The engine's: */
+	struct leat_scratch *scratch; /* valid until the sample is finished */
+	struct leat_rng rng;          /* this op's stream for this sample; every field gets the same one */
+	size_t max_pixels;            /* limit for decode */
+	enum leat_layout layout;      /* of the field passed to `run` */
+	/* Private to the engine: */
 	void *(*output_slot)(struct leat_work *work, int field,
-	                     size_t bytes); /* where a final result goes; NULL: scratch */
+	                     size_t bytes); /* destination of a final result; NULL: scratch */
 	void *output_slot_arg;
-	int stage; /* of the chain that runs */
-	int op;    /* of the stage's ops, the one that runs */
+	int stage; /* current stage of the chain */
+	int op;    /* current op within the stage */
 };
 
-/* A new buffer for field `field`, described by dtype and shape: the batch's slot when this op is the
- * last to write the field anew, else scratch. The datum then points to it; the old memory stays
- * readable until the sample is finished, so keep a copy of the old datum to read from. */
+/* Gives field `field` a new buffer of this dtype and shape: the batch's slot if no later op allocates the field again,
+ * otherwise scratch. The old memory stays readable until the sample is finished; copy the old datum first to read from
+ * it. */
 enum leat_status leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
                                struct leat_err *err);
 /* Scratch for the op's own use, 64-byte aligned. */
-void *leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err); /* NULL: err is filled */
+void *leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err); /* NULL: see err */
 
-/* What an op on whole batches has: the rows of this rank, one behind the other in each field's memory. */
+/* Input of an op on whole batches: this rank's rows, contiguous for each field. */
 struct leat_rows {
 	const struct leat_schema *schema;
-	void *column[LEAT_MAX_FIELDS]; /* of each field, dense: row i is at i * row_bytes */
+	void *column[LEAT_MAX_FIELDS]; /* by field: row i is at i * row_bytes */
 	size_t row_bytes[LEAT_MAX_FIELDS];
 	int64_t count;
 	const uint64_t *position; /* of each row in the epoch; UINT64_MAX: padding */
@@ -69,64 +69,66 @@ struct leat_rows {
 	uint64_t seed, epoch, stream;
 };
 
-/* Ops that mix neighbours: row i and i + 1 make a pair when they stand at 2k and 2k + 1 of the global batch. False: row
- * i has no partner after it (it is the second of a pair, padding, or the other one was bad). */
+/* For ops that mix neighbours: do rows i and i + 1 form a pair, that is, are they rows 2k and 2k + 1 of the global
+ * batch? False if row i is the second of a pair or padding, or if its partner was a bad sample. */
 bool leat_rows_pair(const struct leat_rows *rows, int64_t i);
-/* The pair's random numbers, the same for any number of ranks. */
+/* The pair's random stream; it does not depend on the number of ranks. */
 void leat_rows_stream(const struct leat_rows *rows, int64_t i, struct leat_rng *rng);
-/* Checks that `name` is a dense field and, with `floats`, of float32; gives its number. */
+/* Finds field `name` and checks that it is dense and, with `floats`, float32. */
 enum leat_status leat_rows_field(const struct leat_schema *schema, const char *name, bool floats, int *field,
                                  struct leat_err *err);
-/* Both rows of a pair: a becomes share * a + (1 - share) * b, b the other way round. */
+/* Blends both rows of a pair: a becomes share * a + (1 - share) * b, and b vice versa. */
 void leat_rows_blend(const struct leat_rows *rows, int64_t i, int field, float share);
 
-/* Where a plan op stands: in which pass over its input, and at which position of it. */
+/* A position within a pass over the data. */
 struct leat_at {
 	uint64_t pass, pos;
 };
 
-/* No pass has more positions than this, so that sums of two sizes never overflow. */
+/* Limit on the positions of a pass, so that the sum of two sizes never overflows. */
 #define LEAT_MAX_POSITIONS ((uint64_t)1 << 62)
 
-/* What a plan op can know of its input. `seed` may change between two calls of `map`. */
+/* The input of a plan op. `seed` may change between calls of `map`. */
 struct leat_plan_in {
-	uint64_t size;         /* positions of one pass, at least 1 */
+	uint64_t size;         /* positions per pass, at least 1 */
 	uint64_t seed, stream; /* for its random numbers */
-	const uint64_t *first; /* directly on a source: file i holds positions [first[i], first[i + 1]); else NULL */
+	const uint64_t
+		*first; /* right after a source: file i holds positions [first[i], first[i + 1]); otherwise NULL */
 	size_t files;
 	struct leat_mem *mem;
 };
 
-/* An op that can be fused describes its effect instead of applying it, and the engine applies neighbours in one pass
- * over the pixels (image/pass.h). One of these; `run` is not needed then, except beside `convert`, which also works on
- * fields that are not images. */
+/* An op that can be fused describes its effect, and the engine applies a sequence of such ops in one pass over the
+ * pixels (image/pass.h). Set one of these, and no `run`, except with `convert`, which also works on fields that are not
+ * images. */
 struct leat_fusion {
 	enum leat_status (*decode)(const void *params, const struct leat_datum *bytes, const struct leat_work *work,
 	                           struct leat_decode *decode, struct leat_err *err);
-	bool (*reduces)(const void *params); /* optional, beside `decode`: may images be decoded at reduced size? */
+	bool (*reduces)(const void *params); /* optional, with `decode`: may images be decoded at reduced size? */
 	/* shape: height, width, channels */
 	enum leat_status (*move)(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move,
 	                         struct leat_err *err);
 	void (*convert)(const void *params, enum leat_dtype *dtype, enum leat_layout *layout);
-	/* POINTWISE: works on f32 (u8 is converted first). Fills 1 to LEAT_MAX_AFFINE steps, `channels` <=
-	 * LEAT_MAX_CHANNELS of each, and returns how many. Neighbours are one pass on any field, image or not. */
+	/* POINTWISE: works on f32 (u8 is converted first). Fills 1 to LEAT_MAX_AFFINE steps, each with `channels` (at
+	 * most LEAT_MAX_CHANNELS) entries, and returns the number of steps. Adjacent ops are fused on any field, image
+	 * or not. */
 	int (*affine)(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step);
-	/* The same, given the mean of each channel. */
+	/* Same, but also given the mean of each channel. */
 	int (*affine_about)(const void *params, struct leat_rng *rng, const float *mean, int channels,
 	                    struct leat_affine *step);
 };
 
-/* A sample op on one field. The spec's `field=NAME` (or a list) chooses it; without that it is the field called
- * `image`, else the only one accepted. */
+/* A sample op on one field. The spec's `field=NAME` (or a list) chooses the field; the default is `image`, or else the
+ * only field that the op accepts. */
 struct leat_field_op {
 	bool (*accepts)(const struct leat_field *field, enum leat_layout layout);
-	const char *wants; /* what `accepts` accepts, for errors: "an image (height x width x channels)" */
-	/* What the field becomes; NULL: it stays what it is. */
+	const char *wants; /* describes accepted fields in errors: "an image (height x width x channels)" */
+	/* Updates the field's type and shape; NULL: they do not change. */
 	enum leat_status (*infer)(void *params, struct leat_field *field, enum leat_layout *layout,
 	                          struct leat_err *err);
-	bool in_place; /* `run` changes the datum's memory and neither dtype nor shape */
-	/* Optional: an upper bound of the scratch that the op needs besides its result, for a field as it is before
-	 * `infer`. The memory limit is checked against it at open. */
+	bool in_place; /* `run` changes the data in place, keeping dtype and shape */
+	/* Optional: an upper bound on the scratch the op needs besides its result, given the field before `infer`. Used
+	 * to check the memory limit at open. */
 	size_t (*scratch_bytes)(const void *params, const struct leat_field *field);
 	enum leat_status (*run)(const void *params, struct leat_work *work, int field, struct leat_err *err);
 	struct leat_fusion fuse;
@@ -136,31 +138,32 @@ struct leat_field_op {
 struct leat_fields_op {
 	enum leat_status (*infer)(void *params, struct leat_schema *schema, struct leat_err *err);
 	enum leat_status (*run)(const void *params, struct leat_work *work,
-	                        struct leat_err *err); /* NULL: the sample stays as it is */
-	/* Which field, as numbered before, field `i` is unchanged, or -1: it is new; NULL: all are new. A field that is
-	 * carried along can be in the batch already. */
+	                        struct leat_err *err); /* NULL: samples do not change */
+	/* The input field that output field `i` is, unchanged, or -1 if it is new; NULL: all are new. An unchanged
+	 * field may already have been written to the batch. */
 	int (*carries)(const void *params, int i);
 };
 
-/* An op on whole batches, of dense fields only (`infer` checks that and may change nothing). One thread calls it for a
- * batch, after bad samples were removed. To give the same bytes for any number of ranks, rows may depend only on rows
- * of the same group of `row_group`, counted from the global batch's first; ranks never split a group. */
+/* An op on whole batches, for dense fields only (`infer` checks that, and must not change the schema). One thread runs
+ * it on a batch, after bad samples are removed. The output must not depend on the number of ranks: a row may depend
+ * only on rows of its own group of `row_group` rows, counted from the start of the global batch. Ranks never split a
+ * group. */
 struct leat_batch_op {
 	enum leat_status (*infer)(void *params, struct leat_schema *schema, struct leat_err *err);
 	void (*run)(const void *params, const struct leat_rows *rows);
 	int row_group;
 };
 
-/* A plan op. `open` gives the size of its output (0: nothing is left, which the plan refuses) and optionally a state,
- * with memory from in->mem; `map` (NULL: every position stays) turns an output position into an input position. The
- * state is only a cache: `map` is a pure function of params, `in` and the position, so a cache remembers which seed and
- * pass it belongs to. */
+/* A plan op. `open` sets the output size (0 is reported as an error by the plan) and optionally allocates a state from
+ * in->mem. `map` turns an output position into an input position; NULL is the identity. The state is only a cache:
+ * `map` must be a pure function of params, `in` and the position, so a cache has to check which seed and pass it was
+ * built for. */
 struct leat_plan_op {
 	enum leat_status (*open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
 	                         struct leat_err *err);
 	void (*map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
 	void (*close)(void *state, struct leat_mem *mem);
-	bool (*scatters)(const void *params); /* optional: can neighbours in the output be far apart in the input? */
+	bool (*scatters)(const void *params); /* optional: may adjacent outputs be far apart in the input? */
 };
 
 struct leat_op {
@@ -171,16 +174,16 @@ struct leat_op {
 	size_t params_size;
 	bool random; /* draws from work->rng */
 
-	/* Optional: more checks between options, or arguments that no table can describe. Sentences of `check` and of
-	 * `infer` below get the op's name in front. `parse`, when
-	 * set, replaces the table; `print` then adds the canonical arguments; `params_free` what parse took. */
+	/* Optional. `check` validates options together; the op's name is prepended to its errors and to those of
+	 * `infer`. `parse` replaces the option table for arguments that no table can describe; `print` then writes the
+	 * canonical arguments, and `params_free` frees what `parse` allocated. */
 	enum leat_status (*check)(void *params, struct leat_err *err);
 	enum leat_status (*parse)(void *params, const struct leat_call *call, const char *text, struct leat_mem *mem,
 	                          struct leat_err *err);
 	void (*print)(const void *params, struct leat_str *out);
 	void (*params_free)(void *params, struct leat_mem *mem);
 
-	/* One of these, by kind: what the op works on. BATCH, CACHE and HINT have none. */
+	/* Set one of these, by kind. BATCH, CACHE and HINT have none. */
 	struct leat_field_op on_field;
 	struct leat_fields_op on_fields;
 	struct leat_batch_op on_batch;
@@ -197,44 +200,45 @@ extern const struct leat_op *const leat_ops[]; /* sorted by name, NULL at the en
 
 /* ---- running (run.c) ---- */
 
-/* A sample op that is not on all fields, by itself, on a field that may be changed if the op works in place. */
+/* Runs one op of kind `on_field`, unfused. If it works in place, the field's data must be writable. */
 enum leat_status leat_op_run(const struct leat_op *op, const void *params, struct leat_work *work, int field,
                              struct leat_err *err);
 
-/* Can the op be fused with others, and can it be the first of them? `dtype` and `layout`: of its input. */
+/* Can the op be fused with others, and can it come first? `dtype` and `layout` describe its input. */
 bool leat_op_can_fuse(const struct leat_op *op);
 bool leat_op_can_start_fusion(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout);
-/* Adds the op to the pass, which the first op begins; work->rng is its stream. */
+/* Start a pass with this op, or add the op to it. work->rng must be the op's stream. */
 enum leat_status leat_fuse_begin(const struct leat_op *op, const void *params, struct leat_work *work, int field,
                                  struct leat_pass *pass, struct leat_err *err);
 enum leat_status leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *work,
                                struct leat_pass *pass, struct leat_err *err);
-/* Runs the pass; the result becomes the field. */
+/* Runs the pass and stores the result in the field. */
 enum leat_status leat_fuse_finish(struct leat_pass *pass, struct leat_work *work, int field, struct leat_err *err);
 
 const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */
 bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, HWC, <= 4 channels */
-bool leat_accepts_color(const struct leat_field *field, enum leat_layout layout); /* of those: gray, RGB or unknown */
+bool leat_accepts_color(const struct leat_field *field,
+                        enum leat_layout layout); /* an image that is gray, RGB or unknown */
 bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout); /* u8, 1 dim, any length */
 bool leat_accepts_numbers(const struct leat_field *field,
-                          enum leat_layout layout); /* u8 or f32, but bytes of unknown length */
+                          enum leat_layout layout); /* u8 or f32, except bytes of unknown length */
 
-/* For `check`: an option `name` that holds two numbers, the first not above the second. */
+/* For `check`: option `name` must be two numbers in ascending order. */
 enum leat_status leat_check_range(const struct leat_floats *range, const char *name, struct leat_err *err);
 
 /* For `infer`: */
-int64_t leat_field_channels(const struct leat_field *field, enum leat_layout layout); /* 1 if no image; -1: unknown */
+int64_t leat_field_channels(const struct leat_field *field,
+                            enum leat_layout layout); /* 1 if not an image; -1: unknown */
 enum leat_status leat_infer_f32(void *params, struct leat_field *field, enum leat_layout *layout, struct leat_err *err);
 
-/* For `run`: what a schema cannot promise of one sample's image, that it has pixels and 1 to
- * LEAT_MAX_CHANNELS channels. */
+/* For `run`, since a schema cannot guarantee it: the image is not empty and has 1 to LEAT_MAX_CHANNELS channels. */
 enum leat_status leat_check_image(const struct leat_datum *image, enum leat_layout layout, struct leat_err *err);
-/* And that its channels, the last dim, are gray or RGB. */
+/* Also checks that it is gray or RGB; channels are the last dimension. */
 enum leat_status leat_check_color(const struct leat_datum *image, struct leat_err *err);
-/* For ops to which full scale is 1: that float32 pixels have it, and not 255. A little above, as after
- * random_brightness, is no mistake. LEAT_SPEC, because no sample would be right. */
+/* For ops that expect float32 pixels in 0..1: fails if they look like 0..255. Values slightly above 1, as after
+ * random_brightness, are fine. Fails with LEAT_SPEC, because every sample would be wrong. */
 enum leat_status leat_check_scale(const struct leat_datum *image, struct leat_err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* pad.c - more pixels around an image, as torchvision's Pad and numpy.pad
+/* pad.c - pad an image, like torchvision's Pad and numpy.pad
  *
- * Both mirrors go on mirroring where more is wanted than the image has, as numpy does. */
+ * reflect and symmetric keep mirroring when the padding is larger than the image, as numpy does. */
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -9,22 +9,23 @@
 struct pad {
 	int64_t all, top, left, bottom, right;
 	float fill;
-	int mode; /* enum leat_border, whose order the choices have */
+	int mode; /* enum leat_border; the choices are in its order */
 };
 
-/* pad(4) is for all sides; which side a second number would be for, libraries do not agree on. */
+/* pad(4) pads all sides. Sides are named-only because libraries disagree on their order. */
 #define SIDE(name, doc) LEAT_OPT_(struct pad, name, LEAT_OPT_INT, "0", 0, 65500, NULL, doc, LEAT_OPT_NAMED)
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct pad, all, "0", 0, 65500, "rows and columns that are added on every side"),
-	SIDE(top, "rows that are added above, in place of all"),
-	SIDE(left, "columns that are added on the left"),
-	SIDE(bottom, "rows that are added below"),
-	SIDE(right, "columns that are added on the right"),
+	LEAT_INT(struct pad, all, "0", 0, 65500, "rows and columns to add on every side"),
+	SIDE(top, "rows to add at the top; use instead of all"),
+	SIDE(left, "columns to add on the left"),
+	SIDE(bottom, "rows to add at the bottom"),
+	SIDE(right, "columns to add on the right"),
 	LEAT_OPT_(struct pad, fill, LEAT_OPT_FLOAT, "0", -INFINITY, INFINITY, NULL,
-                  "what stands there with mode=constant; cut to 0..255 for uint8", LEAT_OPT_NAMED),
+                  "fill value for mode=constant; clipped to 0..255 for uint8", LEAT_OPT_NAMED),
 	LEAT_OPT_(struct pad, mode, LEAT_OPT_ENUM, "constant", 0, 0, "constant|edge|reflect|symmetric",
-                  "what stands there: fill, the outermost pixel, the image mirrored without or with that pixel",
+                  "pad with fill, with the edge pixel, or with the mirrored image (reflect omits the edge pixel, "
+                  "symmetric repeats it)",
                   LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
@@ -36,7 +37,7 @@ check(void *params, struct leat_err *err)
 
 	if (pad->all && (pad->top || pad->left || pad->bottom || pad->right))
 		return leat_fail(err, LEAT_SPEC,
-		                 "all=%" PRId64 " is for every side: write either all, or top, left, bottom and right",
+		                 "all=%" PRId64 " pads every side: write either all, or top, left, bottom and right",
 		                 pad->all);
 	return LEAT_OK;
 }
@@ -84,7 +85,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_pad = {
 	.name = "pad",
-	.doc = "Add pixels around an image.",
+	.doc = "Pad an image.",
 	.example = "pad(4, mode=reflect)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

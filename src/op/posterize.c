@@ -1,6 +1,6 @@
-/* posterize.c - fewer different values: only the highest bits stay, as torchvision's RandomPosterize
+/* posterize.c - keep only the highest bits of each value, like torchvision's RandomPosterize
  *
- * Floats have no such bits, and torchvision refuses them too. */
+ * uint8 only: torchvision refuses floats, too. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -10,8 +10,8 @@ struct posterize {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct posterize, bits, LEAT_REQUIRED, 1, 8, "of each value that stay, of 8"),
-	LEAT_FLOAT(struct posterize, probability, "1", 0, 1, "share of the images that are changed"),
+	LEAT_INT(struct posterize, bits, LEAT_REQUIRED, 1, 8, "bits to keep of each 8-bit value"),
+	LEAT_FLOAT(struct posterize, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -34,7 +34,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_posterize = {
 	.name = "posterize",
-	.doc = "Keep the highest bits of each value of an image, as torchvision does.",
+	.doc = "Reduce each value of an image to its highest bits, like torchvision.",
 	.example = "posterize(4, probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,
@@ -42,7 +42,7 @@ const struct leat_op leat_op_posterize = {
 	.params_size = sizeof(struct posterize),
 	.random = true,
 	.on_field.accepts = accepts,
-	.on_field.wants = "a uint8 image (height x width x channels; put it before what makes float32)",
+	.on_field.wants = "a uint8 image (height x width x channels; put it before ops that output float32)",
 	.on_field.in_place = true,
 	.on_field.run = run,
 };

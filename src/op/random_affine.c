@@ -1,7 +1,7 @@
-/* random_affine.c - turn, shift, scale and shear an image at random, as torchvision's RandomAffine on images
+/* random_affine.c - rotate, shift, scale and shear an image at random, like torchvision's RandomAffine
  *
- * Nearest pixels, the same that Pillow takes. Angles are in degrees and turn clockwise, as there. Drawn are, in this
- * order: the angle, the shift along x and y in whole pixels, the scale, the shear along x and y. */
+ * Nearest interpolation, the same pixels as Pillow's. Angles are in degrees, clockwise, as in torchvision. Random
+ * numbers are drawn in this order: angle, shift along x and y in whole pixels, scale, shear along x and y. */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -14,19 +14,18 @@ struct random_affine {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOATS(struct random_affine, degrees, LEAT_REQUIRED, -360, 360,
-                    "the angle in degrees, clockwise: d for [-d, d], or its least and largest value"),
+                    "angle in degrees, clockwise: d for [-d, d], or [min, max]"),
 	LEAT_FLOATS(struct random_affine, translate, "[0, 0]", 0, 1,
-                    "largest shift to either side, as shares of width and height"),
-	LEAT_FLOATS(struct random_affine, scale, "[1, 1]", 1e-3, 1e3, "least and largest factor of size"),
+                    "largest shift either way, as fractions of width and height"),
+	LEAT_FLOATS(struct random_affine, scale, "[1, 1]", 1e-3, 1e3, "scale factor, [min, max]"),
 	LEAT_FLOATS(struct random_affine, shear, "0", -90, 90,
-                    "the shear angle along x in degrees: s for [-s, s], or its least and largest value; two more are "
-                    "for y"),
+                    "shear angle along x in degrees: s for [-s, s], or [min, max]; a second pair is for y"),
 	LEAT_FLOAT(struct random_affine, fill, "0", -INFINITY, INFINITY,
-                   "what stands where there was no pixel; cut to 0..255 for uint8"),
+                   "fill value for pixels outside the image; clipped to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
 
-/* d becomes -d, d. */
+/* Expands d to [-d, d]. */
 static enum leat_status
 spread(struct leat_floats *range, const char *name, struct leat_err *err)
 {
@@ -35,7 +34,7 @@ spread(struct leat_floats *range, const char *name, struct leat_err *err)
 	if (range->count != 1)
 		return LEAT_OK;
 	if (most < 0)
-		return leat_fail(err, LEAT_SPEC, "%s=%g: a single number is the largest to either side and not below 0",
+		return leat_fail(err, LEAT_SPEC, "%s=%g: a single number x means [-x, x] and must not be negative",
 		                 name, (double)most);
 	range->value[0] = most > 0 ? -most : 0;
 	range->value[1] = most;
@@ -43,7 +42,7 @@ spread(struct leat_floats *range, const char *name, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Two numbers for x, which y then does without, or four. */
+/* Two numbers for x alone (y gets 0), or four for x and y. */
 static enum leat_status
 check_shear(struct leat_floats *shear, struct leat_err *err)
 {
@@ -75,7 +74,7 @@ check(void *params, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = check_shear(&affine->shear, err);
 	if (status == LEAT_OK && affine->translate.count != 2)
-		return leat_fail(err, LEAT_SPEC, "translate takes two numbers, the shares of width and height, not %d",
+		return leat_fail(err, LEAT_SPEC, "translate takes two numbers, fractions of width and height, not %d",
 		                 affine->translate.count);
 	return status;
 }
@@ -119,8 +118,8 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_random_affine = {
 	.name = "random_affine",
-	.doc = "Turn, shift, scale and shear an image at random about its centre, to the nearest pixel; the size "
-	       "stays.",
+	.doc = "Rotate, shift, scale and shear an image at random about its centre, with nearest interpolation; the "
+	       "size does not change.",
 	.example = "random_affine(15, translate=[0.1, 0.1], scale=[0.8, 1.2], shear=5)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

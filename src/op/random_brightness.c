@@ -1,7 +1,7 @@
-/* random_brightness.c - add one random number to all pixels, as tf.image.random_brightness
+/* random_brightness.c - add one random offset to all pixels, like tf.image.random_brightness
  *
- * For float images TensorFlow neither rescales nor clips, and so it is here. Bytes are refused: on their
- * scale of 0 to 255 a change of `max` would be lost. */
+ * Like TensorFlow on float images, this neither rescales nor clips. uint8 is refused: on a scale of 0 to 255, a
+ * change of `max` would be lost. */
 #include "op/op.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ struct random_brightness {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct random_brightness, max, LEAT_REQUIRED, 0, INFINITY,
-                   "the number added is uniform in [-max, max); pixels are usually in [0, 1]"),
+                   "offset is uniform in [-max, max); pixels are usually in [0, 1]"),
 	LEAT_OPT_END,
 };
 
@@ -22,7 +22,6 @@ accepts(const struct leat_field *field, enum leat_layout layout)
 	return field->dtype == LEAT_F32 && leat_accepts_numbers(field, layout);
 }
 
-/* Draws from the sample's own stream: same seed, same pixels. */
 static int
 affine(const void *params, struct leat_rng *rng, int channels, struct leat_affine *step)
 {

@@ -1,8 +1,7 @@
-/* random_contrast.c - stretch pixels about the mean of their channel, as tf.image.random_contrast
+/* random_contrast.c - scale pixels about their channel's mean, like tf.image.random_contrast
  *
- * x becomes (x - mean) * f + mean, rounded after each of the three, with one random f for the image and
- * the mean of each channel of this image. Bytes are refused, because TensorFlow would round and
- * clip them again. */
+ * x becomes (x - mean) * f + mean, rounded after each of the three operations, with one random f per image and the
+ * mean of each of its channels. uint8 is refused, because TensorFlow would round and clip it again. */
 #include "op/op.h"
 
 #include <math.h>
@@ -12,9 +11,8 @@ struct random_contrast {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, INFINITY,
-                   "the factor is uniform in [lower, upper)"),
-	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, INFINITY, "not below lower"),
+	LEAT_FLOAT(struct random_contrast, lower, LEAT_REQUIRED, 0, INFINITY, "factor is uniform in [lower, upper)"),
+	LEAT_FLOAT(struct random_contrast, upper, LEAT_REQUIRED, 0, INFINITY, "upper bound; at least lower"),
 	LEAT_OPT_END,
 };
 

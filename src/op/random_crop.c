@@ -1,8 +1,8 @@
-/* random_crop.c - a rectangle anywhere in an image, as torchvision's RandomCrop
+/* random_crop.c - crop at a random position, like torchvision's RandomCrop
  *
- * First `padding` pixels of `fill` are added on every side. If that is still smaller than the result, it is an error
- * of the sample, or, with pad_if_needed, as much as is missing is added on both sides. Then every place of the
- * rectangle is equally likely. */
+ * First, `padding` pixels of `fill` are added on every side. If the image is still too small, the sample is bad, or
+ * with pad_if_needed the missing amount is added on both sides. Then every position of the rectangle is equally
+ * likely. */
 #include "op/op.h"
 
 #include <inttypes.h>
@@ -15,16 +15,17 @@ struct random_crop {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct random_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
-	LEAT_INT(struct random_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
-	LEAT_INT(struct random_crop, padding, "0", 0, 65500, "pixels that are added on every side first"),
+	LEAT_INT(struct random_crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
+	LEAT_INT(struct random_crop, width, LEAT_REQUIRED, 1, 65500, "output width"),
+	LEAT_INT(struct random_crop, padding, "0", 0, 65500, "pixels to add on every side first"),
 	LEAT_BOOL(struct random_crop, pad_if_needed, "false",
-                  "true: what is missing to height and width is added on both sides; false: that is an error"),
-	LEAT_FLOAT(struct random_crop, fill, "0", -INFINITY, INFINITY, "what is added; cut to 0..255 for uint8"),
+                  "pad images that are too small on both sides; otherwise they are an error"),
+	LEAT_FLOAT(struct random_crop, fill, "0", -INFINITY, INFINITY,
+                   "fill value of padding; clipped to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
 
-/* A side of -1 is not known. */
+/* A side of -1 is unknown. */
 static enum leat_status
 check_large_enough(const struct random_crop *crop, const int64_t *shape, enum leat_status status, struct leat_err *err)
 {
@@ -34,7 +35,7 @@ check_large_enough(const struct random_crop *crop, const int64_t *shape, enum le
 	if (crop->pad_if_needed || !(low || narrow))
 		return LEAT_OK;
 	return leat_fail(err, status,
-	                 "%" PRId64 " %s are wanted, but the image has only %" PRId64
+	                 "%" PRId64 " %s requested, but the image has only %" PRId64
 	                 "; add padding, or write pad_if_needed=true",
 	                 low ? crop->height : crop->width, low ? "rows" : "columns",
 	                 shape[low ? 0 : 1] + 2 * crop->padding);
@@ -52,9 +53,9 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	return status;
 }
 
-/* The first of `wanted` places, anywhere in `there` with what is added around them. */
+/* Random start of an interval of length `wanted` within [0, there) padded by `added` on both sides. */
 static int64_t
-draw_place(struct leat_rng *rng, int64_t there, int64_t wanted, int64_t added)
+draw_start(struct leat_rng *rng, int64_t there, int64_t wanted, int64_t added)
 {
 	int64_t padded = there + 2 * added;
 
@@ -76,14 +77,14 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 	*move = (struct leat_move){.kind = LEAT_MOVE_CROP, .fill = crop->fill};
 	move->part.height = crop->height;
 	move->part.width = crop->width;
-	move->part.top = draw_place(rng, shape[0], crop->height, crop->padding);
-	move->part.left = draw_place(rng, shape[1], crop->width, crop->padding);
+	move->part.top = draw_start(rng, shape[0], crop->height, crop->padding);
+	move->part.left = draw_start(rng, shape[1], crop->width, crop->padding);
 	return LEAT_OK;
 }
 
 const struct leat_op leat_op_random_crop = {
 	.name = "random_crop",
-	.doc = "Keep a rectangle at a random place of an image.",
+	.doc = "Crop an image at a random position.",
 	.example = "random_crop(32, 32, padding=4)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,8 +1,8 @@
-/* random_erasing.c - write over a random rectangle of some images, as torchvision's RandomErasing
+/* random_erasing.c - overwrite a random rectangle of some images, like torchvision's RandomErasing
  *
- * Up to ten times a share of the image's area and a ratio of height to width are drawn, the latter evenly on a
- * logarithmic scale; the first rectangle that is smaller than the image in both directions is taken, at a random
- * place. If none is, the image stays as it is. */
+ * Draws a fraction of the area and a height/width ratio (uniform on a log scale), up to ten times, and uses the
+ * first rectangle smaller than the image in both directions, at a random position. If there is none, the image is
+ * left unchanged. */
 #include "image/image.h"
 #include "op/op.h"
 
@@ -17,14 +17,13 @@ struct random_erasing {
 enum { TRIES = 10 };
 
 static const struct leat_opt options[] = {
-	LEAT_FLOAT_WAS(struct random_erasing, probability, "p", "0.5", 0, 1,
-                       "share of the images of which a part is erased"),
-	LEAT_FLOATS(struct random_erasing, scale, "[0.02, 0.33]", 0, 1, "least and largest share of the area"),
-	LEAT_FLOATS(struct random_erasing, ratio, "[0.3, 3.3]", 1e-3, 1e3,
-                    "least and largest ratio of height to width"),
+	LEAT_FLOAT_WAS(struct random_erasing, probability, "p", "0.5", 0, 1, "fraction of images to change"),
+	LEAT_FLOATS(struct random_erasing, scale, "[0.02, 0.33]", 0, 1, "fraction of the area to erase, [min, max]"),
+	LEAT_FLOATS(struct random_erasing, ratio, "[0.3, 3.3]", 1e-3, 1e3, "height/width ratio, [min, max]"),
 	LEAT_FLOATS(struct random_erasing, value, "0", -INFINITY, INFINITY,
-                    "what is written: one number per channel, or one for all; cut to 0..255 for uint8"),
-	LEAT_BOOL(struct random_erasing, random, "false", "true: normal noise is written, of mean 0 and deviation 1"),
+                    "fill value: one number per channel, or one for all; clipped to 0..255 for uint8"),
+	LEAT_BOOL(struct random_erasing, random, "false",
+                  "fill with Gaussian noise of mean 0 and standard deviation 1"),
 	LEAT_OPT_END,
 };
 
@@ -49,11 +48,10 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	if (count == 1 || count == channels)
 		return LEAT_OK;
 	if (channels < 0)
-		return leat_fail(
-			err, LEAT_SPEC,
-			"value has %d numbers, but the number of channels is not known before the files are read; "
-			"write decode(channels=3)",
-			count);
+		return leat_fail(err, LEAT_SPEC,
+		                 "value has %d numbers, but the number of channels is unknown until the files are "
+		                 "read: write decode(channels=3)",
+		                 count);
 	return leat_fail(err, LEAT_SPEC, "value has %d numbers, expected 1 or %d, one per channel", count,
 	                 (int)channels);
 }
@@ -102,7 +100,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_random_erasing = {
 	.name = "random_erasing",
-	.doc = "Write over a random rectangle of an image, with a probability.",
+	.doc = "Overwrite a random rectangle of an image, with the given probability.",
 	.example = "random_erasing(probability=0.25)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

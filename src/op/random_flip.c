@@ -1,4 +1,4 @@
-/* random_flip.c - mirror some images, chosen at random, as tf.image.random_flip_left_right and _up_down */
+/* random_flip.c - mirror images at random, like tf.image.random_flip_left_right and _up_down */
 #include "op/op.h"
 
 struct random_flip {
@@ -8,12 +8,12 @@ struct random_flip {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct random_flip, direction, "horizontal", "horizontal|vertical",
-                  "left and right, or top and bottom"),
-	LEAT_FLOAT(struct random_flip, probability, "0.5", 0, 1, "share of the images that are mirrored"),
+                  "swap left and right, or top and bottom"),
+	LEAT_FLOAT(struct random_flip, probability, "0.5", 0, 1, "fraction of images to mirror"),
 	LEAT_OPT_END,
 };
 
-/* One number is drawn whether it flips or not: what follows in the stream does not depend on it. */
+/* Always draws one number, so the rest of the stream does not depend on the outcome. */
 static enum leat_status
 move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat_move *move, struct leat_err *err)
 {
@@ -30,7 +30,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_random_flip = {
 	.name = "random_flip",
-	.doc = "Mirror an image with a probability.",
+	.doc = "Mirror an image with the given probability.",
 	.example = "random_flip",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

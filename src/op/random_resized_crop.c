@@ -1,10 +1,10 @@
-/* random_resized_crop.c - a random part of an image at a fixed size, as torchvision's RandomResizedCrop
+/* random_resized_crop.c - resize a random part of an image, like torchvision's RandomResizedCrop
  *
- * Up to ten times a share of the image's area and a ratio of width to height are drawn, the latter evenly on a
- * logarithmic scale; the first rectangle that fits is taken, at a random place. If none fits it is the largest one
- * in the middle whose ratio is allowed. The crop is not made: what is resampled is a part of the image, once.
+ * Draws a fraction of the area and a width/height ratio (uniform on a log scale), up to ten times, and uses the
+ * first rectangle that fits, at a random position. If none fits, it uses the largest centred rectangle with an
+ * allowed ratio. No cropped copy is made: the part is resampled straight from the image.
  *
- * Pixels are those of `resize`. Which part is drawn is the same in both modes. */
+ * Pixels are those of `resize`. The part does not depend on the mode. */
 #include "op/op.h"
 #include "op/resampling.h"
 
@@ -19,12 +19,12 @@ struct random_resized_crop {
 enum { TRIES = 10 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct random_resized_crop, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
-	LEAT_INT(struct random_resized_crop, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_INT(struct random_resized_crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
+	LEAT_INT(struct random_resized_crop, width, LEAT_REQUIRED, 1, 65500, "output width"),
 	LEAT_FLOATS(struct random_resized_crop, scale, "[0.08, 1]", 0, 1,
-                    "least and largest share of the image's area that is taken"),
+                    "fraction of the image's area to use, [min, max]"),
 	LEAT_FLOATS(struct random_resized_crop, ratio, "[3/4, 4/3]", 1e-3, 1e3,
-                    "least and largest ratio of width to height of what is taken"),
+                    "width/height ratio of that area, [min, max]"),
 	LEAT_RESAMPLING_OPTIONS(struct random_resized_crop, how),
 	LEAT_OPT_END,
 };
@@ -62,7 +62,7 @@ scratch_bytes(const void *params, const struct leat_field *field)
 	return leat_resize_scratch(&crop->how, field->shape, (const int64_t[]){crop->height, crop->width});
 }
 
-/* The middle of the image, as large as the ratios allow. */
+/* The largest centred rectangle with an allowed ratio. */
 static struct leat_window
 middle(const struct leat_floats *ratio, int64_t height, int64_t width)
 {
@@ -117,7 +117,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_random_resized_crop = {
 	.name = "random_resized_crop",
-	.doc = "Resample a random part of an image to height x width.",
+	.doc = "Resize a random part of an image to height x width.",
 	.example = "random_resized_crop(224, 224, mode=torch, antialias=true)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* random_rotate.c - turn an image about its centre by a random angle; pixels move as with `rotate` */
+/* random_rotate.c - rotate an image about its centre by a random angle; pixels as in `rotate` */
 #include "op/op.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@ struct random_rotate {
 
 static const struct leat_opt options[] = {
 	LEAT_ANGLE(struct random_rotate, max, LEAT_REQUIRED, 0, INFINITY,
-                   "the angle is uniform in [-max, max), with its unit: 15deg, 0.2rad"),
+                   "angle is uniform in [-max, max); with unit: 15deg, 0.2rad"),
 	LEAT_FLOAT(struct random_rotate, fill, "0", -INFINITY, INFINITY,
-                   "what stands where there was no pixel; cut to 0..255 for uint8"),
+                   "fill value for pixels outside the image; clipped to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
 
@@ -22,7 +22,7 @@ check(void *params, struct leat_err *err)
 	const struct random_rotate *rotate = params;
 
 	if (rotate->max > 6.2831855f)
-		return leat_fail(err, LEAT_SPEC, "max is more than a full turn: expected 360deg at most");
+		return leat_fail(err, LEAT_SPEC, "max is more than a full turn: expected 360deg or less");
 	return LEAT_OK;
 }
 
@@ -42,7 +42,8 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_random_rotate = {
 	.name = "random_rotate",
-	.doc = "Turn an image about its centre by a random angle, to the nearest pixel; the size stays.",
+	.doc = "Rotate an image about its centre by a random angle, with nearest interpolation; the size does not "
+	       "change.",
 	.example = "random_rotate(15deg)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,9 +1,9 @@
-/* rename.c - give fields other names
+/* rename.c - rename fields
  *
  *	rename(image=picture, label='class/id')
  *
- * Each argument is NEW=OLD. All take effect at once: rename(left=right, right=left) swaps two names.
- * Fields keep their order, and samples are not touched. */
+ * Each argument is NEW=OLD. All take effect at once: rename(left=right, right=left) swaps two names. Fields keep
+ * their order, and samples are not touched. */
 #include "op/op.h"
 
 #include <string.h>
@@ -26,15 +26,15 @@ parse_change(const struct leat_arg *arg, struct rename *rename, size_t i, const 
 		                    (int)(arg->len < 40 ? arg->len : 40), text + arg->at);
 	if (strlen(arg->name) > LEAT_MAX_NAME)
 		return leat_fail_at(err, text, arg->name_at, strlen(arg->name),
-		                    "a field's name has at most %d characters", LEAT_MAX_NAME);
+		                    "a field name can have at most %d characters", LEAT_MAX_NAME);
 	if ((arg->type != LEAT_ARG_WORD && arg->type != LEAT_ARG_STRING) || arg->items || arg->has_dims)
-		return leat_fail_at(err, text, arg->at, arg->len, "the name of a field was expected here");
+		return leat_fail_at(err, text, arg->at, arg->len, "expected a field name");
 	for (size_t k = 0; k < i; k++) {
 		if (strcmp(rename->change[k].to, arg->name) == 0)
-			return leat_fail_at(err, text, arg->name_at, strlen(arg->name), "'%s' is given to two fields",
-			                    arg->name);
+			return leat_fail_at(err, text, arg->name_at, strlen(arg->name),
+			                    "two fields would be named '%s'", arg->name);
 		if (strcmp(rename->change[k].from, arg->text) == 0)
-			return leat_fail_at(err, text, arg->at, arg->len, "field '%s' gets two names", arg->text);
+			return leat_fail_at(err, text, arg->at, arg->len, "field '%s' is renamed twice", arg->text);
 	}
 	rename->change[i] = (struct change){.to = arg->name, .from = arg->text};
 	return LEAT_OK;
@@ -81,7 +81,7 @@ print(const void *params, struct leat_str *out)
 	}
 }
 
-/* Finds all before it names one: names may change places. */
+/* Looks up all fields before renaming any, so that names can be swapped. */
 static enum leat_status
 infer(void *params, struct leat_schema *schema, struct leat_err *err)
 {
@@ -98,11 +98,11 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 		char *name = schema->entry[rename->change[i].field].field.name;
 
 		memset(name, 0, sizeof(schema->entry[0].field.name));
-		memcpy(name, rename->change[i].to, strlen(rename->change[i].to)); /* parse has seen to its length */
+		memcpy(name, rename->change[i].to, strlen(rename->change[i].to)); /* parse has checked the length */
 	}
 	for (int i = 0; i < schema->count; i++)
 		if (leat_schema_find(schema, schema->entry[i].field.name) != i)
-			return leat_fail(err, LEAT_SPEC, "there is a field '%s' already", schema->entry[i].field.name);
+			return leat_fail(err, LEAT_SPEC, "there is already a field '%s'", schema->entry[i].field.name);
 	return LEAT_OK;
 }
 
@@ -115,7 +115,7 @@ carries(const void *params, int i)
 
 const struct leat_op leat_op_rename = {
 	.name = "rename",
-	.doc = "Give fields other names. Each argument is NEW=OLD; all take effect at once.",
+	.doc = "Rename fields. Each argument is NEW=OLD; all take effect at once.",
 	.example = "rename(target=label)",
 	.kind = LEAT_OP_FIELDS,
 	.version = 1,

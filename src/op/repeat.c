@@ -1,7 +1,7 @@
-/* repeat.c - several passes over what comes in make one pass of what goes out
+/* repeat.c - several passes over the input form one pass of the output
  *
- * Pass by pass the input is asked for pass * times + 0, 1, ..., so a shuffle before it
- * gives another order each time, and one epoch of repeat(2) is ordered like two epochs. */
+ * Output pass p reads input passes p * times, p * times + 1, and so on, so an upstream shuffle gives a new order
+ * each time, and one epoch of repeat(2) has the same order as two epochs without it. */
 #include <inttypes.h>
 
 #include "op/op.h"
@@ -11,7 +11,7 @@ struct repeat {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct repeat, times, LEAT_REQUIRED, 1, 1e18, "passes over the input in one epoch"),
+	LEAT_INT(struct repeat, times, LEAT_REQUIRED, 1, 1e18, "passes over the input per epoch"),
 	LEAT_OPT_END,
 };
 
@@ -42,7 +42,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 
 const struct leat_op leat_op_repeat = {
 	.name = "repeat",
-	.doc = "Go over the samples several times in one epoch; what is shuffled before is shuffled anew each time.",
+	.doc = "Repeat the samples several times per epoch; an upstream shuffle reshuffles each time.",
 	.example = "repeat(2)",
 	.kind = LEAT_OP_PLAN,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* resampling.h - the options of ops that bring images to another size: how pixels are made */
+/* resampling.h - options shared by ops that resample images */
 #ifndef LEAT_OP_RESAMPLING_H
 #define LEAT_OP_RESAMPLING_H
 
@@ -14,7 +14,7 @@
 	 0,                                                                                                            \
 	 0,                                                                                                            \
 	 "bilinear|nearest|bicubic|lanczos|area",                                                                      \
-	 "how pixels are made",                                                                                        \
+	 "interpolation method",                                                                                       \
 	 0},                                                                                                           \
 		{"mode",                                                                                               \
 	         LEAT_OPT_ENUM,                                                                                        \
@@ -23,13 +23,11 @@
 	         0,                                                                                                    \
 	         0,                                                                                                    \
 	         "tf|torch",                                                                                           \
-	         "whose pixels: tf.image.resize's, float32 but for nearest, or torchvision's, which keep their type",  \
+	         "match tf.image.resize (output is float32, except for nearest) or torchvision (type unchanged)",      \
 	         0},                                                                                                   \
 	{                                                                                                              \
 		"antialias", LEAT_OPT_BOOL, offsetof(T, how.antialias), "false", 0, 1, NULL,                           \
-			"true: each pixel of a smaller image is made of all that it covers; without effect on "        \
-			"nearest and area",                                                                            \
-			0                                                                                              \
+			"filter when downscaling, to avoid aliasing; no effect on nearest and area", 0                 \
 	}
 
 #endif

@@ -1,9 +1,9 @@
-/* resize.c - an image at another size
+/* resize.c - resize an image
  *
- * mode=tf is tf.image.resize: float32, not rounded, also where the size stays as it is (there TensorFlow's Python
- * leaves the image alone, type and all); nearest keeps the type. mode=torch is torchvision's: with antialias, uint8 is
- * Pillow's to the bit; without, it is what torchvision makes of tensors (bilinear, rounded) or Pillow (nearest).
- * Channels are independent: alpha, if there is any, is a channel like the others. */
+ * mode=tf matches tf.image.resize: float32, not rounded, even if the size does not change (TensorFlow's Python then
+ * returns the image and its type unchanged); nearest keeps the type. mode=torch matches torchvision: with
+ * antialias, uint8 is bit-identical to Pillow; without, it matches torchvision on tensors (bilinear, rounded) or
+ * Pillow (nearest). Channels are independent, alpha included. */
 #include "op/op.h"
 #include "op/resampling.h"
 
@@ -13,8 +13,8 @@ struct resize {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "rows of the result"),
-	LEAT_INT(struct resize, width, LEAT_REQUIRED, 1, 65500, "columns of the result"),
+	LEAT_INT(struct resize, height, LEAT_REQUIRED, 1, 65500, "output height"),
+	LEAT_INT(struct resize, width, LEAT_REQUIRED, 1, 65500, "output width"),
 	LEAT_RESAMPLING_OPTIONS(struct resize, how),
 	LEAT_OPT_END,
 };
@@ -65,7 +65,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_resize = {
 	.name = "resize",
-	.doc = "Resample an image to height x width.",
+	.doc = "Resize an image to height x width.",
 	.example = "resize(224, 224)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,6 +1,6 @@
-/* rotate.c - turn an image about its centre, as tfa.image.rotate with interpolation="nearest"
+/* rotate.c - rotate an image about its centre, like tfa.image.rotate with interpolation="nearest"
  *
- * Pixels move without changing, so that uint8 stays uint8. Corners that come from outside get `fill`. */
+ * Pixels move but do not change, so uint8 stays uint8. Pixels from outside the image get `fill`. */
 #include "op/op.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@ struct rotate {
 
 static const struct leat_opt options[] = {
 	LEAT_ANGLE(struct rotate, angle, LEAT_REQUIRED, -INFINITY, INFINITY,
-                   "counter-clockwise, with its unit: 30deg, 0.5rad"),
+                   "angle, counter-clockwise, with unit: 30deg, 0.5rad"),
 	LEAT_FLOAT(struct rotate, fill, "0", -INFINITY, INFINITY,
-                   "what stands where there was no pixel; cut to 0..255 for uint8"),
+                   "fill value for pixels outside the image; clipped to 0..255 for uint8"),
 	LEAT_OPT_END,
 };
 
@@ -34,7 +34,8 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 
 const struct leat_op leat_op_rotate = {
 	.name = "rotate",
-	.doc = "Turn an image counter-clockwise about its centre, to the nearest pixel; the size stays.",
+	.doc = "Rotate an image counter-clockwise about its centre, with nearest interpolation; the size does not "
+	       "change.",
 	.example = "rotate(30deg)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* rows.c - what ops on whole batches share; see op.h */
+/* rows.c - shared by ops on whole batches; see op.h */
 #include "op/op.h"
 
 bool
@@ -24,10 +24,10 @@ leat_rows_field(const struct leat_schema *schema, const char *name, bool floats,
 		return leat_fail(err, LEAT_SPEC, "there is no field '%s'", name);
 	leat_field_format(&schema->entry[*field].field, type, sizeof(type));
 	if (!leat_field_is_static(&schema->entry[*field].field))
-		return leat_fail(err, LEAT_SPEC, "field '%s' is %s: it has to have one shape in all samples", name,
+		return leat_fail(err, LEAT_SPEC, "field '%s' is %s: it must have the same shape in all samples", name,
 		                 type);
 	if (floats && schema->entry[*field].field.dtype != LEAT_F32)
-		return leat_fail(err, LEAT_SPEC, "field '%s' is %s and has to be float32: put %s before batch", name,
+		return leat_fail(err, LEAT_SPEC, "field '%s' is %s, but must be float32: put %s before batch", name,
 		                 type, schema->entry[*field].field.ndim ? "scale(1/255)" : "one_hot");
 	return LEAT_OK;
 }

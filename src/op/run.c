@@ -1,6 +1,6 @@
-/* run.c - a sample op, by itself or fused with others into a pass over an image
+/* run.c - run a sample op, alone or fused with others into one pass over an image
  *
- * Worker threads: nothing is locked, nothing is allocated but scratch and what it keeps. */
+ * Worker threads: no locks, and no allocation except scratch. */
 #include "op/op.h"
 
 bool
@@ -11,7 +11,7 @@ leat_op_can_fuse(const struct leat_op *op)
 	return fuse->decode || fuse->move || fuse->affine || fuse->affine_about || fuse->convert;
 }
 
-/* An op that works in place costs less alone than with a pass of its own. */
+/* An in-place op is cheaper alone than as the start of a pass. */
 bool
 leat_op_can_start_fusion(const struct leat_op *op, enum leat_dtype dtype, enum leat_layout layout)
 {
@@ -103,7 +103,7 @@ leat_fuse_finish(struct leat_pass *pass, struct leat_work *work, int field, stru
 	return status;
 }
 
-/* ---- by itself ---- */
+/* ---- unfused ---- */
 
 static enum leat_status
 run_move_in_place(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_datum *image,

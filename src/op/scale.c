@@ -11,8 +11,8 @@ struct scale {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct scale, factor, LEAT_REQUIRED, -INFINITY, INFINITY,
-                   "what each element is multiplied by; 1/255 can be written"),
-	LEAT_FLOAT(struct scale, offset, "0", -INFINITY, INFINITY, "what is added then"),
+                   "factor; fractions such as 1/255 are allowed"),
+	LEAT_FLOAT(struct scale, offset, "0", -INFINITY, INFINITY, "offset added after multiplying"),
 	LEAT_OPT_END,
 };
 

@@ -1,6 +1,6 @@
-/* select.c - keep some fields, in the order in which they are named
+/* select.c - keep the named fields, in the given order
  *
- * Fields are carried along, not copied: what was written straight into the batch stays there. */
+ * Fields are not copied: data written straight into the batch stays there. */
 #include "op/op.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct select {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_STRINGS(struct select, names, LEAT_REQUIRED, "the fields that stay, in their new order", 0),
+	LEAT_STRINGS(struct select, names, LEAT_REQUIRED, "fields to keep, in their new order", 0),
 	LEAT_OPT_END,
 };
 
@@ -21,11 +21,11 @@ check(void *params, struct leat_err *err)
 	const struct leat_strings *names = &((const struct select *)params)->names;
 
 	if (names->count == 0)
-		return leat_fail(err, LEAT_SPEC, "name the fields that stay, as in select(image, label)");
+		return leat_fail(err, LEAT_SPEC, "name the fields to keep, as in select(image, label)");
 	for (size_t i = 0; i < names->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(names->value[i], names->value[k]) == 0)
-				return leat_fail(err, LEAT_SPEC, "field '%s' is named twice", names->value[i]);
+				return leat_fail(err, LEAT_SPEC, "field '%s' is listed twice", names->value[i]);
 	return LEAT_OK;
 }
 
@@ -41,7 +41,7 @@ infer(void *params, struct leat_schema *schema, struct leat_err *err)
 
 		if (status != LEAT_OK)
 			return status;
-		select->pick.from[select->pick.count++] = field; /* no name is there twice: at most all fields */
+		select->pick.from[select->pick.count++] = field; /* names are unique, so this cannot overflow */
 	}
 	leat_schema_pick(schema, &select->pick);
 	return LEAT_OK;
@@ -65,7 +65,7 @@ carries(const void *params, int i)
 
 const struct leat_op leat_op_select = {
 	.name = "select",
-	.doc = "Keep the fields that are named, in this order, and drop all others.",
+	.doc = "Keep the named fields, in this order, and drop all others.",
 	.example = "select(image, label)",
 	.kind = LEAT_OP_FIELDS,
 	.version = 1,

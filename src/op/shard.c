@@ -1,7 +1,7 @@
-/* shard.c - every count-th of what comes in: position p is p * count + index
+/* shard.c - keep every count-th sample: position p reads p * count + index
  *
- * For independent jobs that share a data set. The ranks of one training job need
- * no shard: the engine splits every batch among them. */
+ * For independent jobs that share a data set. The ranks of one training job do not need it: the engine splits every
+ * batch among them. */
 #include <inttypes.h>
 
 #include "op/op.h"
@@ -12,7 +12,7 @@ struct shard {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct shard, count, LEAT_REQUIRED, 1, 1e18, "number of shards"),
-	LEAT_INT(struct shard, index, LEAT_REQUIRED, 0, 1e18, "which of them, counted from 0"),
+	LEAT_INT(struct shard, index, LEAT_REQUIRED, 0, 1e18, "shard to keep, from 0"),
 	LEAT_OPT_END,
 };
 
@@ -24,7 +24,7 @@ check(void *params, struct leat_err *err)
 	if (shard->index < shard->count)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_SPEC,
-	                 "there is no index %" PRId64 " with count=%" PRId64 ": it goes from 0 to %" PRId64,
+	                 "index=%" PRId64 " is out of range for count=%" PRId64 ": expected 0 to %" PRId64,
 	                 shard->index, shard->count, shard->count - 1);
 }
 
@@ -52,7 +52,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 
 const struct leat_op leat_op_shard = {
 	.name = "shard",
-	.doc = "Keep every count-th sample, beginning with sample number index.",
+	.doc = "Keep every count-th sample, starting at sample index.",
 	.example = "shard(4, 0)",
 	.kind = LEAT_OP_PLAN,
 	.version = 1,

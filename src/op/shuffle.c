@@ -1,14 +1,14 @@
-/* shuffle.c - another order in every pass, three ways (docs/PLAN.md has the formulas)
+/* shuffle.c - a new order in every pass, in three variants (docs/PLAN.md has the formulas)
  *
- *	shuffle                      any sample may come at any position
+ *	shuffle                      any sample can come at any position
  *	shuffle(window=N)            tf.data's buffer: each output is drawn from N slots, and the next
- *	                             input takes the slot that became free
- *	shuffle(block=B, window=G)   blocks of B neighbours are shuffled, then samples within G blocks at
- *	                             a time: reads stay long, which remote and compressed files need
+ *	                             input takes the free slot
+ *	shuffle(block=B, window=G)   shuffles blocks of B neighbours, then the samples within G blocks at
+ *	                             a time: reads stay long, which suits remote and compressed files
  *
- * All are functions of (seed, pass, position) that can be asked anywhere. What is kept
- * between calls are caches: the keys of permutations, and for a window the contents of
- * its slots, so that going on costs one draw where a jump costs about N. */
+ * All are pure functions of (seed, pass, position) and can be evaluated at any position. State kept between calls
+ * is only a cache: the keys of permutations, and for a window the contents of its slots, so that stepping forward
+ * costs one draw where a jump costs about N. */
 #include <inttypes.h>
 
 #include "base/hash.h"
@@ -21,43 +21,42 @@ struct shuffle {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct shuffle, window, "0", 0, 1e18,
-                 "size of the buffer that samples are drawn from, or with block the number of blocks that are mixed; "
-                 "0: all"),
+                 "size of the shuffle buffer in samples, or with block, in blocks; 0: shuffle the whole data set"),
 	LEAT_OPT_(struct shuffle, block, LEAT_OPT_INT, "0", 0, 1e18, NULL,
-                  "neighbours that are moved together before they are mixed within the window; 0: none",
-                  LEAT_OPT_NAMED),
+                  "shuffle in blocks of this many neighbours, then within the window; 0: no blocks", LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };
 
-/* A permutation that is keyed anew only when its name changes. */
-struct named_perm {
+/* A permutation, re-keyed only when its seed, pass or stream changes. */
+struct keyed_perm {
 	uint64_t seed, pass, stream;
 	struct leat_perm perm; /* perm.n is 0 before the first use */
 };
 
 struct state {
-	/* full: of all; window: in which order the slots are drained; block: of the blocks */
-	struct named_perm perm;
+	/* full: of all samples; window: order in which the slots are drained; block: of the blocks */
+	struct keyed_perm perm;
 
 	/* window */
 	uint64_t slots; /* N, at most the size of the input */
-	uint64_t *held; /* by slot: the input it holds after the first `outputs` of a pass; NULL: never refilled */
-	uint64_t seed, pass, outputs;        /* that `held` belongs to */
-	uint64_t last_seed, last_pass, last; /* where the last call was, */
-	unsigned steps;                      /* how often in a row it was a short way forward, */
-	uint64_t answer;                     /* and what it gave, */
+	uint64_t *held; /* by slot: the input it holds after `outputs` outputs of a pass; NULL: slots are never refilled
+	                 */
+	uint64_t seed, pass, outputs;        /* state that `held` describes */
+	uint64_t last_seed, last_pass, last; /* position of the last call */
+	unsigned steps;                      /* consecutive short steps forward */
+	uint64_t answer;                     /* result of the last call, */
 	bool answered;                       /* if there was one */
 
 	/* block */
-	uint64_t block, blocks, group; /* samples of a block, number of blocks, blocks of a group */
-	uint64_t missing;              /* samples that the last block is short of */
+	uint64_t block, blocks, group; /* samples per block, number of blocks, blocks per group */
+	uint64_t missing;              /* samples missing from the last block */
 	uint64_t short_at;             /* where the permutation puts that block */
-	struct named_perm inner;       /* of the samples of one group */
+	struct keyed_perm inner;       /* of the samples within one group */
 };
 
-/* Says whether the permutation is another one than before. */
+/* Returns whether the permutation changed. */
 static bool
-perm_turn(struct named_perm *p, uint64_t n, uint64_t seed, uint64_t pass, uint64_t stream)
+perm_update(struct keyed_perm *p, uint64_t n, uint64_t seed, uint64_t pass, uint64_t stream)
 {
 	if (p->perm.n == n && p->seed == seed && p->pass == pass && p->stream == stream)
 		return false;
@@ -70,7 +69,7 @@ perm_turn(struct named_perm *p, uint64_t n, uint64_t seed, uint64_t pass, uint64
 
 /* ---- window ---- */
 
-/* The slot that output `q` is drawn from while there is input left. */
+/* The slot of output `q` while input remains. */
 static uint64_t
 draw(const struct leat_plan_in *in, uint64_t slots, uint64_t pass, uint64_t q)
 {
@@ -80,7 +79,7 @@ draw(const struct leat_plan_in *in, uint64_t slots, uint64_t pass, uint64_t q)
 	return leat_rng_below(&rng, slots);
 }
 
-/* What one slot holds after `outputs` outputs, without a table: about N draws. */
+/* Contents of one slot after `outputs` outputs, without a table: about N draws. */
 static uint64_t
 held_by(const struct leat_plan_in *in, uint64_t slots, uint64_t pass, uint64_t outputs, uint64_t slot)
 {
@@ -90,7 +89,7 @@ held_by(const struct leat_plan_in *in, uint64_t slots, uint64_t pass, uint64_t o
 	return slot;
 }
 
-/* Fills the table for `outputs` outputs, walking back until every slot was met: about N ln N draws. */
+/* Builds the table as of `outputs` outputs, walking back until every slot has been seen: about N ln N draws. */
 static void
 table_build(struct state *s, const struct leat_plan_in *in, uint64_t pass, uint64_t outputs)
 {
@@ -118,8 +117,8 @@ table_build(struct state *s, const struct leat_plan_in *in, uint64_t pass, uint6
 	s->outputs = outputs;
 }
 
-/* Brings the table to `outputs`, when that is near or the calls look as if they went on from there.
- * A table is built at the third of three calls in ascending order: random jumps rarely get there. */
+/* Advances the table to `outputs` if that is near, or rebuilds it if access looks sequential: at the third call in
+ * ascending order, which random access rarely reaches. */
 static bool
 table_reach(struct state *s, const struct leat_plan_in *in, uint64_t pass, uint64_t outputs)
 {
@@ -135,7 +134,7 @@ table_reach(struct state *s, const struct leat_plan_in *in, uint64_t pass, uint6
 	return true;
 }
 
-/* Notes where the calls go. Says whether it is the same place again. */
+/* Tracks the access pattern. Returns true if the position is the same as last time. */
 static bool
 note_call(struct state *s, uint64_t seed, const struct leat_at *at)
 {
@@ -153,13 +152,13 @@ note_call(struct state *s, uint64_t seed, const struct leat_at *at)
 static uint64_t
 window_at(const struct leat_plan_in *in, struct state *s, const struct leat_at *at)
 {
-	uint64_t drawn = in->size - s->slots; /* outputs that another input follows */
+	uint64_t drawn = in->size - s->slots; /* outputs drawn while input remains */
 	uint64_t p = at->pos, outputs = p, slot, sample;
 
 	if (p < drawn) {
 		slot = draw(in, s->slots, at->pass, p);
 	} else {
-		perm_turn(&s->perm, s->slots, in->seed, at->pass, leat_mix64(in->stream + 1));
+		perm_update(&s->perm, s->slots, in->seed, at->pass, leat_mix64(in->stream + 1));
 		slot = leat_perm_at(&s->perm.perm, p - drawn);
 		outputs = drawn;
 	}
@@ -192,7 +191,7 @@ open_window(const struct shuffle *shuffle, const struct leat_plan_in *in, struct
 
 	s->slots = window < in->size ? window : in->size;
 	if (s->slots == in->size)
-		return LEAT_OK; /* one draw of all */
+		return LEAT_OK; /* every sample fits in the window */
 	s->held = leat_alloc_array(in->mem, s->slots, sizeof(*s->held));
 	if (!s->held)
 		return leat_fail_mem(err, in->mem, s->slots * sizeof(*s->held), "the window of shuffle");
@@ -202,7 +201,7 @@ open_window(const struct shuffle *shuffle, const struct leat_plan_in *in, struct
 
 /* ---- block ---- */
 
-/* Only the group with the short block is smaller than the others, and the groups behind it begin earlier. */
+/* The group with the short block is smaller, so the groups after it begin earlier. */
 static uint64_t
 group_begin(const struct state *s, uint64_t g, uint64_t size)
 {
@@ -216,7 +215,7 @@ map_block(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
 {
 	uint64_t samples = s->group * s->block, short_group, g, begin, o, j;
 
-	if (perm_turn(&s->perm, s->blocks, in->seed, at->pass, in->stream))
+	if (perm_update(&s->perm, s->blocks, in->seed, at->pass, in->stream))
 		s->short_at = leat_perm_inverse(&s->perm.perm, s->blocks - 1);
 	short_group = s->short_at / s->group;
 
@@ -225,11 +224,11 @@ map_block(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
 		g = (at->pos + s->missing) / samples;
 	begin = group_begin(s, g, in->size);
 
-	perm_turn(&s->inner, group_begin(s, g + 1, in->size) - begin, in->seed, at->pass,
-	          leat_mix64(leat_mix64(in->stream + 2) + g));
+	perm_update(&s->inner, group_begin(s, g + 1, in->size) - begin, in->seed, at->pass,
+	            leat_mix64(leat_mix64(in->stream + 2) + g));
 	o = leat_perm_at(&s->inner.perm, at->pos - begin);
 
-	/* The o-th sample of the group's blocks, one behind the other. */
+	/* The o-th sample of the group's blocks, concatenated. */
 	if (g == short_group && o >= (s->short_at % s->group + 1) * s->block - s->missing)
 		o += s->missing;
 	j = leat_perm_at(&s->perm.perm, g * s->group + o / s->block);
@@ -256,7 +255,7 @@ check(void *params, struct leat_err *err)
 
 	if (shuffle->block > 0 && shuffle->window == 0)
 		return leat_fail(err, LEAT_SPEC,
-		                 "block=%" PRId64 " needs a window, the number of blocks that are mixed: "
+		                 "block=%" PRId64 " needs a window, the number of blocks to mix: "
 		                 "shuffle(block=%" PRId64 ", window=16)",
 		                 shuffle->block, shuffle->block);
 	return LEAT_OK;
@@ -305,7 +304,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	} else if (shuffle->window > 0) {
 		map_window(in, s, at);
 	} else {
-		perm_turn(&s->perm, in->size, in->seed, at->pass, in->stream);
+		perm_update(&s->perm, in->size, in->seed, at->pass, in->stream);
 		at->pos = leat_perm_at(&s->perm.perm, at->pos);
 	}
 }
@@ -318,7 +317,7 @@ scatters(const void *params)
 
 const struct leat_op leat_op_shuffle = {
 	.name = "shuffle",
-	.doc = "Give the samples in another random order in every epoch.",
+	.doc = "Shuffle the samples, in a new order every epoch.",
 	.example = "shuffle(window=10000)",
 	.kind = LEAT_OP_PLAN,
 	.version = 1,

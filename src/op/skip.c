@@ -1,4 +1,4 @@
-/* skip.c - without the first n of what comes in: position p is n + p */
+/* skip.c - skip the first n samples: position p reads n + p */
 #include "op/op.h"
 
 struct skip {
@@ -6,7 +6,7 @@ struct skip {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct skip, count, LEAT_REQUIRED, 0, 1e18, "how many to leave out"),
+	LEAT_INT(struct skip, count, LEAT_REQUIRED, 0, 1e18, "number of samples to skip"),
 	LEAT_OPT_END,
 };
 
@@ -33,7 +33,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 
 const struct leat_op leat_op_skip = {
 	.name = "skip",
-	.doc = "Leave out the first samples of each epoch.",
+	.doc = "Skip the first samples of each epoch.",
 	.example = "skip(1000)",
 	.kind = LEAT_OP_PLAN,
 	.version = 1,

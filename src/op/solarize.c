@@ -1,5 +1,6 @@
-/* solarize.c - invert what is bright, as torchvision's RandomSolarize: x at or above the threshold
- * becomes 255 - x for uint8, 1 - x for float32 */
+/* solarize.c - invert bright values, like torchvision's RandomSolarize
+ *
+ * x at or above the threshold becomes 255 - x for uint8, 1 - x for float32. */
 #include "image/color.h"
 #include "op/op.h"
 
@@ -9,8 +10,8 @@ struct solarize {
 
 static const struct leat_opt options[] = {
 	LEAT_FLOAT(struct solarize, threshold, LEAT_REQUIRED, 0, 256,
-                   "values from here on are inverted; on the scale of the image, 255 or 1"),
-	LEAT_FLOAT(struct solarize, probability, "1", 0, 1, "share of the images that are changed"),
+                   "invert values at or above this; on the image's scale, 0..255 or 0..1"),
+	LEAT_FLOAT(struct solarize, probability, "1", 0, 1, "fraction of images to change"),
 	LEAT_OPT_END,
 };
 
@@ -22,8 +23,8 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	(void)layout;
 	if (field->dtype == LEAT_F32 && solarize->threshold > 1)
 		return leat_fail(err, LEAT_SPEC,
-		                 "threshold=%g is above 1, the white of float32 images: write %g/255, or put it before "
-		                 "what makes float32",
+		                 "threshold=%g is above 1, the maximum of float32 images: write %g/255, or put it "
+		                 "before ops that output float32",
 		                 (double)solarize->threshold, (double)solarize->threshold);
 	return LEAT_OK;
 }
@@ -42,7 +43,7 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 
 const struct leat_op leat_op_solarize = {
 	.name = "solarize",
-	.doc = "Invert the values of an image from a threshold on, as torchvision does.",
+	.doc = "Invert the values of an image that reach a threshold, like torchvision.",
 	.example = "solarize(128, probability=0.5)",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,

@@ -1,4 +1,4 @@
-/* take.c - the first n of what comes in: positions stay what they are */
+/* take.c - keep the first n samples; positions do not change */
 #include "op/op.h"
 
 struct take {
@@ -6,7 +6,7 @@ struct take {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct take, count, LEAT_REQUIRED, 1, 1e18, "how many to keep; all, when there are fewer"),
+	LEAT_INT(struct take, count, LEAT_REQUIRED, 1, 1e18, "number of samples to keep; all if there are fewer"),
 	LEAT_OPT_END,
 };
 

@@ -1,7 +1,8 @@
-/* trivial_augment.c - one change at random, of any magnitude, as torchvision's TrivialAugmentWide on PIL images
+/* trivial_augment.c - one random augmentation of random magnitude, like torchvision's TrivialAugmentWide on PIL
+ * images
  *
- * One of the 14 changes of image/augment.h is drawn, its magnitude, and whether it goes the other way
- * where there is one. Pixels come from the nearest place. */
+ * Draws one of the 14 augmentations of image/augment.h, its magnitude, and a random sign if it has one.
+ * Interpolation is nearest. */
 #include "image/augment.h"
 #include "op/op.h"
 
@@ -10,8 +11,9 @@ struct trivial_augment {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct trivial_augment, bins, "31", 2, 1000, "how many magnitudes there are"),
-	LEAT_INT(struct trivial_augment, fill, "0", 0, 255, "what stands where there was no pixel, in every channel"),
+	LEAT_INT(struct trivial_augment, bins, "31", 2, 1000, "number of magnitude levels"),
+	LEAT_INT(struct trivial_augment, fill, "0", 0, 255,
+                 "fill value for pixels outside the image, for every channel"),
 	LEAT_OPT_END,
 };
 
@@ -44,21 +46,22 @@ run(const void *params, struct leat_work *work, int field, struct leat_err *err)
 	const struct leat_datum in = work->sample->field[field];
 	enum leat_augment kind = (enum leat_augment)leat_rng_below(&work->rng, LEAT_AUGMENTS);
 	int64_t bin = (int64_t)leat_rng_below(&work->rng, (uint64_t)augment->bins);
-	bool other_way = leat_rng_coin(&work->rng) && leat_augment_is_signed(kind);
+	bool negate = leat_rng_coin(&work->rng) && leat_augment_is_signed(kind);
 	double magnitude = leat_augment_magnitude(kind, &most, bin, augment->bins);
 	enum leat_status status = leat_check_color(&in, err);
 
 	if (status == LEAT_OK)
 		status = leat_work_out(work, field, LEAT_U8, 3, in.shape, err);
 	if (status == LEAT_OK)
-		status = leat_augment(&in, &work->sample->field[field], kind, other_way ? -magnitude : magnitude,
+		status = leat_augment(&in, &work->sample->field[field], kind, negate ? -magnitude : magnitude,
 		                      (uint8_t)augment->fill, work->scratch, err);
 	return status;
 }
 
 const struct leat_op leat_op_trivial_augment = {
 	.name = "trivial_augment",
-	.doc = "Make one random change of shape or color, of a random magnitude: torchvision's TrivialAugmentWide.",
+	.doc = "Apply one random change of geometry or color, of random magnitude, like torchvision's "
+	       "TrivialAugmentWide.",
 	.example = "trivial_augment",
 	.kind = LEAT_OP_COLOR,
 	.version = 1,
@@ -66,8 +69,8 @@ const struct leat_op leat_op_trivial_augment = {
 	.params_size = sizeof(struct trivial_augment),
 	.random = true,
 	.on_field.accepts = accepts,
-	.on_field.wants = "a gray or RGB image in uint8 (height x width x 1 or 3; put it before what makes "
-			  "float32)",
+	.on_field.wants =
+		"a gray or RGB image in uint8 (height x width x 1 or 3; put it before ops that output float32)",
 	.on_field.scratch_bytes = scratch_bytes,
 	.on_field.run = run,
 };

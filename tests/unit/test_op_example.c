@@ -212,13 +212,13 @@ a_pipeline_without_records_is_refused(void **state)
 	schema = (struct leat_schema){.capacity = LEAT_MAX_FIELDS, .entry = entries};
 	leat_schema_add(&schema, "record", LEAT_F32);
 	assert_int_equal(op->on_fields.infer(params, &schema, &err), LEAT_SPEC);
-	assert_non_null(strstr(err.text, "there is no field 'record' of bytes"));
+	assert_non_null(strstr(err.text, "there is no field 'record' with bytes"));
 	leat_err_clear(&err);
 	schema = (struct leat_schema){.capacity = LEAT_MAX_FIELDS, .entry = entries};
 	leat_schema_add(&schema, "image", LEAT_F32);
 	leat_schema_add(&schema, "record", LEAT_U8)->ndim = 1;
 	assert_int_equal(op->on_fields.infer(params, &schema, &err), LEAT_SPEC);
-	assert_non_null(strstr(err.text, "there is one already"));
+	assert_non_null(strstr(err.text, "it already exists"));
 	memset(&scratch, 0, sizeof(scratch));
 	close_op();
 }
@@ -443,30 +443,30 @@ mistakes_in_the_arguments_are_shown(void **state)
 	              "feature 'image': there is no type 'string'; the types here are bytes, float, int64");
 	check_refused("example(image='bytes')", "must be bytes, int64 or float");
 	check_refused("example(a=int64, a=float)", "field 'a' is given twice");
-	check_refused("example(a=int64, b=float(key=a))", "feature 'a' is already taken as field 'a'");
+	check_refused("example(a=int64, b=float(key=a))", "feature 'a' is already used for field 'a'");
 	check_refused("example(a=bytes[])", "write bytes for a string of any length");
 	check_refused("example(a=bytes[1,2,3,4,5])", "at most 4 dimensions");
 	check_refused("example(a=float[1,2,3,4,5])", "at most 4 dimensions");
-	check_refused("example(a=float[0])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[-1])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[1.5])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[4k])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[n])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[1000000000,1000000000])", "a dimension must be a whole number from 1 on");
-	check_refused("example(a=float[100000,100000])", "values in all at most");
+	check_refused("example(a=float[0])", "a dimension must be a positive integer");
+	check_refused("example(a=float[-1])", "a dimension must be a positive integer");
+	check_refused("example(a=float[1.5])", "a dimension must be a positive integer");
+	check_refused("example(a=float[4k])", "a dimension must be a positive integer");
+	check_refused("example(a=float[n])", "a dimension must be a positive integer");
+	check_refused("example(a=float[1000000000,1000000000])", "a dimension must be a positive integer");
+	check_refused("example(a=float[100000,100000])", "values in total");
 	check_refused("example(a=int64(defualt=1))", "did you mean 'default'?");
 	check_refused("example(a=int64(5))", "takes default=... and key=...");
 	check_refused("example(a=int64(default=1, default=2))", "'default' is given twice");
 	check_refused("example(a=int64(key=b, key=c))", "'key' is given twice");
 	check_refused("example(a=int64(key=5))", "a key must be a string");
-	check_refused("example(a=int64(default=1.5))", "must be a whole number");
-	check_refused("example(a=int64(default=9223372036854775808))", "must be a whole number below 2^63");
-	check_refused("example(a=int64(default='1'))", "must be a whole number");
-	check_refused("example(a=float(default=1e39))", "that a float can hold");
+	check_refused("example(a=int64(default=1.5))", "must be an integer");
+	check_refused("example(a=int64(default=9223372036854775808))", "must be an integer below 2^63");
+	check_refused("example(a=int64(default='1'))", "must be an integer");
+	check_refused("example(a=float(default=1e39))", "within the range of float32");
 	check_refused("example(a=float(default=[1]))", "must be a number");
 	check_refused("example(a=float[](default=1))", "must be a list");
 	check_refused("example(a=float[3](default=[1, 2]))", "or a list with one for each");
-	check_refused("example(a=float[2](default=[1, b]))", "that a float can hold");
+	check_refused("example(a=float[2](default=[1, b]))", "within the range of float32");
 	check_refused("example(a=bytes(default=5))", "must be a string in quotes");
 	check_refused("example(a=bytes[2](default='abc'))", "has 3 bytes, not 2");
 	check_refused("example(a=bytes[2, 2](default='ab'))", "has 2 bytes, not 4");
@@ -474,7 +474,7 @@ mistakes_in_the_arguments_are_shown(void **state)
 	for (int i = 0; i <= LEAT_MAX_FIELDS; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "f%d=int64,", i);
 	strcat(text, ")");
-	check_refused(text, "takes 1024 features at most");
+	check_refused(text, "takes at most 1024 features");
 }
 
 static void

@@ -191,19 +191,19 @@ static void
 what_makes_no_sense_is_refused(void **state)
 {
 	(void)state;
-	assert_refused("select(label, label)", "select: field 'label' is named twice");
-	assert_refused("select([])", "select: name the fields that stay, as in select(image, label)");
-	assert_refused("drop([])", "drop: name the fields that go, as in drop(tokens)");
-	assert_refused("drop(image, label, tokens, box)", "drop: no field is left");
+	assert_refused("select(label, label)", "select: field 'label' is listed twice");
+	assert_refused("select([])", "select: name the fields to keep, as in select(image, label)");
+	assert_refused("drop([])", "drop: name the fields to drop, as in drop(tokens)");
+	assert_refused("drop(image, label, tokens, box)", "drop: this would drop every field");
 	assert_refused("rename", "'rename' takes 1 to 1024 arguments NEW=OLD, as in rename(target=label)");
 	assert_refused("rename(label)", "write the new name in front: rename(NEW=label)");
-	assert_refused("rename(target=3)", "the name of a field was expected here");
-	assert_refused("rename(target=label[2])", "the name of a field was expected here");
-	assert_refused("rename(a=label, a=box)", "'a' is given to two fields");
-	assert_refused("rename(a=label, b=label)", "field 'label' gets two names");
-	assert_refused("rename(box=label)", "rename: there is a field 'box' already");
+	assert_refused("rename(target=3)", "expected a field name");
+	assert_refused("rename(target=label[2])", "expected a field name");
+	assert_refused("rename(a=label, a=box)", "two fields would be named 'a'");
+	assert_refused("rename(a=label, b=label)", "field 'label' is renamed twice");
+	assert_refused("rename(box=label)", "rename: there is already a field 'box'");
 	assert_refused("rename(a123456789b123456789c123456789d123456789e123456789f123456789g123=label)",
-	               "a field's name has at most 63 characters");
+	               "a field name can have at most 63 characters");
 }
 
 /* The engine puts the op's name in front of what the op says, once. */
@@ -213,11 +213,11 @@ errors_name_the_op_once(void **state)
 	(void)state;
 	assert_refused("decode | resize(4, 4) | normalize(mean=[1, 2], std=1)",
 	               "normalize: mean has 2 numbers, expected 1 or 3, one per channel");
-	assert_refused("shard(count=2, index=3)", "shard: there is no index 3 with count=2: it goes from 0 to 1");
-	assert_refused("shuffle(block=8)", "shuffle: block=8 needs a window, the number of blocks that are mixed: "
+	assert_refused("shard(count=2, index=3)", "shard: index=3 is out of range for count=2: expected 0 to 1");
+	assert_refused("shuffle(block=8)", "shuffle: block=8 needs a window, the number of blocks to mix: "
 	                                   "shuffle(block=8, window=16)");
 	assert_refused("batch(0)", "batch: give a size of 1 or more: batch(32), or batch(per_rank=32)");
-	assert_refused(EXAMPLE, "example: there is no field 'record' of bytes, as tfrecord gives it");
+	assert_refused(EXAMPLE, "example: there is no field 'record' with bytes, which the source tfrecord provides");
 }
 
 static void

@@ -170,7 +170,7 @@ random_affine_refuses_what_it_cannot_draw(void **state)
 {
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("random_affine(-5)", LEAT_SPEC, "degrees=-5: a single number is the largest to either side");
+	refuse("random_affine(-5)", LEAT_SPEC, "degrees=-5: a single number x means [-x, x]");
 	refuse("random_affine([1, 2, 3])", LEAT_SPEC, "degrees takes two numbers");
 	refuse("random_affine([2, 1])", LEAT_SPEC, "degrees=[2, 1]");
 	refuse("random_affine(5, translate=0.1)", LEAT_SPEC, "translate takes two numbers");
@@ -255,7 +255,7 @@ gaussian_blur_refuses_even_kernels_and_bad_ranges(void **state)
 {
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("gaussian_blur(4)", LEAT_SPEC, "kernel=4 is even, and has no middle: write 5");
+	refuse("gaussian_blur(4)", LEAT_SPEC, "kernel=4 is even: use an odd size, such as 5");
 	refuse("gaussian_blur(0)", LEAT_SPEC, "kernel");
 	refuse("gaussian_blur(3, sigma=1)", LEAT_SPEC, "sigma takes two numbers");
 	refuse("gaussian_blur(3, sigma=[2, 1])", LEAT_SPEC, "sigma=[2, 1]");

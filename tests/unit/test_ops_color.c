@@ -95,7 +95,7 @@ floats_are_refused_where_they_have_no_meaning(void **state)
 		put(3, 3, 3, LEAT_F32);
 		assert_int_equal(bench_run(&bench, specs[i]), LEAT_SPEC);
 		assert_non_null(strstr(bench.err.text, "uint8"));
-		assert_non_null(strstr(bench.err.text, "put it before what makes float32"));
+		assert_non_null(strstr(bench.err.text, "put it before ops that output float32"));
 	}
 }
 
@@ -114,7 +114,7 @@ colors_are_gray_or_rgb(void **state)
 	}
 	/* Where channels are not known beforehand it is found out with the sample. */
 	assert_int_equal(leat_check_color(&four, &bench.err), LEAT_DATA);
-	assert_string_equal(bench.err.text, "colors are gray or RGB, 1 or 3 channels, this image has 4");
+	assert_string_equal(bench.err.text, "expected gray or RGB (1 or 3 channels); this image has 4");
 	leat_err_clear(&bench.err);
 	four.shape[1] = 0;
 	assert_int_equal(leat_check_color(&four, &bench.err), LEAT_DATA);
@@ -153,15 +153,15 @@ options_that_make_no_sense_are_refused(void **state)
 {
 	(void)state;
 	put(3, 3, 3, LEAT_U8);
-	refuse("grayscale(2)", "channels=2 is not possible: expected 1 or 3");
+	refuse("grayscale(2)", "channels=2 is not supported: expected 1 or 3");
 	refuse("grayscale(probability=0.5)",
-	       "with a probability below 1 the result has as many channels as the image: write "
+	       "with a probability below 1, input and output need the same number of channels: write "
 	       "decode(channels=3) and grayscale(channels=3, probability=0.5)");
-	refuse("color_jitter([2, 1])", "brightness=[2, 1] begins above its end");
+	refuse("color_jitter([2, 1])", "brightness=[2, 1]: the first number is above the second");
 	refuse("color_jitter(contrast=[1, 2, 3])", "contrast has 3 numbers: expected one, or two as in [low, high]");
 	refuse("color_jitter(saturation=[])", "saturation has 0 numbers: expected one, or two as in [low, high]");
 	refuse("color_jitter(hue=-0.1)", "hue=-0.1 is below 0: write two numbers, as in hue=[-0.1, 0]");
-	refuse("rand_augment(magnitude=31)", "magnitude=31 is beyond the last of 31 bins, which is 30");
+	refuse("rand_augment(magnitude=31)", "magnitude=31 is out of range for bins=31: expected 0 to 30");
 	assert_int_equal(bench_run(&bench, "color_jitter(hue=0.6)"), LEAT_SPEC);
 	assert_int_equal(bench_run(&bench, "color_jitter(-1)"), LEAT_SPEC);
 	assert_int_equal(bench_run(&bench, "posterize(0)"), LEAT_SPEC);
@@ -172,9 +172,8 @@ options_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(bench_run(&bench, "invert(probability=2)"), LEAT_SPEC);
 	leat_err_clear(&bench.err);
 	put(3, 3, 3, LEAT_F32);
-	refuse("solarize(128)",
-	       "threshold=128 is above 1, the white of float32 images: write 128/255, or put it before what "
-	       "makes float32");
+	refuse("solarize(128)", "threshold=128 is above 1, the maximum of float32 images: write 128/255, or put it "
+	                        "before ops that output float32");
 	put(3, 3, 1, LEAT_U8);
 	refuse("grayscale(3, probability=0.5)", "with a probability below 1");
 }
@@ -387,8 +386,8 @@ floats_on_a_scale_of_255_are_refused(void **state)
 		run(specs[i]);
 		floats[5] = 183;
 		put(SIDE, SIDE, 3, LEAT_F32);
-		refuse(specs[i], "float32 images go from 0 to 1 here, and this one has the value 183: put scale(1/255) "
-		                 "before");
+		refuse(specs[i], "expected float32 pixels from 0 to 1, but this image has the value 183: put "
+		                 "scale(1/255) before it");
 		floats[5] = kept;
 	}
 }

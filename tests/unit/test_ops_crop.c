@@ -72,8 +72,8 @@ crop_beyond_the_image_is_an_error(void **state)
 
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("crop(1, 0, 3, 5)", LEAT_SPEC, "rows 1 to 3 are wanted, but the image has only 3");
-	refuse("crop(0, 5, 3, 1)", LEAT_SPEC, "columns 5 to 5 are wanted, but the image has only 5");
+	refuse("crop(1, 0, 3, 5)", LEAT_SPEC, "rows 1 to 3 requested, but the image has only 3");
+	refuse("crop(0, 5, 3, 1)", LEAT_SPEC, "columns 5 to 5 requested, but the image has only 5");
 	refuse("crop(0, 0, 65500, 65500)", LEAT_SPEC, "rows");
 	refuse("crop(0, 0, 0, 1)", LEAT_SPEC, "height");
 	refuse("crop(-1, 0, 1, 1)", LEAT_SPEC, "top");
@@ -266,8 +266,8 @@ random_crop_larger_than_the_image_is_an_error(void **state)
 
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("random_crop(4, 5)", LEAT_SPEC, "4 rows are wanted, but the image has only 3; add padding");
-	refuse("random_crop(3, 8, padding=1)", LEAT_SPEC, "8 columns are wanted, but the image has only 7");
+	refuse("random_crop(4, 5)", LEAT_SPEC, "4 rows requested, but the image has only 3; add padding");
+	refuse("random_crop(3, 8, padding=1)", LEAT_SPEC, "8 columns requested, but the image has only 7");
 	run("random_crop(4, 5, padding=1)");
 	assert_shape(4, 5, 3);
 	put_size(3, 5, 3, LEAT_U8);
@@ -401,8 +401,7 @@ random_resized_crop_refuses_ranges_that_are_none(void **state)
 {
 	(void)state;
 	put_size(3, 5, 3, LEAT_U8);
-	refuse("random_resized_crop(2, 2, scale=0.5)", LEAT_SPEC,
-	       "scale takes two numbers, the least and the largest, not 1");
+	refuse("random_resized_crop(2, 2, scale=0.5)", LEAT_SPEC, "scale takes two numbers, [min, max], not 1");
 	refuse("random_resized_crop(2, 2, ratio=[2, 1])", LEAT_SPEC,
 	       "ratio=[2, 1]: the first number is above the second");
 	refuse("random_resized_crop(2, 2, ratio=[0, 1])", LEAT_SPEC, "ratio");

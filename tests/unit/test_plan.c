@@ -134,9 +134,9 @@ static void
 options_that_contradict_each_other_are_refused(void **state)
 {
 	(void)state;
-	expect_error(9, "shard(3, 3)", LEAT_SPEC, "from 0 to 2");
+	expect_error(9, "shard(3, 3)", LEAT_SPEC, "expected 0 to 2");
 	expect_error(9, "shuffle(block=4)", LEAT_SPEC, "shuffle(block=4, window=16)");
-	expect_error(9, "take(5) | interleave(2)", LEAT_SPEC, "interleave has to come right after the source");
+	expect_error(9, "take(5) | interleave(2)", LEAT_SPEC, "interleave must come right after the source");
 	expect_error(9, "batch", LEAT_SPEC, "batch(32)");
 	expect_error(9, "batch(0)", LEAT_SPEC, "1 or more");
 	expect_error(9, "batch(8, per_rank=4)", LEAT_SPEC, "not both");
