@@ -72,7 +72,7 @@ def parameters_of(item: Dict[str, Any]) -> List[inspect.Parameter]:
 
 
 _KINDS = {
-    "int": "whole number",
+    "int": "integer",
     "float": "number",
     "bool": "True or False",
     "string": "string",

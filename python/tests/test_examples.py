@@ -182,10 +182,10 @@ def test_what_the_migration_tables_say_can_be_opened(root, small_data):
 
 def test_values_are_written_as_the_reference_says(root, images):
     """The first table of the page, value by value."""
-    ops = {"whole number": "shuffle({})", "number": "scale({})", "angle": "rotate({})"}
-    rows = re.findall(r"^\| (whole number|number|size|angle) \| (.*) \|$", (root / "docs/REFERENCE.md").read_text(),
+    ops = {"integer": "shuffle({})", "number": "scale({})", "angle": "rotate({})"}
+    rows = re.findall(r"^\| (integer|number|size|angle) \| (.*) \|$", (root / "docs/REFERENCE.md").read_text(),
                       re.MULTILINE)
-    assert [kind for kind, _ in rows] == ["whole number", "number", "size", "angle"]
+    assert [kind for kind, _ in rows] == ["integer", "number", "size", "angle"]
     for kind, text in rows:
         for value in re.findall(r"`([^`]+)`", text):
             if kind == "size":

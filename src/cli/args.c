@@ -1,4 +1,4 @@
-/* args.c - reads a command line by an option table */
+/* args.c - parse a command line according to an option table */
 #include "cli/args.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/names.h"
 #include "cli/print.h"
 
-/* Letters mean the same everywhere: a command that has an option of this name has the letter. */
+/* Short options are the same in every command that has the option. */
 static const struct {
 	char letter;
 	const char *name;
@@ -35,7 +35,7 @@ find_letter(const struct leat_opt *opts, char letter)
 	return NULL;
 }
 
-/* "shard-size", `len` long, as the table spells it: "shard_size". */
+/* Converts "shard-size", of length `len`, to the table's spelling "shard_size". */
 static void
 table_name(char name[MAX_FLAG], const char *flag, size_t len)
 {
@@ -55,7 +55,7 @@ flag_name(char flag[MAX_FLAG], const char *name)
 			*s = '-';
 }
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 struct reader {
 	const struct leat_opt *opts;
@@ -67,7 +67,7 @@ struct reader {
 	struct leat_err *err;
 };
 
-/* The sentence alone: there is no spec to point into. */
+/* Drops the caret lines: there is no spec to point into. */
 static enum leat_status
 without_caret(struct leat_err *err, enum leat_status status)
 {
@@ -98,7 +98,7 @@ put(struct reader *r, const struct leat_opt *opt, const char *text)
 	return status == LEAT_OK ? LEAT_OK : without_caret(r->err, status);
 }
 
-/* The option's value: behind `=` or in the same word, else the next word. */
+/* The value is attached (--name=VALUE, -nVALUE), or else the next argument. */
 static enum leat_status
 put_next(struct reader *r, const struct leat_opt *opt, const char *attached)
 {
@@ -183,7 +183,7 @@ put_defaults(struct reader *r)
 		if (r->opts[i].def)
 			status = leat_opt_put_default(&r->opts[i], r->params, NULL, r->mem, r->err);
 		else
-			status = leat_fail(r->err, LEAT_INVALID, "option '%s' is needed: %s", flag, r->opts[i].doc);
+			status = leat_fail(r->err, LEAT_INVALID, "option '%s' is required: %s", flag, r->opts[i].doc);
 	}
 	return status;
 }
@@ -218,7 +218,7 @@ leat_args_read(const struct leat_opt *opts, void *params, int argc, char *const 
 	return status == LEAT_OK ? put_defaults(&r) : status;
 }
 
-/* ---- explaining ---- */
+/* ---- help ---- */
 
 /* "--shard-size SIZE" */
 static void
@@ -263,11 +263,11 @@ leat_args_help(const struct leat_opt *opts, FILE *out, struct leat_mem *mem, str
 		if (opts->was)
 			leat_str_addf(cell, " (also --%s)", opts->was);
 		if (!opts->def)
-			leat_str_add(cell, " (needed)");
+			leat_str_add(cell, " (required)");
 		else if (opts->def[0] && opts->type != LEAT_OPT_BOOL)
 			leat_str_addf(cell, " (default: %s)", opts->def);
 	}
 	leat_str_add(leat_table_cell(&table), "-h, --help");
-	leat_str_add(leat_table_cell(&table), "this page");
+	leat_str_add(leat_table_cell(&table), "show this help");
 	return leat_table_print(&table, out, err);
 }

@@ -1,24 +1,26 @@
-/* convert.c - `leat convert`: what comes out of a spec is stored */
+/* convert.c - `leat convert`: run a spec and save the result */
 #include "cli/command.h"
 #include "cli/convert_run.h"
 #include "cli/outputs.h"
 
 static const struct leat_opt options[] = {
-	LEAT_STRING(struct leat_convert_request, output, LEAT_REQUIRED,
-                    "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on, or TEXT/FIELD.npy"),
+	LEAT_STRING(
+		struct leat_convert_request, output, LEAT_REQUIRED,
+		"output prefix (TEXT-00000-of-00008.tfrecord or .tar), or with --format npy, folder (TEXT/FIELD.npy)"),
 	LEAT_ENUM(struct leat_convert_request, format, "tfrecord", LEAT_CONVERT_FORMATS,
-                  "of the files: TFRecord, tar as WebDataset reads it, or an array for each field"),
-	LEAT_INT(struct leat_convert_request, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
-	LEAT_SIZE(struct leat_convert_request, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
-	LEAT_INT(struct leat_convert_request, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
-	LEAT_INT(struct leat_convert_request, threads, "0", 0, 1024,
-                 "worker threads; 0: the CPUs this process may use"),
+                  "output format: TFRecord, tar (WebDataset), or one .npy array per field"),
+	LEAT_INT(struct leat_convert_request, shards, "0", 0, LEAT_MAX_SHARDS,
+                 "number of output files; 0: determined by --shard-size"),
+	LEAT_SIZE(struct leat_convert_request, shard_size, "128MiB", 1, 1e15, "approximate file size"),
+	LEAT_INT(struct leat_convert_request, seed, "0", 0, 9e18, "random seed; same seed, same output"),
+	LEAT_INT(struct leat_convert_request, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
 	LEAT_SIZE(struct leat_convert_request, memory, "0", 0, 1e18,
-                  "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
-	LEAT_ENUM(struct leat_convert_request, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
-	LEAT_INT(struct leat_convert_request, max_bad, "-1", -1, 9e18, "bad samples before it fails; -1: no limit"),
-	LEAT_BOOL(struct leat_convert_request, overwrite, "false", "replace the files that an earlier run made"),
-	LEAT_BOOL(struct leat_convert_request, quiet, "false", "no progress line and no messages"),
+                  "memory limit; 0: a quarter of the RAM, at most 1 GiB"),
+	LEAT_ENUM(struct leat_convert_request, on_error, "fail", "fail|skip|replace",
+                  "on a bad sample: fail, skip it, or replace it with another"),
+	LEAT_INT(struct leat_convert_request, max_bad, "-1", -1, 9e18, "bad samples allowed; -1: no limit"),
+	LEAT_BOOL(struct leat_convert_request, overwrite, "false", "replace files from an earlier run"),
+	LEAT_BOOL(struct leat_convert_request, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
 };
 
@@ -30,15 +32,15 @@ run_convert(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_convert = {
 	.name = "convert",
-	.summary = "Store what comes out of a spec",
+	.summary = "Run a spec and save the result",
 	.operands = "SPEC",
 	.min_operands = 1,
 	.max_operands = 1,
-	.help = "Writes the samples of one epoch, in their order: as tf.train.Example in TFRecord files,\n"
-		"as members KEY.FIELD.EXTENSION of tar files (.npy, .cls, .jpg, .png, .bin), or as one\n"
-		"array for each field. The files appear when all are complete, and the spec that reads\n"
-		"them back is printed. So the slow part of a pipeline is done once, and any source\n"
-		"becomes files that other programs read.",
+	.help = "Writes the samples of one epoch, in order: as tf.train.Example in TFRecord files, as\n"
+		"members KEY.FIELD.EXTENSION of tar files (.npy, .cls, .jpg, .png, .bin), or as one\n"
+		"array per field. Files appear only when all are complete. Prints the spec that reads\n"
+		"them back. Use it to run the slow part of a pipeline once, or to make any source\n"
+		"readable by other programs.",
 	.example = "leat convert \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "
 		   "resize(100, "
 		   "100) | shuffle\" -o small/cells --shards 8\n"

@@ -1,4 +1,4 @@
-/* convert_formats.h - how `leat convert` stores samples: a table of formats */
+/* convert_formats.h - output formats of `leat convert` */
 #ifndef LEAT_CLI_CONVERT_FORMATS_H
 #define LEAT_CLI_CONVERT_FORMATS_H
 
@@ -6,36 +6,36 @@
 #include "format/example.h"
 #include "store/store.h"
 
-/* What storing needs from sample to sample. One thread. */
+/* State of the writer. One thread. */
 struct leat_convert {
 	const struct leat_feed *feed;
 	struct leat_mem *mem;
 	struct leat_example example;
-	int64_t *numbers; /* of a row, in the type that they are stored in: that one or a smaller one */
+	int64_t *numbers; /* buffer for a row converted to its stored type */
 	size_t numbers_cap;
-	unsigned extensions[LEAT_MAX_FIELDS]; /* tar: bits of those that a field's bytes got */
+	unsigned extensions[LEAT_MAX_FIELDS]; /* tar: by field, the set of extensions used so far */
 };
 
-/* `out` is a shard, or, without shards, a file for each field. */
+/* `out` is one shard, or, for formats without shards, an array with one file per field. */
 struct leat_convert_format {
-	const char *suffix; /* of a shard; NULL: no shards */
-	/* Can such a field be stored? An error says why not. */
+	const char *suffix; /* file suffix of a shard; NULL: no shards */
+	/* Fails if the field cannot be stored. */
 	enum leat_status (*check)(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err);
 	enum leat_status (*begin)(struct leat_convert *convert, struct leat_writer **out, struct leat_err *err);
-	/* One sample: a row for each field. */
+	/* Writes one sample, with one row per field. */
 	enum leat_status (*write)(struct leat_convert *convert, struct leat_writer **out, uint64_t position,
 	                          const struct leat_row *row, struct leat_err *err);
-	/* Behind the last of `samples`. */
+	/* Called after the last sample; `samples` is their number. */
 	enum leat_status (*end)(struct leat_convert *convert, struct leat_writer **out, uint64_t samples,
 	                        struct leat_err *err);
-	/* The spec that reads it back; `path` is the shards' pattern, or the folder of the files. */
+	/* Prints the spec that reads it back; `path` is the pattern of the shards, or the folder. */
 	void (*print_spec)(const struct leat_convert *convert, const char *path, struct leat_str *out);
 };
 
 /* Can `name` be written in a spec without quotes? */
 bool leat_is_word(const char *name);
 
-/* Adds the cast that fields of this type need, which come back as int64: all, or the single values among them. */
+/* Adds a cast for fields of this type, because they are read back as another: all of them, or only scalars. */
 void leat_convert_print_casts(const struct leat_convert *convert, enum leat_dtype dtype, bool single,
                               struct leat_str *out);
 

@@ -1,7 +1,7 @@
-/* convert_npy.c - samples as arrays: FOLDER/NAME.npy for each field, [samples, shape...]
+/* convert_npy.c - samples as arrays: FOLDER/NAME.npy per field, of shape [samples, shape...]
  *
- * The head comes first and says how many rows there are, which is known at the end only
- * (bad samples may be left out): it is written twice. */
+ * The header holds the number of rows, which is known only at the end (bad samples may be skipped), so it is
+ * written twice. */
 #include <string.h>
 
 #include "cli/convert_formats.h"
@@ -12,17 +12,18 @@ check(const struct leat_feed *feed, const struct leat_field *field, struct leat_
 {
 	(void)feed;
 	if (strchr(field->name, '/') || *field->name == '.' || !*field->name)
-		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be a file's name", field->name);
+		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be used as a file name: rename it", field->name);
 	for (int d = 0; d < field->ndim; d++)
 		if (field->shape[d] < 0)
 			return leat_fail(err, LEAT_INVALID,
-			                 "field '%s' differs in shape from sample to sample, and an array cannot: "
-			                 "resize or pad it, or use another --format",
+			                 "field '%s' varies in shape, but an array needs a fixed one: resize or pad "
+			                 "it, or use another --format",
 			                 field->name);
 	if (!leat_npy_has(field->dtype))
-		return leat_fail(err, LEAT_INVALID,
-		                 "field '%s' is %s, which .npy does not know: use cast(float16), or --format tfrecord",
-		                 field->name, leat_dtype_name(field->dtype));
+		return leat_fail(
+			err, LEAT_INVALID,
+			"field '%s' is %s, which .npy does not support: use cast(float16), or --format tfrecord",
+			field->name, leat_dtype_name(field->dtype));
 	return LEAT_OK;
 }
 
@@ -79,7 +80,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 		leat_str_addf(out, "%s%s='%s/%s.npy'", f ? ", " : "", name, path, name);
 	}
 	leat_str_add(out, ")");
-	leat_convert_print_casts(c, LEAT_BOOL, false, out); /* npy gives bools as uint8 */
+	leat_convert_print_casts(c, LEAT_BOOL, false, out); /* npy reads bools as uint8 */
 }
 
 const struct leat_convert_format leat_convert_npy = {

@@ -1,9 +1,8 @@
-/* convert_run.c - storing what comes out of a spec
+/* convert_run.c - run a spec and save the result
  *
- * Takes epoch 0 in the order of the plan and writes sample after sample, on one thread,
- * while the feed's workers make the next ones. Shards are as `shards` says (the samples
- * of shard s of n are those at positions [s * count / n, (s + 1) * count / n)), or a
- * new one begins when one is full: neither depends on the number of threads. */
+ * Runs epoch 0 in plan order and writes samples one by one, on one thread, while the feed's workers prepare the
+ * next ones. With `shards` set, shard s of n holds positions [s * count / n, (s + 1) * count / n); otherwise a new
+ * shard begins when one is full. Neither depends on the number of threads. */
 #include "cli/convert_run.h"
 
 #include <inttypes.h>
@@ -21,7 +20,7 @@ static const struct leat_convert_format *const formats[] = {&leat_convert_tfreco
                                                             &leat_convert_npy};
 
 enum { MAX_SPEC = 1 << 16 };
-static const size_t max_record = INT32_MAX; /* what protobuf can read */
+static const size_t max_record = INT32_MAX; /* limit of protobuf */
 
 /* One run of the command. */
 struct job {
@@ -68,7 +67,7 @@ leat_convert_print_casts(const struct leat_convert *convert, enum leat_dtype dty
 		leat_str_add(out, "])");
 }
 
-/* ---- before ---- */
+/* ---- setup ---- */
 
 static enum leat_status
 open_feed(struct job *job, const char *spec, struct leat_err *err)
@@ -81,7 +80,7 @@ open_feed(struct job *job, const char *spec, struct leat_err *err)
 	o.epochs = 1;
 	o.threads = (unsigned)p->threads;
 	o.memory = (size_t)p->memory;
-	o.rank = 0; /* all samples, whatever launched us */
+	o.rank = 0; /* all samples, even under a distributed launcher */
 	o.world = 1;
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
@@ -95,7 +94,8 @@ check(const struct job *job, struct leat_err *err)
 	enum leat_status status = LEAT_OK;
 
 	if (!job->format->suffix && job->p->shards)
-		return leat_fail(err, LEAT_INVALID, "an array is one file: --shards does not go with --format npy");
+		return leat_fail(err, LEAT_INVALID,
+		                 "--format npy writes one file per field and does not support --shards");
 	if ((uint64_t)job->p->shards > leat_samples(job->feed))
 		return leat_fail(err, LEAT_INVALID, "%" PRIu64 " sample%s cannot fill %" PRId64 " shards",
 		                 leat_samples(job->feed), leat_plural(leat_samples(job->feed)), job->p->shards);
@@ -113,8 +113,7 @@ open_shard(struct job *job, struct leat_err *err)
 	enum leat_status status;
 
 	if (shard == LEAT_MAX_SHARDS)
-		return leat_fail(err, LEAT_INVALID, "%d shards are too many: make --shard-size larger",
-		                 LEAT_MAX_SHARDS);
+		return leat_fail(err, LEAT_INVALID, "more than %d shards: increase --shard-size", LEAT_MAX_SHARDS);
 	status = leat_outputs_room(&job->outputs, shard + 1, err);
 	if (status == LEAT_OK)
 		status = leat_outputs_open_shard(&job->outputs, shard, (size_t)job->p->shards, err);
@@ -143,7 +142,7 @@ close_shard(struct job *job, struct leat_err *err)
 	return status;
 }
 
-/* Does the next sample still belong to the shard that is written? */
+/* Does the sample belong to the current shard? */
 static bool
 belongs(const struct job *job, uint64_t position)
 {
@@ -151,11 +150,11 @@ belongs(const struct job *job, uint64_t position)
 
 	if (!shards)
 		return (*current(job))->size < (uint64_t)job->p->shard_size;
-	/* count * next / shards, where the product might be too large. */
+	/* count * next / shards, without overflow. */
 	return next == shards || position < count / shards * next + count % shards * next / shards;
 }
 
-/* Goes on to the shard that a sample belongs to; some may stay empty when bad samples are left out. */
+/* Advances to the sample's shard. Shards may be empty if bad samples were skipped. */
 static enum leat_status
 go_to_shard(struct job *job, uint64_t position, struct leat_err *err)
 {
@@ -249,9 +248,9 @@ store_all(struct job *job, struct leat_err *err)
 		return status;
 	leat_err_clear(err);
 	if (!job->samples)
-		return leat_fail(err, LEAT_DATA, "not one sample is good");
+		return leat_fail(err, LEAT_DATA, "all samples are bad");
 	status = LEAT_OK;
-	if (job->p->shards) /* those of samples that were left out */
+	if (job->p->shards) /* shards of skipped samples */
 		status = go_to_shard(job, leat_samples(job->feed) - 1, err);
 	return status == LEAT_OK ? close_shard(job, err) : status;
 }
@@ -263,7 +262,7 @@ print_notes(const struct job *job)
 {
 	for (int f = 0; f < leat_field_count(job->feed); f++)
 		if (leat_field_at(job->feed, f)->dtype == LEAT_F64 && job->format == &leat_convert_tfrecord)
-			printf("field '%s' was float64 and is float32 now, which is what TFRecord has\n",
+			printf("field '%s' was converted from float64 to float32, because TFRecord has no float64\n",
 			       leat_field_at(job->feed, f)->name);
 }
 
@@ -312,7 +311,7 @@ convert(struct job *job, struct leat_err *err)
 		return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 	}
 	if (status == LEAT_OK)
-		status = leat_outputs_show(&job->outputs, err);
+		status = leat_outputs_publish(&job->outputs, err);
 	return status == LEAT_OK ? print_summary(job, err) : status;
 }
 

@@ -1,11 +1,11 @@
-/* convert_run.h - storing what comes out of a spec: what `leat convert` and `leat pack` share */
+/* convert_run.h - run a spec and save the result; shared by `leat convert` and `leat pack` */
 #ifndef LEAT_CLI_CONVERT_RUN_H
 #define LEAT_CLI_CONVERT_RUN_H
 
 #include "base/err.h"
 #include "base/mem.h"
 
-/* The choices of the option `format`, in the order of leat_convert_request. */
+/* Choices of option `format`, in the order of enum leat_convert_to. */
 #define LEAT_CONVERT_FORMATS "tfrecord|tar|npy"
 enum leat_convert_to { LEAT_CONVERT_TFRECORD, LEAT_CONVERT_TAR, LEAT_CONVERT_NPY };
 
@@ -17,7 +17,7 @@ struct leat_convert_request {
 	bool overwrite, quiet;
 };
 
-/* Writes the files and prints what came of it. */
+/* Writes the files and prints a summary. */
 enum leat_status leat_convert_run(const struct leat_convert_request *request, const char *spec, struct leat_mem *mem,
                                   struct leat_err *err);
 

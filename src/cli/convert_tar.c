@@ -1,8 +1,7 @@
-/* convert_tar.c - samples as WebDataset has them: members KEY.NAME.EXTENSION of a tar file
+/* convert_tar.c - samples in WebDataset format: members KEY.NAME.EXTENSION of a tar file
  *
- * The key is the sample's position. Tensors are .npy, single whole numbers .cls, and bytes
- * what they look like: .jpg, .png or .bin. Bytes whose field is named like a file, as tar
- * files name them, keep that name. */
+ * The key is the sample's position. Tensors are .npy, integer scalars .cls, and bytes .jpg, .png or .bin depending
+ * on their content. A bytes field whose name looks like a file name (jpg, seg.png) keeps that name. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,16 +56,17 @@ check(const struct leat_feed *feed, const struct leat_field *field, struct leat_
 {
 	(void)feed;
 	if (strchr(field->name, '/') || *field->name == '.' || !*field->name)
-		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be the end of a file's name", field->name);
+		return leat_fail(err, LEAT_INVALID, "field '%s' cannot be used in a file name: rename it", field->name);
 	if (!is_bytes(field) && !leat_npy_has(field->dtype))
-		return leat_fail(err, LEAT_INVALID,
-		                 "field '%s' is %s, which .npy does not know: use cast(float16), or --format tfrecord",
-		                 field->name, leat_dtype_name(field->dtype));
+		return leat_fail(
+			err, LEAT_INVALID,
+			"field '%s' is %s, which .npy does not support: use cast(float16), or --format tfrecord",
+			field->name, leat_dtype_name(field->dtype));
 	return LEAT_OK;
 }
 
 static int64_t
-whole_number(const struct leat_row *row)
+integer_of(const struct leat_row *row)
 {
 	if (row->field->dtype == LEAT_U8)
 		return *(const uint8_t *)row->data;
@@ -87,7 +87,7 @@ write_row(struct leat_convert *c, struct leat_writer **out, uint64_t position, i
 		piece[0] = (struct iovec){text, leat_npy_head(text, row->field->dtype, row->field->ndim, row->shape,
 		                                              row->field->ndim ? row->shape[0] : 0)};
 	} else if (extension == CLS) {
-		piece[0] = (struct iovec){text, (size_t)snprintf(text, sizeof(text), "%" PRId64, whole_number(row))};
+		piece[0] = (struct iovec){text, (size_t)snprintf(text, sizeof(text), "%" PRId64, integer_of(row))};
 		piece[1].iov_len = 0;
 	}
 	return leat_tar_write(*out, name, piece, 2, err);

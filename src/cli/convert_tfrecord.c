@@ -1,8 +1,7 @@
 /* convert_tfrecord.c - samples as tf.train.Example in TFRecord files
  *
- * Bytes are a bytes feature, whole numbers an int64 list, floats a float list. What these
- * cannot say goes beside: tensors of small types are bytes as they lie in memory, and
- * everything with other than one dimension, and those, have a feature NAME_shape. */
+ * Bytes become a bytes feature, integers an int64 list, floats a float list. uint8 and 16-bit float tensors are raw
+ * bytes. A field of more than one dimension, or a list of 16-bit floats, gets an extra feature NAME_shape. */
 #include <string.h>
 
 #include "base/array.h"
@@ -61,19 +60,20 @@ check(const struct leat_feed *feed, const struct leat_field *field, struct leat_
 	shape_name(field, name);
 	for (int i = 0; has_shape(field) && i < leat_field_count(feed); i++)
 		if (strcmp(leat_field_at(feed, i)->name, name) == 0)
-			return leat_fail(err, LEAT_INVALID,
-			                 "the shape of field '%s' is stored as '%s', but there is a field of that name",
-			                 field->name, name);
+			return leat_fail(
+				err, LEAT_INVALID,
+				"the shape of field '%s' is stored as '%s', but a field of that name exists: rename it",
+				field->name, name);
 	return LEAT_OK;
 }
 
 /* ---- values ---- */
 
-/* Room for `count` numbers of 8 bytes at most. */
+/* A buffer for `count` numbers of at most 8 bytes. */
 static void *
 make_room(struct leat_convert *c, int64_t count, struct leat_err *err)
 {
-	/* One at least: NULL is no room. */
+	/* At least one, because NULL means failure. */
 	enum leat_status status =
 		LEAT_GROW_RAW(c->mem, c->numbers, c->numbers_cap, count ? (size_t)count : 1, SIZE_MAX, "a sample", err);
 
@@ -149,7 +149,7 @@ write_sample(struct leat_convert *c, struct leat_writer **out, uint64_t position
 
 /* ---- the spec ---- */
 
-/* "[100, 100, 3]"; "[]" where a number of values differs, or is 0. */
+/* "[100, 100, 3]"; "[]" if a dimension varies or is 0. */
 static void
 print_dims(const struct leat_field *field, struct leat_str *out)
 {
@@ -184,7 +184,7 @@ print_bytes(const struct leat_field *field, struct leat_str *out)
 		leat_str_addf(out, "[%zu]", leat_dtype_size(field->dtype));
 }
 
-/* A name that is no word of a spec is given as the feature's key. */
+/* A name that a spec cannot spell is given as the feature's key. */
 static void
 print_feature(const struct leat_convert *c, int f, struct leat_str *out)
 {

@@ -1,9 +1,8 @@
-/* digest.h - a checksum over delivered samples that does not depend on who delivered them
+/* digest.h - checksum of delivered samples, independent of how they were delivered
  *
- * Each sample is hashed with its place: SHA-256 over epoch, position and the bytes of
- * all fields (ragged ones with their shape), padding left out. The checksum is the sum
- * of these numbers modulo 2^256. So it covers the order, and yet the checksums of all
- * ranks, or of a run and its resumed rest, add up to that of the whole. */
+ * Each sample is hashed with its position: SHA-256 over epoch, position and the bytes of all fields (ragged ones
+ * with their shape), ignoring padding. The checksum is the sum of these hashes modulo 2^256. It thus covers the
+ * order, and the checksums of all ranks, or of a run and its resumed part, add up to the checksum of the whole. */
 #ifndef LEAT_CLI_DIGEST_H
 #define LEAT_CLI_DIGEST_H
 
@@ -13,7 +12,7 @@
 struct leat_digest {
 	struct leat_sha256 *sha;
 	uint8_t sum[LEAT_SHA256_BYTES]; /* least significant byte first */
-	struct leat_writer *list;       /* NULL, or gets a line per sample: epoch, position, hash */
+	struct leat_writer *list;       /* optional: gets one line per sample: epoch, position, hash */
 };
 
 int leat_digest_open(struct leat_digest *digest); /* -1: no memory */

@@ -1,7 +1,7 @@
-/* feed.c - `leat feed`: run a spec, measure it, check it
+/* feed.c - `leat feed`: run a spec and measure it
  *
- * The consumer is a loop that takes batches, and may pretend to be a device that is
- * busy for so long with each. What it prints is what any training loop would see. */
+ * The consumer takes batches in a loop and can simulate a device with a fixed step time. It reports what a training
+ * loop would see. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,23 +30,22 @@ struct params {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct params, epochs, "1", 0, 1e15, "epochs to run; 0: until stopped"),
-	LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers: same seed, same bytes"),
-	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: the CPUs this process may use"),
-	LEAT_SIZE(struct params, memory, "0", 0, 1e18,
-                  "most that the feed may hold; 0: a quarter of the RAM, 1 GiB at most"),
-	LEAT_INT(struct params, rank, "-1", -1, 1e7,
-                 "which part of each batch; -1: from the launcher's environment, else 0"),
-	LEAT_INT(struct params, world, "0", 0, 1e7, "how many ranks share each batch; 0: from the environment, else 1"),
-	LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after so many; 0: all"),
-	LEAT_FLOAT(struct params, step_ms, "0", 0, 1e6, "a device that is busy so long with each batch"),
-	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace", "what a bad sample does"),
-	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples of an epoch before the feed fails; -1: no limit"),
-	LEAT_STRING(struct params, save, "", "write a checkpoint here at the end, also when stopped by ^C"),
-	LEAT_STRING(struct params, resume, "", "go on from this checkpoint"),
-	LEAT_BOOL(struct params, checksum, "false", "print a checksum over all samples, their places and order"),
-	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash here"),
+	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed; same seed, same batches"),
+	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
+	LEAT_SIZE(struct params, memory, "0", 0, 1e18, "memory limit; 0: a quarter of the RAM, at most 1 GiB"),
+	LEAT_INT(struct params, rank, "-1", -1, 1e7, "this process's rank; -1: from the launcher's environment, or 0"),
+	LEAT_INT(struct params, world, "0", 0, 1e7, "number of ranks; 0: from the launcher's environment, or 1"),
+	LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after this many batches; 0: no limit"),
+	LEAT_FLOAT(struct params, step_ms, "0", 0, 1e6, "simulated step time per batch, in ms"),
+	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace",
+                  "on a bad sample: fail, skip it, or replace it with another"),
+	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples allowed per epoch; -1: no limit"),
+	LEAT_STRING(struct params, save, "", "write a checkpoint to this file on exit, including ^C"),
+	LEAT_STRING(struct params, resume, "", "resume from this checkpoint"),
+	LEAT_BOOL(struct params, checksum, "false", "print a checksum of all samples and their order"),
+	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash to this file"),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
-	LEAT_BOOL(struct params, quiet, "false", "no progress line and no messages"),
+	LEAT_BOOL(struct params, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
 };
 
@@ -111,7 +110,7 @@ save(struct session *s, struct leat_err *err)
 	return status;
 }
 
-/* With --save, ^C means: stop and remember where. */
+/* With --save, ^C stops the run and writes a checkpoint. */
 static void
 stop(void *arg)
 {
@@ -139,14 +138,14 @@ show_progress(struct session *s)
 		return;
 	s->shown_ns = now;
 	leat_stats(s->feed, &stats);
-	fprintf(stderr, "\r\033[Kepoch %" PRIu64 "  %3.0f %%  %.0f samples/s  %.1f MB/s  waited %.0f %%  limit %s",
+	fprintf(stderr, "\r\033[Kepoch %" PRIu64 "  %3.0f %%  %.0f samples/s  %.1f MB/s  waited %.0f %%  bottleneck %s",
 	        leat_epoch(s->feed), 100 * (double)leat_position(s->feed) / (double)leat_samples(s->feed),
 	        (double)stats.samples / seconds, (double)stats.bytes / 1e6 / seconds,
 	        100 * share(stats.wait_ns, stats.run_ns), stats.limit);
 	fflush(stderr);
 }
 
-/* The device is busy from the moment it has the batch. */
+/* The simulated step starts when the batch arrives. */
 static void
 step(const struct session *s, uint64_t got_ns)
 {
@@ -290,9 +289,8 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "time", "%.3f s, first batch after %.1f ms", r->seconds, (double)st->first_batch_ns / 1e6);
 	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
 	    (double)st->bytes / 1e6 / r->seconds);
-	row(&table, "waited", "%.1f %% of the time; the limit is %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
-	row(&table, "memory", "%s resident at most, %s reserved",
-	    leat_format_size(resident, sizeof resident, r->peak_rss),
+	row(&table, "waited", "%.1f %% of the time; bottleneck: %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
+	row(&table, "memory", "peak %s resident, %s reserved", leat_format_size(resident, sizeof resident, r->peak_rss),
 	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
 	row(&table, "threads", "%u", st->threads);
 	if (st->bad > 0)
@@ -313,7 +311,7 @@ report(const struct session *s, struct leat_err *err)
 	if (s->p->checksum && !s->p->json)
 		printf("checksum %s\n", r.checksum);
 	if (s->interrupted && !s->p->quiet)
-		fprintf(stderr, "leat: stopped; go on with --resume %s\n", s->p->save);
+		fprintf(stderr, "leat: stopped; continue with --resume %s\n", s->p->save);
 	return status;
 }
 
@@ -334,7 +332,7 @@ open_digest(struct session *s, struct leat_err *err)
 	return status;
 }
 
-/* The list of a run that failed tells how far it came. */
+/* Keeps the list of a failed run: it shows how far the run got. */
 static enum leat_status
 close_digest(struct session *s, struct leat_err *err)
 {
@@ -377,14 +375,14 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_feed = {
 	.name = "feed",
-	.summary = "Run a spec and measure what comes out",
+	.summary = "Run a spec and measure its throughput",
 	.operands = "SPEC",
 	.min_operands = 1,
 	.max_operands = 1,
-	.help = "Takes batches as a training loop would, with --step-ms standing for the device, and\n"
-		"prints the rate, the share of time spent waiting and what limits it. The same seed\n"
-		"gives the same bytes for any number of threads, ranks and any memory: --checksum\n"
-		"shows it.",
+	.help = "Takes batches as a training loop would, with --step-ms simulating the device, and\n"
+		"prints the throughput, the share of time spent waiting, and the bottleneck. The same\n"
+		"seed gives the same batches for any number of threads and ranks and any memory limit;\n"
+		"verify it with --checksum.",
 	.example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "
 		   "resize(100, 100) "
 		   "| shuffle | batch(32)\" --epochs 2 --step-ms 20",

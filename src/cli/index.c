@@ -1,4 +1,4 @@
-/* index.c - `leat index`: find the samples of TFRecord and tar files ahead of the first open */
+/* index.c - `leat index`: index TFRecord and tar files before the first open */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@ struct index {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct index, threads, "0", 0, 4096, "files read at a time; 0: as many as there are CPUs"),
-	LEAT_BOOL(struct index, quiet, "false", "only what is wrong, no list of files"),
+	LEAT_INT(struct index, threads, "0", 0, 4096, "files to read in parallel; 0: one per available CPU"),
+	LEAT_BOOL(struct index, quiet, "false", "list only files with problems"),
 	LEAT_OPT_END,
 };
 
@@ -31,9 +31,9 @@ state_text(enum leat_index_state state)
 {
 	switch (state) {
 	case LEAT_INDEX_FRESH:
-		return "was there";
+		return "up to date";
 	case LEAT_INDEX_BUILT:
-		return "made";
+		return "built";
 	case LEAT_INDEX_UNSAVED:
 		return "not saved";
 	case LEAT_INDEX_FAILED:
@@ -69,7 +69,7 @@ add_row(struct listing *l, const struct leat_index_report *r)
 }
 
 static void
-tell(void *arg, const struct leat_index_report *r)
+report(void *arg, const struct leat_index_report *r)
 {
 	struct listing *l = arg;
 
@@ -98,7 +98,7 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 		for (size_t i = 0; i < l.table.columns; i++)
 			leat_str_add(leat_table_cell(&l.table),
 			             (const char *[]){"samples", "size", "index", "file"}[i]);
-	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->mem, NULL, tell, &l, err);
+	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->mem, NULL, report, &l, err);
 	if (status != LEAT_OK) {
 		leat_table_free(&l.table);
 		return status;
@@ -106,7 +106,7 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	status = leat_table_print(&l.table, stdout, err);
 	if (status != LEAT_OK)
 		return status;
-	printf("%llu sample%s in %llu file%s, %s; %llu index%s made\n", (unsigned long long)l.samples,
+	printf("%llu sample%s in %llu file%s, %s; %llu index%s built\n", (unsigned long long)l.samples,
 	       leat_plural(l.samples), (unsigned long long)l.files, leat_plural(l.files),
 	       leat_format_size(size, sizeof(size), l.bytes), (unsigned long long)l.built, l.built == 1 ? "" : "es");
 	if (l.failed)
@@ -120,13 +120,13 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_index = {
 	.name = "index",
-	.summary = "Find the samples of TFRecord and tar files, so that feeds open at once",
+	.summary = "Index TFRecord and tar files so feeds open instantly",
 	.operands = "PATTERN...",
 	.min_operands = 1,
 	.max_operands = SIZE_MAX,
-	.help = "Writes .NAME.leatidx beside each file that has none, or an outdated one. A feed does\n"
-		"the same when it first opens the files. Patterns may hold *, ? and [..]. Files whose\n"
-		"names end in .tar are archives, all others TFRecord files.",
+	.help = "Writes .NAME.leatidx next to each file whose index is missing or out of date. A feed\n"
+		"does the same when it first opens the files. Patterns may contain *, ? and [..].\n"
+		"Names ending in .tar are tar files, all others TFRecord files.",
 	.example = "leat index 'train-*.tfrecord'",
 	.opts = options,
 	.params_size = sizeof(struct index),

@@ -25,12 +25,12 @@ watch(void *arg)
 
 	while (sigwaitinfo(&set, &info) < 0)
 		;
-	/* Our own call to end; a signal from outside may wait behind it. */
+	/* Sent by leat_interrupt_end; an outside signal may still be pending. */
 	if (info.si_pid == getpid())
-		interrupt->came = sigtimedwait(&set, NULL, &(struct timespec){0}) > 0;
+		interrupt->signalled = sigtimedwait(&set, NULL, &(struct timespec){0}) > 0;
 	else
-		interrupt->came = true;
-	if (interrupt->came)
+		interrupt->signalled = true;
+	if (interrupt->signalled)
 		interrupt->act(interrupt->arg);
 	return NULL;
 }
@@ -55,5 +55,5 @@ leat_interrupt_end(struct leat_interrupt *interrupt)
 	pthread_kill(interrupt->watcher, SIGTERM);
 	pthread_join(interrupt->watcher, NULL);
 	interrupt->watching = false;
-	return interrupt->came;
+	return interrupt->signalled;
 }

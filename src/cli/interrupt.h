@@ -1,7 +1,7 @@
-/* interrupt.h - ^C and SIGTERM as a wish to stop in good order
+/* interrupt.h - handle ^C and SIGTERM as a request for a clean stop
  *
- * The library's threads block all signals; from begin on the main thread blocks these
- * two, so that only a watcher takes them. Main thread, but for `act`, which the watcher calls. */
+ * The library's threads block all signals. From begin on, the main thread blocks these two, so only a watcher
+ * thread receives them. Call from the main thread; `act` is called by the watcher. */
 #ifndef LEAT_CLI_INTERRUPT_H
 #define LEAT_CLI_INTERRUPT_H
 
@@ -9,16 +9,15 @@
 #include <stdbool.h>
 
 struct leat_interrupt {
-	void (*act)(void *arg); /* at the first signal; from another thread */
+	void (*act)(void *arg); /* called at the first signal, by the watcher */
 	void *arg;
 	pthread_t watcher;
-	bool watching, came;
+	bool watching, signalled;
 };
 
-/* Without a thread to watch, signals end the process again. */
+/* If the watcher cannot be started, signals end the process as usual. */
 void leat_interrupt_begin(struct leat_interrupt *interrupt, void (*act)(void *arg), void *arg);
-/* True: a signal came before this call, be it that nobody has acted on it yet. Takes a zeroed one; signals stay
- * blocked. */
+/* Returns true if a signal arrived before this call. No-op on a zeroed struct. Signals stay blocked. */
 bool leat_interrupt_end(struct leat_interrupt *interrupt);
 
 #endif

@@ -1,6 +1,6 @@
-/* look.c - `leat look`: see what comes out of a spec
+/* look.c - `leat look`: show the first samples of a spec
  *
- * The first samples, after all ops: as a contact sheet, or as fields, shapes and values. */
+ * Samples are shown after all ops, as a contact sheet or as fields, shapes and values. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@ struct params {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct params, count, "16", 1, 10000, "samples to show"),
-	LEAT_STRING(struct params, output, "", "draw a contact sheet into this PNG file"),
-	LEAT_STRING(struct params, field, "", "of the sheet's images; without it the first field that is an image"),
-	LEAT_INT(struct params, seed, "0", 0, 9e18, "of all random numbers"),
+	LEAT_STRING(struct params, output, "", "write a contact sheet to this PNG file"),
+	LEAT_STRING(struct params, field, "", "image field for the sheet; default: the first image field"),
+	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed"),
 	LEAT_OPT_END,
 };
 
@@ -132,20 +132,23 @@ find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
 		if (leat_sheet_fits(field))
 			return field;
 		if (*name) {
-			leat_fail(err, LEAT_INVALID, "field '%s' is no image of 1 or 3 channels that could be drawn",
-			          name);
+			leat_fail(
+				err, LEAT_INVALID,
+				"field '%s' is not a drawable image: it must be uint8 or float32 with 1 or 3 channels",
+				name);
 			return NULL;
 		}
 	}
 	if (*name)
-		leat_fail(err, LEAT_INVALID, "the samples have no field '%s'", name);
+		leat_fail(err, LEAT_INVALID, "there is no field '%s'", name);
 	else
 		leat_fail(err, LEAT_INVALID,
-		          "no field is an image of 1 or 3 channels that could be drawn: does the spec decode?");
+		          "no field is a drawable image (uint8 or float32 with 1 or 3 channels): is 'decode' missing "
+		          "from the spec?");
 	return NULL;
 }
 
-/* Cells take the size of the first image, or of the field when it is fixed. */
+/* The first image sets the size of the cells. */
 static enum leat_status
 draw(struct leat_sheet *sheet, const struct leat_field *field, const struct leat_batch *batch, int64_t i, int64_t at,
      int64_t total, struct leat_mem *mem, struct leat_err *err)
@@ -193,7 +196,7 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 	if (status == LEAT_OK && image)
 		status = leat_sheet_write(&sheet, p->output, err);
 	if (status == LEAT_OK && image)
-		printf("%" PRId64 " image%s from field '%s' drawn into %s\n", shown, leat_plural((uint64_t)shown),
+		printf("%" PRId64 " image%s of field '%s' written to %s\n", shown, leat_plural((uint64_t)shown),
 		       image->name, p->output);
 	leat_sheet_free(&sheet);
 	return status;
@@ -222,11 +225,11 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_look = {
 	.name = "look",
-	.summary = "Show the first samples that come out of a spec",
+	.summary = "Show the first samples of a spec",
 	.operands = "SPEC",
 	.min_operands = 1,
 	.max_operands = 1,
-	.help = "Prints fields, shapes and first values of the first samples after all ops, or draws\n"
+	.help = "Prints fields, shapes and leading values of the first samples, after all ops, or draws\n"
 		"their images as a contact sheet.",
 	.example = "leat look \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode\" -n 25 -o "
 		   "cells.png",

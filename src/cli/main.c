@@ -1,7 +1,7 @@
-/* main.c - the `leat` command: finds the command, reads its options, runs it, prints its error
+/* main.c - the `leat` program: finds the command, parses its options, runs it, prints its error
  *
- * Exit status: 0 done, 1 it failed, 2 it was asked for wrongly. When the reader of
- * our output goes away, SIGPIPE ends us without a word. */
+ * Exit status: 0 success, 1 failure, 2 usage error. If the reader of our output goes away, SIGPIPE ends the process
+ * silently. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, MAX_COMMANDS = 64 };
 static int
 print_error(const char *command, const struct leat_err *err)
 {
-	fflush(stdout); /* keeps the order where both go to one place; main looks at its result */
+	fflush(stdout); /* keeps the order if both go to the same place; finish() checks for errors */
 	fprintf(stderr, "leat%s%s: %s\n", *command ? " " : "", command, err->text);
 	return err->status == LEAT_INVALID || err->status == LEAT_SPEC ? EXIT_USAGE : EXIT_FAILED;
 }
@@ -41,12 +41,10 @@ unknown_command(const char *name)
 	for (; leat_commands[n] && n < MAX_COMMANDS; n++)
 		names[n] = leat_commands[n]->name;
 	fprintf(stderr, "leat: %s\n",
-	        leat_unknown_text(&(struct leat_unknown){.what = "command",
-	                                                 .name = name,
-	                                                 .known = names,
-	                                                 .count = n,
-	                                                 .hint = "'leat help' lists all"},
-	                          sentence));
+	        leat_unknown_text(
+			&(struct leat_unknown){
+				.what = "command", .name = name, .known = names, .count = n, .hint = "see 'leat help'"},
+			sentence));
 	return EXIT_USAGE;
 }
 
@@ -55,7 +53,7 @@ overview(struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_table table;
 
-	printf("%sleat%s carries data to a training step.\n\n", leat_bold(stdout), leat_plain(stdout));
+	printf("%sleat%s feeds data to training loops.\n\n", leat_bold(stdout), leat_plain(stdout));
 	printf("usage: leat COMMAND [options] ...\n\n");
 	leat_table_init(&table, mem, 2);
 	for (size_t i = 0; leat_commands[i]; i++) {
@@ -63,7 +61,7 @@ overview(struct leat_mem *mem, struct leat_err *err)
 		leat_str_add(leat_table_cell(&table), leat_commands[i]->summary);
 	}
 	leat_str_add(leat_table_cell(&table), "help [COMMAND]");
-	leat_str_add(leat_table_cell(&table), "this page, or all about one command");
+	leat_str_add(leat_table_cell(&table), "show this page, or help for a command");
 	return leat_table_print(&table, stdout, err);
 }
 
@@ -132,10 +130,10 @@ out:
 	leat_free(mem, operand);
 	if (status == LEAT_OK)
 		return EXIT_DONE;
-	leat_fail(&err, status, "%s", leat_status_text(status)); /* if it has no sentence yet */
+	leat_fail(&err, status, "%s", leat_status_text(status)); /* unless it already has a message */
 	code = print_error(c->name, &err);
 	if (!read)
-		fprintf(stderr, "'leat %s --help' shows how it is used\n", c->name);
+		fprintf(stderr, "see 'leat %s --help'\n", c->name);
 	return code;
 }
 
@@ -153,7 +151,7 @@ help_command(int argc, char *const *argv, struct leat_mem *mem)
 	return status == LEAT_OK ? EXIT_DONE : print_error("", &err);
 }
 
-/* What is still buffered may fail to reach a full disk. */
+/* Flushing may fail, for example on a full disk. */
 static int
 finish(int status)
 {

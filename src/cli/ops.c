@@ -1,4 +1,4 @@
-/* ops.c - `leat ops`: what a spec can be written with
+/* ops.c - `leat ops`: list the sources and ops
  *
  * Three views of the same items: a list, one item in full, and the reference page. */
 #include <stdio.h>
@@ -19,29 +19,29 @@ struct ops {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_BOOL(struct ops, json, "false", "everything as JSON, for programs"),
-	LEAT_BOOL(struct ops, markdown, "false", "everything as the page docs/REFERENCE.md"),
-	LEAT_STRING(struct ops, plan, "", "what the engine makes of a SPEC: ops on one line share a pass over memory"),
+	LEAT_BOOL(struct ops, json, "false", "print everything as JSON"),
+	LEAT_BOOL(struct ops, markdown, "false", "print everything as Markdown, as in docs/REFERENCE.md"),
+	LEAT_STRING(struct ops, plan, "", "show the execution plan of a SPEC; ops on one line are fused"),
 	LEAT_OPT_END,
 };
 
-/* In the order of the pages. */
+/* In the order shown. */
 static const struct {
 	const char *kind, *title;
 } groups[] = {
 	{"source", "Sources: where samples come from"},
-	{"fields", "Fields: which fields a sample has"},
-	{"decode", "Decoders: from bytes to images"},
-	{"geometry", "Geometry: moves or resamples pixels"},
-	{"pointwise", "Pointwise: each element by itself"},
-	{"statistics", "Statistics: looks at the whole image first"},
-	{"color", "Color: changes what pixels look like"},
-	{"convert", "Conversion: the same values in another type or order"},
-	{"plan", "Plan: which samples, and in which order"},
-	{"batch", "Batches"},
-	{"mix", "Mixing: works on whole batches, behind batch"},
-	{"cache", "Caches: do once what stands before"},
-	{"hint", "Hints: change speed, never values"},
+	{"fields", "Fields: select, rename or parse fields"},
+	{"decode", "Decoding: bytes to images"},
+	{"geometry", "Geometry: move or resample pixels"},
+	{"pointwise", "Pointwise: change each element independently"},
+	{"statistics", "Statistics: depend on the whole image"},
+	{"color", "Color: change pixel values"},
+	{"convert", "Conversion: change type or layout"},
+	{"plan", "Plan: choose and order samples"},
+	{"batch", "Batching"},
+	{"mix", "Mixing: work on whole batches, after batch"},
+	{"cache", "Caching: compute upstream ops once"},
+	{"hint", "Hints: affect speed, never values"},
 };
 
 enum { GROUPS = sizeof(groups) / sizeof(*groups), MAX_ITEMS = 512, MAX_PAGE = 4 << 20 };
@@ -61,14 +61,14 @@ add_choices(const char *choices, const char *quote, struct leat_str *out)
 	}
 }
 
-/* "whole number between 1 and 65500", "bilinear or nearest" with `quote` around words */
+/* "integer between 1 and 65500"; "bilinear or nearest", with `quote` around each choice */
 static void
 add_values(const struct leat_opt *opt, const char *quote, struct leat_str *out)
 {
 	static const char *const words[] = {
-		[LEAT_OPT_INT] = "whole number", [LEAT_OPT_FLOAT] = "number", [LEAT_OPT_STRING] = "text",
-		[LEAT_OPT_SIZE] = "size",        [LEAT_OPT_ANGLE] = "angle",  [LEAT_OPT_FLOATS] = "numbers",
-		[LEAT_OPT_STRINGS] = "texts",
+		[LEAT_OPT_INT] = "integer",     [LEAT_OPT_FLOAT] = "number", [LEAT_OPT_STRING] = "string",
+		[LEAT_OPT_SIZE] = "size",       [LEAT_OPT_ANGLE] = "angle",  [LEAT_OPT_FLOATS] = "numbers",
+		[LEAT_OPT_STRINGS] = "strings",
 	};
 	char range[100];
 
@@ -89,7 +89,7 @@ static void
 add_default(const struct leat_opt *opt, struct leat_str *out)
 {
 	if (!opt->def)
-		leat_str_add(out, "needed");
+		leat_str_add(out, "required");
 	else if (opt->type == LEAT_OPT_STRING)
 		leat_str_add_quoted(out, opt->def);
 	else
@@ -147,7 +147,7 @@ list(const struct leat_invocation *run, struct leat_err *err)
 			printf("%s%s%s%s\n", g ? "\n" : "", leat_bold(stdout), groups[g].title, leat_plain(stdout));
 		status = leat_table_print(&table, stdout, err);
 	}
-	printf("\n'leat ops NAME' shows the options of one.\n");
+	printf("\nSee 'leat ops NAME' for the options of an op.\n");
 	return status;
 }
 
@@ -204,12 +204,12 @@ show_named(const struct leat_invocation *run, const char *name, struct leat_err 
 	return leat_fail_unknown(
 		err, LEAT_INVALID,
 		&(struct leat_unknown){
-			.what = "op", .name = name, .known = names, .count = n, .hint = "'leat ops' lists all"});
+			.what = "op", .name = name, .known = names, .count = n, .hint = "see 'leat ops'"});
 }
 
 /* ---- the page ---- */
 
-/* Text of a table's cell, which a bar would end. */
+/* Escapes '|', which would end a table cell. */
 static void
 add_cell(const char *text, struct leat_str *out)
 {
@@ -224,7 +224,7 @@ page_item(const struct leat_item *item, struct leat_str *out)
 	if (item->wants)
 		leat_str_addf(out, " Works on %s.", item->wants);
 	if (item->random)
-		leat_str_add(out, " Random: the numbers follow from seed, epoch and position.");
+		leat_str_add(out, " Random, determined by seed, epoch and position.");
 	leat_str_add(out, "\n\n    ");
 	add_signature(item, out);
 	leat_str_add(out, "\n");
@@ -233,7 +233,7 @@ page_item(const struct leat_item *item, struct leat_str *out)
 	for (const struct leat_opt *o = item->opts; o->type != LEAT_OPT_NONE; o++) {
 		leat_str_addf(out, "| `%s`", o->name);
 		if (o->was)
-			leat_str_addf(out, ", earlier `%s`", o->was);
+			leat_str_addf(out, ", formerly `%s`", o->was);
 		leat_str_add(out, " | ");
 		add_values(o, "`", out);
 		leat_str_add(out, o->def ? " | `" : " | ");
@@ -249,13 +249,15 @@ page_item(const struct leat_item *item, struct leat_str *out)
 static void
 page_stats(struct leat_str *out)
 {
-	leat_str_add(out, "\n## What a feed counts\n"
-	                  "\n"
-	                  "Since it was opened: `struct leat_stats` in C, `feed.stats()` in Python, `stats` in\n"
-	                  "`leat feed --json`.\n"
-	                  "\n"
-	                  "| name | unit | meaning |\n"
-	                  "|---|---|---|\n");
+	leat_str_add(
+		out,
+		"\n## Feed statistics\n"
+		"\n"
+		"Counted since the feed was opened: `struct leat_stats` in C, `feed.stats()` in Python, `stats` in\n"
+		"`leat feed --json`.\n"
+		"\n"
+		"| name | unit | meaning |\n"
+		"|---|---|---|\n");
 	for (const struct leat_stat *s = leat_stat_list; s->name; s++) {
 		leat_str_addf(out, "| `%s` | %s | ", s->name, s->unit);
 		add_cell(s->doc, out);
@@ -266,20 +268,20 @@ page_stats(struct leat_str *out)
 static const char page_head[] =
 	"# Reference: sources and ops\n"
 	"\n"
-	"Made by `leat ops --markdown` from the tables in the code; a test fails when it is stale.\n"
+	"Generated by `leat ops --markdown` from the tables in the code; a test fails if it is stale.\n"
 	"\n"
-	"Options come in the order shown, or by name: `resize(224, 224, method=nearest)`. How values are written:\n"
+	"Give options in the order shown, or by name: `resize(224, 224, method=nearest)`. Values are written as "
+	"follows:\n"
 	"\n"
-	"| value | written |\n"
+	"| value | syntax |\n"
 	"|---|---|\n"
-	"| whole number | `100`, `10k` (thousand), `2M` (million) |\n"
+	"| integer | `100`, `10k` (thousand), `2M` (million) |\n"
 	"| number | `0.5`, `1e-3`, `1/255` |\n"
-	"| size | in bytes, or with a unit: `512kB`, `4MiB`, `1.5G`. `k`, `M`, `G`, `T` count in thousands, `Ki`, "
-	"`Mi`, "
-	"`Gi`, `Ti` in 1024s; `B` may follow, and case does not matter |\n"
-	"| angle | with its unit: `30deg`, `0.5rad` |\n"
-	"| text | a word, or any text in `'` or `\"`, with the escapes `\\n \\t \\xHH \\' \\\" \\\\` |\n"
-	"| numbers, texts | a list, `[0.5, 0.5]`, or a single one |\n";
+	"| size | bytes, or with a unit: `512kB`, `4MiB`, `1.5G`. `k`, `M`, `G`, `T` are powers of 1000, `Ki`, `Mi`, "
+	"`Gi`, `Ti` powers of 1024; a trailing `B` is optional, and case is ignored |\n"
+	"| angle | with unit: `30deg`, `0.5rad` |\n"
+	"| string | a word, or any text in `'` or `\"`, with the escapes `\\n \\t \\xHH \\' \\\" \\\\` |\n"
+	"| numbers, strings | a list, `[0.5, 0.5]`, or a single value |\n";
 
 static enum leat_status
 page(const struct leat_invocation *run, struct leat_err *err)
@@ -340,7 +342,7 @@ run_ops(const struct leat_invocation *run, struct leat_err *err)
 	char *json;
 
 	if (run->operands + ops->json + ops->markdown + !!*ops->plan > 1)
-		return leat_fail(err, LEAT_INVALID, "give a NAME, --json, --markdown or --plan, not two of them");
+		return leat_fail(err, LEAT_INVALID, "give only one of NAME, --json, --markdown and --plan");
 	if (run->operands)
 		return show_named(run, run->operand[0], err);
 	if (*ops->plan)
@@ -351,7 +353,7 @@ run_ops(const struct leat_invocation *run, struct leat_err *err)
 		return list(run, err);
 	json = leat_describe();
 	if (!json)
-		return leat_fail(err, LEAT_NOMEM, "the description does not fit in memory");
+		return leat_fail(err, LEAT_NOMEM, "out of memory");
 	fputs(json, stdout);
 	free(json);
 	return LEAT_OK;
@@ -359,7 +361,7 @@ run_ops(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_ops = {
 	.name = "ops",
-	.summary = "List the sources and ops that specs are made of, or explain one",
+	.summary = "List the sources and ops for specs, or describe one",
 	.operands = "[NAME]",
 	.max_operands = 1,
 	.example = "leat ops\nleat ops resize\n"

@@ -21,7 +21,7 @@ leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix
 
 /* ---- names ---- */
 
-/* "PREFIX-00003-of-00008SUFFIX", to be freed; `count` 0: not known yet; NULL: no memory. */
+/* "PREFIX-00003-of-00008SUFFIX", to be freed by the caller; `count` 0: unknown yet; NULL: out of memory. */
 static char *
 shard_uri(const struct leat_outputs *o, size_t shard, size_t count)
 {
@@ -46,7 +46,7 @@ add_name(void *arg, const struct leat_object *object, struct leat_err *err)
 	                     : LEAT_OK;
 }
 
-/* Finds the shards there are, of any number: their names, each with its NUL. */
+/* Lists existing shards, of any count, as NUL-terminated names. */
 static enum leat_status
 find_shards(const struct leat_outputs *o, struct leat_str *found, struct leat_err *err)
 {
@@ -65,11 +65,11 @@ find_shards(const struct leat_outputs *o, struct leat_str *found, struct leat_er
 	leat_str_free(&pattern);
 	if (status != LEAT_IO || found->len)
 		return status;
-	leat_err_clear(err); /* there are none, and perhaps no folder */
+	leat_err_clear(err); /* no shards, perhaps no folder */
 	return LEAT_OK;
 }
 
-/* The first of the names that find_shards gave, or the next; NULL: there are no more. */
+/* Iterates over the result of find_shards; `name` is NULL at the start, the result at the end. */
 static const char *
 next_name(const struct leat_str *found, const char *name)
 {
@@ -78,7 +78,7 @@ next_name(const struct leat_str *found, const char *name)
 	return next < leat_str_text(found) + found->len ? next : NULL;
 }
 
-/* ---- before ---- */
+/* ---- begin ---- */
 
 static enum leat_status
 make_folder_of(struct leat_store *store, const char *uri, struct leat_err *err)
@@ -96,7 +96,7 @@ make_folder_of(struct leat_store *store, const char *uri, struct leat_err *err)
 	return status;
 }
 
-/* Files of another run would be read together with ours, because one pattern names both. */
+/* The same pattern would match both their files and ours. */
 static enum leat_status
 refuse_shards(const struct leat_str *found, struct leat_err *err)
 {
@@ -105,7 +105,7 @@ refuse_shards(const struct leat_str *found, struct leat_err *err)
 	for (const char *name = first; name; name = next_name(found, name))
 		if (strcmp(name, first) < 0)
 			first = name;
-	return first ? leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it and its like",
+	return first ? leat_fail(err, LEAT_INVALID, "'%s' already exists; use --overwrite to replace these shards",
 	                         first)
 	             : LEAT_OK;
 }
@@ -158,7 +158,7 @@ leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool 
 	if (status != LEAT_OK)
 		return status;
 	if (!overwrite && leat_what_is(store, uri) != LEAT_IS_NOTHING)
-		status = leat_fail(err, LEAT_INVALID, "'%s' is there already; --overwrite replaces it", name);
+		status = leat_fail(err, LEAT_INVALID, "'%s' already exists; use --overwrite to replace it", name);
 	if (status == LEAT_OK)
 		status = make_folder_of(store, uri, err);
 	if (status == LEAT_OK)
@@ -167,12 +167,12 @@ leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool 
 	return status;
 }
 
-/* ---- after ---- */
+/* ---- finish ---- */
 
 static enum leat_status
-show_file(struct leat_outputs *o, size_t i, struct leat_err *err)
+publish_file(struct leat_outputs *o, size_t i, struct leat_err *err)
 {
-	bool last = i + 1 == o->count; /* one sync of the folder is enough for all */
+	bool last = i + 1 == o->count; /* one sync of the folder covers all files */
 	char *uri = o->suffix ? shard_uri(o, i, o->count) : NULL;
 	enum leat_status status;
 
@@ -209,12 +209,12 @@ remove_stale(struct leat_outputs *o, struct leat_err *err)
 }
 
 enum leat_status
-leat_outputs_show(struct leat_outputs *o, struct leat_err *err)
+leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < o->count && status == LEAT_OK; i++)
-		status = show_file(o, i, err);
+		status = publish_file(o, i, err);
 	return status == LEAT_OK && o->suffix ? remove_stale(o, err) : status;
 }
 

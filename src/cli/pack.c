@@ -1,9 +1,8 @@
-/* pack.c - `leat pack`: images with labels become shards of records; what a spec gives is stored by convert_run.c
+/* pack.c - `leat pack`: pack labelled images into shards; specs are handled by convert_run.c
  *
- * The order of the samples is fixed before anything is written: that of the sources
- * folder and list, then permuted by the seed. Shard s of n holds the samples [s * count / n, (s + 1) * count / n) of
- * that order, so that each shard can be written by any thread, and the bytes are the
- * same however many there are. */
+ * The order of the samples is fixed before anything is written: that of the sources folder and list, permuted by
+ * the seed. Shard s of n holds samples [s * count / n, (s + 1) * count / n) of that order, so any thread can write
+ * any shard, and the output does not depend on the number of threads. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,24 +36,24 @@ struct pack {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_STRING(struct pack, output, LEAT_REQUIRED,
-                    "where the files go: TEXT-00000-of-00008.tfrecord (or .tar) and so on, or TEXT/FIELD.npy"),
+	LEAT_STRING(
+		struct pack, output, LEAT_REQUIRED,
+		"output prefix (TEXT-00000-of-00008.tfrecord or .tar), or with --format npy, folder (TEXT/FIELD.npy)"),
 	LEAT_ENUM(struct pack, format, "tfrecord", LEAT_CONVERT_FORMATS,
-                  "of the files; tar as WebDataset reads it, npy as an array for each field of a SPEC"),
-	LEAT_INT(struct pack, shards, "0", 0, LEAT_MAX_SHARDS, "number of files; 0: by --shard-size"),
-	LEAT_SIZE(struct pack, shard_size, "128MiB", 1, 1e15, "size of a file, about"),
-	LEAT_BOOL(struct pack, shuffle, "true", "keep the order of the names, or of the list; a SPEC has its own"),
-	LEAT_INT(struct pack, seed, "0", 0, 9e18, "of the order, and of all random numbers of a SPEC"),
-	LEAT_BOOL(struct pack, overwrite, "false", "replace the files that an earlier run made"),
-	LEAT_INT(struct pack, threads, "0", 0, 4096, "files written at a time; 0: as many as there are CPUs"),
+                  "output format: TFRecord, tar (WebDataset), or npy, one array per field of a SPEC"),
+	LEAT_INT(struct pack, shards, "0", 0, LEAT_MAX_SHARDS, "number of output files; 0: determined by --shard-size"),
+	LEAT_SIZE(struct pack, shard_size, "128MiB", 1, 1e15, "approximate file size"),
+	LEAT_BOOL(struct pack, shuffle, "true", "keep the order of the names or the list; ignored for a SPEC"),
+	LEAT_INT(struct pack, seed, "0", 0, 9e18, "random seed for the order, or for a SPEC"),
+	LEAT_BOOL(struct pack, overwrite, "false", "replace files from an earlier run"),
+	LEAT_INT(struct pack, threads, "0", 0, 4096, "files to write in parallel; 0: one per available CPU"),
 	LEAT_INT(struct pack, restarts, "0", 0, 65535,
-                 "a restart marker in JPEG images after so many blocks of 8 or 16 pixels, so that crops decode faster; "
-                 "the "
-                 "pixels stay; 6 is a good number, 0: images as they are"),
+                 "add a restart marker to JPEG images every N blocks of 8 or 16 pixels, so crops decode faster; pixels "
+                 "do not change; 6 works well; 0: keep images as they are"),
 	LEAT_OPT_END,
 };
 
-/* What the threads share. */
+/* Shared by all threads. */
 struct job {
 	const struct pack *pack;
 	struct leat_stores stores; /* of the samples */
@@ -64,7 +63,7 @@ struct job {
 	struct leat_mem *mem;
 	atomic_bool stopped; /* by ^C */
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	struct leat_progress progress;
 	uint64_t done;
 };
@@ -90,7 +89,7 @@ write_example(const struct leat_pack_sample *s, const struct leat_content *conte
 	return status == LEAT_OK ? leat_tfrecord_write(out, record, len, err) : status;
 }
 
-/* "jpg" of "folder/Name.JPG"; "bin" when a name has nothing that could be called an extension. */
+/* "jpg" for "folder/Name.JPG"; "bin" if the name has no usable extension. */
 static void
 extension_of(const struct leat_pack_sample *s, char extension[MAX_EXTENSION])
 {
@@ -136,7 +135,7 @@ write_content(const struct job *job, const struct leat_pack_sample *s, uint64_t 
 	return write_example(s, content, example, out, err);
 }
 
-/* What is no JPEG file, or a damaged one, stays as it is. */
+/* Damaged and non-JPEG files are stored unchanged. */
 static enum leat_status
 write_with_restarts(const struct job *job, const struct leat_pack_sample *s, uint64_t position,
                     const struct leat_content *content, struct leat_example *example, struct leat_writer *out,
@@ -203,7 +202,7 @@ fill_shard(struct job *job, size_t shard, struct leat_writer *out, struct leat_e
 	return status;
 }
 
-/* Any thread. What is not finished when another shard fails is given up with all others. */
+/* Any thread. If any shard fails, all are discarded. */
 static enum leat_status
 write_shard(void *arg, size_t shard, struct leat_err *err)
 {
@@ -255,7 +254,7 @@ choose_shards(const struct job *job, size_t *shards, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "%zu sample%s cannot fill %zu shards", job->list.count,
 		                 leat_plural(job->list.count), *shards);
 	if (*shards > LEAT_MAX_SHARDS)
-		return leat_fail(err, LEAT_INVALID, "%zu shards are too many: make --shard-size larger", *shards);
+		return leat_fail(err, LEAT_INVALID, "%zu shards are too many: increase --shard-size", *shards);
 	return LEAT_OK;
 }
 
@@ -295,7 +294,7 @@ has_extension(const char *extensions, const char *extension)
 	return false;
 }
 
-/* "jpg;png": those of all samples, in the order they come up. */
+/* "jpg;png": all extensions in use, in order of appearance. */
 static void
 add_extensions(const struct leat_pack_list *list, struct leat_str *out)
 {
@@ -351,7 +350,7 @@ print_summary(const struct job *job, struct leat_err *err)
 	printf("%zu sample%s in %zu file%s, %s\n", list->count, leat_plural(list->count), job->outputs.count,
 	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (list->left_out)
-		printf("left out, because not an image in a class folder: %llu file%s, like %s\n",
+		printf("skipped %llu file%s (not an image in a class folder), such as %s\n",
 		       (unsigned long long)list->left_out, leat_plural(list->left_out), list->left_out_first);
 	status = print_classes(job, err);
 	return status == LEAT_OK ? print_spec(job, err) : status;
@@ -378,7 +377,7 @@ write_all(struct job *job, struct leat_err *err)
 	leat_progress_end(&job->progress);
 	if (leat_interrupt_end(&interrupt) && status == LEAT_OK)
 		status = leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
-	return status == LEAT_OK ? leat_outputs_show(&job->outputs, err) : status;
+	return status == LEAT_OK ? leat_outputs_publish(&job->outputs, err) : status;
 }
 
 static enum leat_status
@@ -402,12 +401,12 @@ static enum leat_status
 refuse_npy(const char *text, enum leat_what what, struct leat_err *err)
 {
 	return leat_fail(err, LEAT_INVALID,
-	                 "files of images are no rows of an array: pack a spec that makes them so, like "
-	                 "\"%s('%s') | decode | resize(224, 224) | cast(uint8)\"",
+	                 "npy needs images of one size: pack a spec, such as \"%s('%s') | decode | resize(224, 224) | "
+	                 "cast(uint8)\"",
 	                 what == LEAT_IS_OBJECT ? "list" : "folder", text);
 }
 
-/* The samples are listed. */
+/* job->list is filled. */
 static enum leat_status
 pack_samples(struct job *job, struct leat_err *err)
 {
@@ -428,7 +427,7 @@ pack_samples(struct job *job, struct leat_err *err)
 	return status;
 }
 
-/* A file may be called anything, so what is there is no spec. */
+/* A file can have any name, so an existing path is never taken for a spec. */
 static enum leat_status
 pack_what(struct job *job, const char *text, struct leat_store *store, const char *uri, struct leat_err *err)
 {
@@ -467,16 +466,16 @@ run_pack(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_pack = {
 	.name = "pack",
-	.summary = "Make TFRecord, tar or npy files of images with labels, or of any spec",
+	.summary = "Pack labelled images, or any spec, into TFRecord, tar or npy files",
 	.operands = "FOLDER|LIST.csv|SPEC",
 	.min_operands = 1,
 	.max_operands = 1,
-	.help = "FOLDER holds a folder for each class; the classes, sorted by name, are labelled 0, 1, ...\n"
-		"LIST.csv has a path, relative to itself, and a label in each row; a first row that says\n"
-		"path,label is passed over. Images stay as they are. In TFRecord files each record is a\n"
-		"tf.train.Example with the features image (the file's bytes), label, class and filename; in\n"
-		"tar files a sample is KEY.jpg, or as the image's name ends, and KEY.cls. Of a SPEC, the\n"
-		"fields are stored as 'leat convert' does it, which has more options.",
+	.help = "FOLDER contains one folder per class; classes are labelled 0, 1, ... in order of their\n"
+		"names. LIST.csv has a path, relative to the list, and a label in each row; a header\n"
+		"such as path,label is skipped. Images are stored unchanged. In TFRecord files, each\n"
+		"record is a tf.train.Example with the features image (the file's bytes), label, class\n"
+		"and filename. In tar files, a sample is KEY.jpg (or the image's own extension) and\n"
+		"KEY.cls. A SPEC is saved like 'leat convert' does, which has more options.",
 	.example =
 		"leat pack cells --output cells-train --shards 8\nleat pack cells.csv -o out/cells --shard-size 64MB\n"
 		"leat pack cells -o cells --format tar\n"

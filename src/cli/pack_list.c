@@ -1,4 +1,4 @@
-/* pack_list.c - lists the samples that `leat pack` packs, by the listers of the sources folder and list */
+/* pack_list.c - list the samples for `leat pack`, using the listers of the sources folder and list */
 #include "cli/pack_list.h"
 
 #include <stdlib.h>
@@ -53,12 +53,12 @@ leat_pack_list_free(struct leat_pack_list *list)
 	*list = (struct leat_pack_list){0};
 }
 
-/* The files are in the sidecar. *missing is the first that is not there, or the number of files. */
+/* Takes the files from the sidecar. *missing is the first missing file, or the number of files. */
 static enum leat_status
 take_files(struct leat_pack_list *list, struct leat_store *store, size_t *missing, struct leat_err *err)
 {
 	if (!leat_file_table_read(&list->files, &list->sidecar))
-		return leat_fail(err, LEAT_INTERNAL, "the list of files that was made is not in order");
+		return leat_fail(err, LEAT_INTERNAL, "the new list of files is invalid");
 	leat_file_table_place(&list->files, store, list->root, "pack again");
 	list->count = (size_t)list->files.count;
 	list->label = leat_alloc_array(list->mem, list->count, sizeof(*list->label));
@@ -85,7 +85,7 @@ make_classes(struct leat_pack_list *list, size_t count, struct leat_err *err)
 	return list->class ? LEAT_OK : leat_fail_mem(err, list->mem, count * sizeof(*list->class), "the classes");
 }
 
-/* What names sample `i`'s class: the folder it is in, or what its row says. */
+/* The class name of sample `i`: its folder, or its label in the list. */
 static const char *
 class_of(const struct leat_pack_list *list, size_t i, size_t *len)
 {
@@ -172,7 +172,7 @@ leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, con
 
 /* ---- CSV ---- */
 
-/* Blanks around it do not count, nor do capitals. */
+/* Ignores case and surrounding blanks. */
 static bool
 is_one_of(const char *cell, const char *const *names)
 {
@@ -187,7 +187,7 @@ is_one_of(const char *cell, const char *const *names)
 	return false;
 }
 
-/* The first row is a header when it names both columns. */
+/* The first row is a header if it names both columns. */
 static bool
 is_header(struct leat_csv_row *row)
 {
@@ -208,7 +208,7 @@ is_header(struct leat_csv_row *row)
 	return true;
 }
 
-/* Are all labels whole numbers? Then takes them. */
+/* Uses the labels as numbers if all are integers. */
 static bool
 take_numbers(struct leat_pack_list *list)
 {
@@ -227,7 +227,7 @@ take_numbers(struct leat_pack_list *list)
 	return true;
 }
 
-/* Bytes are compared, as they are for the names of folders. */
+/* Compares bytes, as for folder names. */
 static int
 compare_classes(const void *a, const void *b)
 {
@@ -262,7 +262,7 @@ number_classes(struct leat_pack_list *list, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* The sizes of the files that the rows name. */
+/* Looks up the size of every listed file. */
 static enum leat_status
 look_at_files(struct leat_pack_list *list, struct leat_store *store, unsigned threads, struct leat_err *err)
 {
@@ -277,7 +277,7 @@ look_at_files(struct leat_pack_list *list, struct leat_store *store, unsigned th
 	return status;
 }
 
-/* Every row has a label, and a file that is there. */
+/* Checks that every row has a label and an existing file. */
 static enum leat_status
 check_rows(const struct leat_pack_list *list, size_t missing, const char *csv, struct leat_err *err)
 {
@@ -331,7 +331,7 @@ leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const 
 		return leat_fail_mem(err, list->mem, strlen(uri) + 1, "a file name");
 	status = leat_object_load(store, uri, PTRDIFF_MAX, list->mem, &text, &len, err);
 	if (status == LEAT_AGAIN)
-		return leat_fail(err, LEAT_IO, "'%s' is gone", uri);
+		return leat_fail(err, LEAT_IO, "'%s' no longer exists", uri);
 	if (status != LEAT_OK)
 		return status;
 	status = read_csv(list, store, uri, threads, text, len, err);

@@ -1,7 +1,7 @@
-/* pack_list.h - the samples that `leat pack` packs: files with labels
+/* pack_list.h - the samples for `leat pack`: files with labels
  *
- * Which files there are, in which order, is what the sources `folder` and `list` say: their listers find
- * them. Here they get labels and the names of their classes. Listing: one thread; the rest: any. */
+ * The sources `folder` and `list` determine the files and their order. Here they get labels and class names.
+ * Listing: one thread; the rest: any. */
 #ifndef LEAT_CLI_PACK_LIST_H
 #define LEAT_CLI_PACK_LIST_H
 
@@ -17,22 +17,22 @@ struct leat_pack_list {
 	struct leat_mem *mem;
 	size_t count;
 	uint64_t bytes;                /* of all files */
-	struct leat_pack_class *class; /* by label; none when the list gives labels as numbers */
+	struct leat_pack_class *class; /* by label; none if the list has numeric labels */
 	size_t classes;
-	uint64_t left_out; /* files that are no images */
+	uint64_t left_out; /* files that are not images */
 	char *left_out_first;
 
-	char *root;                   /* the folder that names are relative to */
-	struct leat_sidecar sidecar;  /* what `files` points into */
+	char *root;                   /* folder that names are relative to */
+	struct leat_sidecar sidecar;  /* backs `files` */
 	struct leat_file_table files; /* names and sizes */
-	struct leat_csv_table table;  /* of a CSV file: what its labels say */
+	struct leat_csv_table table;  /* labels of a CSV file */
 	int64_t *label;               /* by sample */
 };
 
-/* A sample. Texts do not end with a NUL. */
+/* A sample. Strings are not NUL-terminated. */
 struct leat_pack_sample {
 	struct leat_object object;
-	const char *name; /* as in the list, or below the folder */
+	const char *name; /* as in the list, or relative to the folder */
 	size_t name_len;
 	const char *class_name;
 	size_t class_len;
@@ -42,17 +42,17 @@ struct leat_pack_sample {
 void leat_pack_list_init(struct leat_pack_list *list, struct leat_mem *mem);
 void leat_pack_list_free(struct leat_pack_list *list); /* after a failure too */
 
-/* A folder whose folders are the classes, as folder('FOLDER') lists it. */
+/* A folder with one subfolder per class, listed as by folder('FOLDER'). */
 enum leat_status leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, const char *uri,
                                        unsigned threads, struct leat_err *err);
-/* A CSV file with a path and a label in every row, as list('FILE') reads it, but that the first row need not name the
- * columns. Labels that are all whole numbers are taken as they are, others are numbered in the order of their names. */
+/* A CSV file with a path and a label in every row, read as by list('FILE'), except that the header is optional. If all
+ * labels are integers they are used as is; otherwise they are numbered in order of their names. */
 enum leat_status leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri,
                                     unsigned threads, struct leat_err *err);
 
 void leat_pack_sample(const struct leat_pack_list *list, uint64_t i, struct leat_pack_sample *sample);
 
-/* The whole content of a file, in memory that is used again for the next one. */
+/* The content of a file; the buffer is reused for the next one. */
 struct leat_content {
 	struct leat_mem *mem;
 	char *bytes; /* freed with leat_free */

@@ -1,4 +1,4 @@
-/* print.c - tables aligned in columns, emphasis on terminals, and progress */
+/* print.c - aligned tables, bold text and progress */
 #include "cli/print.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ leat_plain(FILE *out)
 	return has_emphasis(out) ? "\033[0m" : "";
 }
 
-/* Columns of the terminal; 0: not one, no limit. */
+/* Columns of the terminal; 0: not a terminal, no limit. */
 static size_t
 terminal_width(FILE *out)
 {
@@ -85,7 +85,7 @@ leat_table_free(struct leat_table *table)
 	table->cells = 0;
 }
 
-/* Characters, each of them one column wide. */
+/* Counts characters, assuming each is one column wide. */
 static size_t
 width_of(const char *text)
 {
@@ -96,7 +96,7 @@ width_of(const char *text)
 	return n;
 }
 
-/* The last column: words go to a new line, indented like the first, before `limit` is passed. */
+/* Wraps the last column at `limit`, indenting each line like the first. */
 static void
 print_wrapped(FILE *out, const char *text, size_t indent, size_t limit)
 {
@@ -194,7 +194,7 @@ leat_progress_end(struct leat_progress *progress)
 	fflush(progress->out);
 }
 
-/* ---- a feed's words ---- */
+/* ---- warnings and bad samples of a feed ---- */
 
 void
 leat_print_log(void *arg, enum leat_log_level level, const char *text)

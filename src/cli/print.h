@@ -1,4 +1,4 @@
-/* print.h - tables aligned in columns, emphasis on terminals, progress, and what a feed has to say */
+/* print.h - aligned tables, bold text, progress, and messages of a feed */
 #ifndef LEAT_CLI_PRINT_H
 #define LEAT_CLI_PRINT_H
 
@@ -7,23 +7,23 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Someone looks at it, and it can move its cursor. */
+/* True if `out` is a terminal that can move its cursor. */
 bool leat_is_terminal(FILE *out);
 
-/* Escapes around emphasized text: "" unless `out` is a terminal, or when NO_COLOR is set. */
+/* Escape codes to switch bold on and off; "" if `out` is not a terminal or NO_COLOR is set. */
 const char *leat_bold(FILE *out);
 const char *leat_plain(FILE *out);
 
-/* A table of text: cells are asked for one after the other, row by row, and filled with leat_str_add...;
- * columns are as wide as their widest cell, the last one is not padded and wraps on terminals. */
+/* A text table. Get cells one by one, row by row, and fill them with leat_str_add...; columns are as wide as their
+ * widest cell; the last one is not padded, and wraps on terminals. */
 enum { LEAT_TABLE_COLUMNS = 8 };
 
 struct leat_table {
 	struct leat_mem *mem;
 	size_t columns, cells, cap;
-	bool right[LEAT_TABLE_COLUMNS]; /* aligned to the right: numbers */
+	bool right[LEAT_TABLE_COLUMNS]; /* right-aligned, for numbers */
 	struct leat_str *cell;
-	struct leat_str spare; /* what is written here, after memory ran out, is lost; leat_table_print fails */
+	struct leat_str spare; /* swallows text after running out of memory; leat_table_print then fails */
 };
 
 void leat_table_init(struct leat_table *table, struct leat_mem *mem, size_t columns);
@@ -32,7 +32,7 @@ struct leat_str *leat_table_cell(struct leat_table *table);
 enum leat_status leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err);
 void leat_table_free(struct leat_table *table); /* instead of printing it */
 
-/* A counter that rewrites its line on a terminal, a few times a second; silent elsewhere. */
+/* A progress line on a terminal, redrawn a few times a second; silent elsewhere. */
 struct leat_progress {
 	FILE *out;
 	const char *what;
@@ -44,9 +44,9 @@ void leat_progress_begin(struct leat_progress *progress, FILE *out, const char *
 void leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total);
 void leat_progress_end(struct leat_progress *progress); /* removes the line */
 
-/* Warnings of a feed, for leat_options.log: to standard error. */
+/* For leat_options.log: prints warnings to standard error. */
 void leat_print_log(void *arg, enum leat_log_level level, const char *text);
-/* A feed's first bad samples, one a line; `more` says where the others are. */
+/* Prints the first bad samples, one per line; `more` says where to find the others. */
 void leat_print_bad(const struct leat_feed *feed, const char *more);
 
 #endif

@@ -1,4 +1,4 @@
-/* row.h - one field of one sample, as it lies in a batch */
+/* row.h - one field of one sample in a batch */
 #ifndef LEAT_CLI_ROW_H
 #define LEAT_CLI_ROW_H
 
@@ -12,7 +12,7 @@ struct leat_row {
 	size_t bytes;
 };
 
-/* Row `i` of `tensor`, which is `field` in some batch. */
+/* Row `i` of `tensor`, which holds `field` of a batch. */
 void leat_row_of(struct leat_row *row, const struct leat_field *field, const struct leat_tensor *tensor, int64_t i);
 
 #endif

@@ -65,7 +65,7 @@ leat_sheet_free(struct leat_sheet *sheet)
 	sheet->rgb = NULL;
 }
 
-/* How floats become bytes. */
+/* Maps floats to bytes. */
 struct range {
 	float low, scale;
 };
@@ -79,7 +79,7 @@ find_range(const float *data, size_t count)
 		low = data[i] < low ? data[i] : low;
 		high = data[i] > high ? data[i] : high;
 	}
-	/* Brightness and contrast push a little beyond. */
+	/* Brightness and contrast ops may exceed 0..1 slightly. */
 	if (low >= -0.5f && high <= 1.5f)
 		return (struct range){0, 255};
 	if (low >= 0 && high <= 255)
