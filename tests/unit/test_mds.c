@@ -305,7 +305,7 @@ what_index_json_says_is_checked(void **state)
 		{"\"int8\", ", "", LEAT_DATA, "lists different numbers of column names"},
 		{"\"int\"", "3", LEAT_DATA, "no valid name, encoding or size"},
 		{"8, null", "9, null", LEAT_DATA, "contradicts its size of 9 bytes"},
-		{"8, null", "null, null", LEAT_DATA, "does not have 0 bytes"},
+		{"8, null", "null, null", LEAT_DATA, "contradicts its size of 0 bytes"},
 		{"\"version\": 2, \"zip", "\"version\": 3, \"zip", LEAT_UNSUPPORTED, "shard 0 is not version 2"},
 		{"], \"version\": 2", "], \"version\": 1", LEAT_UNSUPPORTED, "has version 1"},
 		{"\"shards\"", "\"shard\"", LEAT_DATA, "does not describe MDS shards"},
