@@ -1,4 +1,5 @@
 /* record.c - see record.h */
+#include "feed/feed.h"
 #include "record.h"
 
 #include <fcntl.h>
@@ -22,11 +23,17 @@ enum {
 	NAME = 17, /* digits of a hash, and the end */
 };
 
-/* The linker's names for the function itself and for what is called instead of it. */
+/* The linker's names for the functions themselves and for what is called instead of them. */
 enum leat_status __real_leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed,
                                   struct leat_err *err);
 enum leat_status __wrap_leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed,
                                   struct leat_err *err);
+enum leat_status __real_leat_feed_open(const char *spec, const struct leat_options *options,
+                                       enum leat_batching batching, long fail_after, struct leat_feed **feed,
+                                       struct leat_err *err);
+enum leat_status __wrap_leat_feed_open(const char *spec, const struct leat_options *options,
+                                       enum leat_batching batching, long fail_after, struct leat_feed **feed,
+                                       struct leat_err *err);
 
 /* ---- a copy of a folder ---- */
 
@@ -257,26 +264,53 @@ add_line(const char *record, const char *folder, const struct leat_options *opti
 	}
 }
 
+/* Keeps the data of a spec, and its text with `more` behind it, to be added once it is open. */
+static bool
+keep_spec(const char *record, const char *spec, const char *more, char text[MAX_SPEC], char folder[NAME])
+{
+	if (!record || !spec || strlen(spec) >= MAX_SPEC - 1000)
+		return false;
+	snprintf(text, MAX_SPEC, "%s%s", spec, more);
+	for (char *c = text; *c; c++)
+		*c = *c == '\n' ? ' ' : *c;
+	return keep_data(record, text, folder);
+}
+
+static void
+add_spec(const char *record, const char *folder, const struct leat_options *options, const char *text)
+{
+	struct leat_options plain;
+
+	leat_options_init(&plain);
+	add_line(record, folder, options ? options : &plain, text);
+}
+
 enum leat_status
 __wrap_leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed, struct leat_err *err)
 {
 	const char *record = getenv("LEAT_RECORD");
-	struct leat_options plain;
 	char text[MAX_SPEC], folder[NAME];
-	enum leat_status status;
-	bool kept = false;
+	bool kept = keep_spec(record, spec, "", text, folder); /* before: the feed may write beside its data */
+	enum leat_status status = __real_leat_open(spec, options, feed, err);
 
-	/* Before it is opened: the feed may write beside its data. */
-	if (record && spec && strlen(spec) < sizeof text - 1000) {
-		snprintf(text, sizeof text, "%s", spec);
-		for (char *c = text; *c; c++)
-			*c = *c == '\n' ? ' ' : *c;
-		kept = keep_data(record, text, folder);
-	}
-	status = __real_leat_open(spec, options, feed, err);
-	leat_options_init(&plain);
 	if (kept && status == LEAT_OK)
-		add_line(record, folder, options ? options : &plain, text);
+		add_spec(record, folder, options, text);
+	return status;
+}
+
+/* Commands that need no batch: the list has the spec with batch(1). */
+enum leat_status
+__wrap_leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
+                      long fail_after, struct leat_feed **feed, struct leat_err *err)
+{
+	const char *record = batching == LEAT_BATCH_OPTIONAL && fail_after < 0 ? getenv("LEAT_RECORD") : NULL;
+	const char *more = spec && strstr(spec, "batch(") ? "" : " | batch(1)";
+	char text[MAX_SPEC], folder[NAME];
+	bool kept = keep_spec(record, spec, more, text, folder);
+	enum leat_status status = __real_leat_feed_open(spec, options, batching, fail_after, feed, err);
+
+	if (kept && status == LEAT_OK)
+		add_spec(record, folder, options, text);
 	return status;
 }
 

@@ -1,8 +1,8 @@
 /* record.h - LEAT_RECORD=FOLDER: tests keep what they open, for tests/check_checksums
  *
- * Every spec that a test program opens through leat_open, or runs on the bench (bench.h), becomes a line of
+ * Every spec that a test program opens, or runs on the bench (bench.h), becomes a line of
  * FOLDER/specs.txt as tests/tools/checksums.c reads them; the data it reads is copied to FOLDER/HASH, named by its
- * contents. Test programs are linked with --wrap=leat_open for it. Without LEAT_RECORD nothing happens. */
+ * contents. Test programs are linked with --wrap for it. Without LEAT_RECORD nothing happens. */
 #ifndef TEST_RECORD_H
 #define TEST_RECORD_H
 
