@@ -143,6 +143,7 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 	batch->chosen = batch->planned = batch->done = batch->count = batch->samples = 0;
 	batch->bad_unlisted = 0;
 	batch->complete = false;
+	atomic_store_explicit(&batch->checked, false, memory_order_relaxed);
 	batch->err_row = -1;
 	leat_err_clear(&batch->err);
 	for (int i = 0; i < batch->form->columns; i++) {

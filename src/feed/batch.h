@@ -68,6 +68,7 @@ struct leat_batch {
 	bool last;             /* last batch of its epoch */
 	int64_t rows;          /* including padding */
 	int64_t good_rows;     /* without padding, which comes last */
+	atomic_bool checked;   /* mapped files were compared with their versions since the batch was begun */
 
 	/* Under the feed's lock until complete. The large, rarely written error comes first: it keeps fields that
 	 * workers read off the cache lines that the planner writes. */

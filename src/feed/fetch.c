@@ -446,13 +446,23 @@ start_touching(struct leat_feed *feed, struct leat_run *run)
 	}
 }
 
+/* Before anything of a batch is read. Runs that start at the same time may each check. */
+static void
+check_mapped(const struct leat_feed *feed, struct leat_batch *batch)
+{
+	if (atomic_load_explicit(&batch->checked, memory_order_acquire))
+		return;
+	leat_source_check(&feed->pipeline.source);
+	atomic_store_explicit(&batch->checked, true, memory_order_release);
+}
+
 bool
 leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 {
 	bool cold, waits = run->units > 0;
 
-	if (run->first_row == 0)
-		leat_source_check(&feed->pipeline.source);
+	if (feed->pipeline.source.mapped)
+		check_mapped(feed, run->batch);
 	cold = waits && leat_units_start(feed);
 	if (feed->pipeline.source.kind->touch)
 		start_touching(feed, run);
