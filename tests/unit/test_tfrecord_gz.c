@@ -510,11 +510,12 @@ read_many(void *arg, unsigned thread)
 		    !is_record(&sample, i, large_size(i)))
 			atomic_fetch_add(&readers->wrong, 1);
 	}
+	free(in.bytes);
 	leat_scratch_close(&own, &own_mem);
 }
 
 static void
-more_threads_than_blocks_share_them(void **state)
+many_threads_decode_units(void **state)
 {
 	struct bytes packed = large_file(GZIP, 1, 1);
 	struct readers readers = {.wrong = 0};
@@ -839,7 +840,7 @@ main(int argc, char **argv) /* with a pattern: only the tests that match it */
 		CASE(feeds_give_the_same_with_any_threads_and_after_stopping),
 		CASE(shuffle_of_all_needs_a_cache),
 		CASE(the_least_memory_is_enough),
-		CASE(more_threads_than_blocks_share_them),
+		CASE(many_threads_decode_units),
 		CASE(a_file_cut_anywhere_gives_its_whole_records_and_tells_of_the_rest),
 		CASE(any_flipped_bit_that_changes_a_record_is_told),
 		CASE(an_error_names_file_compressed_offset_and_reason),
