@@ -144,6 +144,16 @@ def shuffle_block(samples, block, window, seed, epoch, stream):
     return out
 
 
+def split(samples, args, stream):
+    train, validation = [], []
+    for number, i in enumerate(range(0, len(samples), args["folds"])):
+        block = samples[i:i + args["folds"]]
+        chosen = (draw(args["folds"], args["seed"], 0, number, stream) + args["fold"]) % args["folds"]
+        train += block[:chosen] + block[chosen + 1:]
+        validation += block[chosen:chosen + 1]
+    return train if args["part"] == "train" else validation
+
+
 Op = namedtuple("Op", "name args occurrence")
 
 
@@ -170,6 +180,8 @@ def play(counts, ops, seed, epoch):
         out = samples[args["count"]:]
     elif name == "shard":
         out = samples[args["index"]::args["count"]]
+    elif name == "split":
+        out = split(samples, args, stream)
     elif args.get("block"):
         out = shuffle_block(samples, args["block"], args["window"], seed, epoch, stream)
     elif args.get("window"):
@@ -198,7 +210,7 @@ class Plans:
 
 
 def line_of(counts, ops, seed, queries):
-    text = " | ".join("%s(%s)" % (op.name, ", ".join("%s=%d" % arg for arg in op.args.items())) for op in ops)
+    text = " | ".join("%s(%s)" % (op.name, ", ".join("%s=%s" % arg for arg in op.args.items())) for op in ops)
     return "%s; %s; %d; %s" % (",".join(map(str, counts)), text, seed, " ".join(queries))
 
 
@@ -231,6 +243,10 @@ def some_ops(rng, counts):
     calls = []
     if rng.random() < 0.5:
         calls.append(("interleave", {"cycle": some_size(rng, len(counts)), "block": some_size(rng, max(counts))}))
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):  # before anything that changes from pass to pass
+        folds = rng.randint(2, 6)
+        calls.append(("split", {"part": rng.choice(["train", "validation"]), "folds": folds,
+                                "fold": rng.randrange(folds), "seed": rng.choice([0, 1, rng.randrange(10**18)])}))
     for _ in range(rng.choice([0, 1, 1, 2, 2, 3, 4])):
         name = rng.choice(["shuffle", "window", "window", "block", "take", "skip", "shard", "repeat"])
         if name == "shuffle":

@@ -56,6 +56,7 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 		.params = params,
 		.in = {.size = plan->size, .seed = plan->seed, .stream = stream, .mem = plan->mem},
 	};
+	step->in.fixed = plan->ops == 0 || (step[-1].in.fixed && step[-1].op->on_plan.fixed);
 	if (plan->ops == 0) {
 		step->in.first = plan->first;
 		step->in.files = plan->files;

@@ -387,4 +387,5 @@ const struct leat_op leat_op_interleave = {
 	.on_plan.open = plan_open,
 	.on_plan.map = plan_map,
 	.on_plan.close = plan_close,
+	.on_plan.fixed = true,
 };

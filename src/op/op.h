@@ -95,6 +95,7 @@ struct leat_plan_in {
 	const uint64_t
 		*first; /* right after a source: file i holds positions [first[i], first[i + 1]); otherwise NULL */
 	size_t files;
+	bool fixed; /* each sample comes at most once, and in the same order in every pass */
 	struct leat_mem *mem;
 };
 
@@ -164,6 +165,7 @@ struct leat_plan_op {
 	void (*map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
 	void (*close)(void *state, struct leat_mem *mem);
 	bool (*scatters)(const void *params); /* optional: may adjacent outputs be far apart in the input? */
+	bool fixed;                           /* same choice and order in every pass, each input at most once */
 };
 
 struct leat_op {

@@ -61,4 +61,5 @@ const struct leat_op leat_op_shard = {
 	.check = check,
 	.on_plan.open = plan_open,
 	.on_plan.map = plan_map,
+	.on_plan.fixed = true,
 };

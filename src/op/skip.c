@@ -41,4 +41,5 @@ const struct leat_op leat_op_skip = {
 	.params_size = sizeof(struct skip),
 	.on_plan.open = plan_open,
 	.on_plan.map = plan_map,
+	.on_plan.fixed = true,
 };

@@ -106,6 +106,44 @@ take_skip_and_shard_choose_by_position(void **state)
 	close_plan();
 }
 
+/* Every sample is in the training part or in the validation part, and in the validation part of one fold only. */
+static void
+split_divides_the_samples(void **state)
+{
+	(void)state;
+	for (uint64_t count = 5; count < 23; count++) {
+		unsigned validations[23] = {0};
+
+		for (int fold = 0; fold < 5; fold++) {
+			unsigned seen[23] = {0};
+
+			for (int part = 0; part < 2; part++) {
+				char spec[64];
+				struct leat_plan *plan;
+				uint64_t last = 0;
+
+				snprintf(spec, sizeof(spec), "split(%s, 5, %d)", part ? "validation" : "train", fold);
+				plan = open_plan(count, spec,
+				                 (uint64_t)(fold + part)); /* the feed's seed plays no role */
+				for (uint64_t p = 0; p < plan->size; p++) {
+					uint64_t sample = leat_plan_at(plan, p, p);
+
+					assert_true(p == 0 || sample > last);
+					seen[sample]++;
+					validations[sample] += (unsigned)part;
+					last = sample;
+				}
+				assert_true(!part || plan->size == count / 5 || plan->size == count / 5 + 1);
+				close_plan();
+			}
+			for (uint64_t i = 0; i < count; i++)
+				assert_int_equal(seen[i], 1);
+		}
+		for (uint64_t i = 0; i < count; i++)
+			assert_int_equal(validations[i], 1);
+	}
+}
+
 static void
 one_epoch_of_repeat_is_ordered_like_several_epochs(void **state)
 {
@@ -137,6 +175,9 @@ options_that_contradict_each_other_are_refused(void **state)
 	expect_error(9, "shard(3, 3)", LEAT_SPEC, "expected 0 to 2");
 	expect_error(9, "shuffle(block=4)", LEAT_SPEC, "shuffle(block=4, window=16)");
 	expect_error(9, "take(5) | interleave(2)", LEAT_SPEC, "interleave must come right after the source");
+	expect_error(9, "split(train, 3, 3)", LEAT_SPEC, "expected 0 to 2");
+	expect_error(9, "shuffle | split(train)", LEAT_SPEC, "split must come before shuffle");
+	expect_error(9, "repeat(2) | take(9) | split(train)", LEAT_SPEC, "split must come before shuffle");
 	expect_error(9, "batch", LEAT_SPEC, "batch(32)");
 	expect_error(9, "batch(0)", LEAT_SPEC, "1 or more");
 	expect_error(9, "batch(8, per_rank=4)", LEAT_SPEC, "not both");
@@ -468,6 +509,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_ops_positions_are_samples),
 		cmocka_unit_test(take_skip_and_shard_choose_by_position),
+		cmocka_unit_test(split_divides_the_samples),
 		cmocka_unit_test(one_epoch_of_repeat_is_ordered_like_several_epochs),
 		cmocka_unit_test(an_op_that_leaves_nothing_is_named),
 		cmocka_unit_test(options_that_contradict_each_other_are_refused),
