@@ -101,7 +101,7 @@ struct leat_options {
 	uint64_t seed;    /* random seed; default 0 */
 	uint64_t epochs;  /* 0 (default): endless */
 	unsigned threads; /* worker threads; 0 (default): one per CPU this process may use */
-	size_t memory;    /* memory limit in bytes; 0 (default): a quarter of the RAM, at most 1 GiB */
+	size_t memory;    /* memory limit in bytes; 0 (default): a quarter of the RAM, divided by the local ranks */
 	int rank;         /* -1 (default): from RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID; 0 if none is set */
 	int world;        /* 0 (default): from WORLD_SIZE, OMPI_COMM_WORLD_SIZE or SLURM_NTASKS; 1 if none is set */
 	enum leat_on_error on_error;

@@ -169,7 +169,8 @@ class Feed:
         seed: random seed; same seed, same batches, with any number of threads and ranks.
         epochs: number of epochs, after which loops are empty; 0: no limit.
         threads: worker threads; 0: as many as the process may use CPUs.
-        memory: memory limit of the feed, in bytes or as text such as '512MiB'; 0: a quarter of RAM, at most 1 GiB.
+        memory: memory limit of the feed, in bytes or as text such as '512MiB'; 0: a quarter of the RAM, or of the
+            container's limit, divided by the ranks on this machine.
         rank, world: this process's rank, and the number of ranks; None: from torch.distributed if initialised, else
             from the launcher's environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
         on_error: what to do with a bad sample: 'fail', 'skip' or 'replace'.

@@ -100,15 +100,17 @@ leat_fail_mem(struct leat_err *err, const struct leat_mem *mem, size_t wanted, c
 	size_t used = mem == NULL ? 0 : atomic_load(&mem->used);
 	size_t limit = mem == NULL ? SIZE_MAX : mem->limit;
 	size_t left = used < limit ? limit - used : 0;
-	char want_text[32], left_text[32], limit_text[32];
+	char want_text[32], left_text[32], limit_text[32], enough[32];
 
 	leat_format_size(want_text, sizeof(want_text), wanted);
 	if (limit == SIZE_MAX || wanted <= left)
 		return leat_fail(err, LEAT_NOMEM, "out of memory: cannot allocate %s for %s", want_text, what);
-	return leat_fail(err, LEAT_LIMIT,
-	                 "%s needs %s, but only %s of the memory limit of %s is left; raise memory=", what, want_text,
-	                 leat_format_size(left_text, sizeof(left_text), left),
-	                 leat_format_size(limit_text, sizeof(limit_text), limit));
+	return leat_fail(
+		err, LEAT_LIMIT,
+		"%s needs %s, but only %s of the memory limit of %s is left; raise memory= to at least %s", what,
+		want_text, leat_format_size(left_text, sizeof(left_text), left),
+		leat_format_size(limit_text, sizeof(limit_text), limit),
+		leat_format_size_up(enough, sizeof(enough), wanted > SIZE_MAX - used ? SIZE_MAX : used + wanted));
 }
 
 enum leat_status
@@ -135,7 +137,7 @@ leat_fail_scratch(struct leat_err *err, const struct leat_scratch *scratch, size
 {
 	char want[32], left[32], all[32];
 
-	return leat_fail(err, LEAT_LIMIT, "a sample needs %s more, but only %s of its %s is left; raise memory=",
+	return leat_fail(err, LEAT_LIMIT, "a sample needs %s more, but only %s of its %s is left",
 	                 leat_format_size_up(want, sizeof(want), wanted),
 	                 leat_format_size(left, sizeof(left), scratch->size - scratch->used),
 	                 leat_format_size(all, sizeof(all), scratch->size));

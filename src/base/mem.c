@@ -279,8 +279,11 @@ leat_scratch_alloc(struct leat_scratch *scratch, size_t size)
 {
 	size_t at = (scratch->used + SCRATCH_ALIGN - 1) & ~(size_t)(SCRATCH_ALIGN - 1);
 
-	if (at > scratch->size || size > scratch->size - at)
+	if (at > scratch->size || size > scratch->size - at) {
+		if (size > SIZE_MAX - at || at + size > scratch->wanted)
+			scratch->wanted = size > SIZE_MAX - at ? SIZE_MAX : at + size;
 		return NULL;
+	}
 	scratch->used = at + size;
 	if (scratch->used > scratch->peak)
 		scratch->peak = scratch->used;
@@ -298,7 +301,7 @@ leat_scratch_count(struct leat_scratch *scratch)
 void
 leat_scratch_reset(struct leat_scratch *scratch)
 {
-	scratch->used = 0;
+	scratch->used = scratch->wanted = 0;
 }
 
 void *

@@ -47,6 +47,7 @@ enum { LEAT_KEPT = 4 };
 struct leat_scratch {
 	unsigned char *base;
 	size_t size, used, peak;
+	size_t wanted;        /* most that a failed allocation needed of `size`; 0: none has failed */
 	bool counting;        /* leat_scratch_count */
 	struct leat_mem *mem; /* it was allocated from */
 	struct leat_kept {

@@ -15,7 +15,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct leat_convert_request, seed, "0", 0, 9e18, "random seed; same seed, same output"),
 	LEAT_INT(struct leat_convert_request, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
 	LEAT_SIZE(struct leat_convert_request, memory, "0", 0, 1e18,
-                  "memory limit; 0: a quarter of the RAM, at most 1 GiB"),
+                  "memory limit; 0: a quarter of the RAM, shared by local ranks"),
 	LEAT_ENUM(struct leat_convert_request, on_error, "fail", "fail|skip|replace",
                   "on a bad sample: fail, skip it, or replace it with another"),
 	LEAT_INT(struct leat_convert_request, max_bad, "-1", -1, 9e18, "bad samples allowed; -1: no limit"),

@@ -32,7 +32,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct params, epochs, "1", 0, 1e15, "epochs to run; 0: until stopped"),
 	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed; same seed, same batches"),
 	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
-	LEAT_SIZE(struct params, memory, "0", 0, 1e18, "memory limit; 0: a quarter of the RAM, at most 1 GiB"),
+	LEAT_SIZE(struct params, memory, "0", 0, 1e18, "memory limit; 0: a quarter of the RAM, shared by local ranks"),
 	LEAT_INT(struct params, rank, "-1", -1, 1e7, "this process's rank; -1: from the launcher's environment, or 0"),
 	LEAT_INT(struct params, world, "0", 0, 1e7, "number of ranks; 0: from the launcher's environment, or 1"),
 	LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after this many batches; 0: no limit"),

@@ -23,7 +23,7 @@ leat_content_read(struct leat_content *c, const struct leat_object *object, stru
 	if (object->size == 0)
 		return leat_fail(err, LEAT_DATA, "'%s' is empty", leat_object_uri(object, buf));
 	if (object->size > max_content)
-		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB", leat_object_uri(object, buf));
+		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB, the limit for a file", leat_object_uri(object, buf));
 	c->len = (size_t)object->size;
 	status = LEAT_GROW_RAW(c->mem, c->bytes, c->cap, c->len, SIZE_MAX, "the content of a file", err);
 	if (status != LEAT_OK)

@@ -36,6 +36,25 @@ sheet_height(const struct leat_sheet *sheet)
 	return sheet->rows * (sheet->cell_height + GAP) + GAP;
 }
 
+/* Names a count that fits: that of the largest square. */
+static enum leat_status
+fail_size(struct leat_sheet *sheet, int64_t count, struct leat_err *err)
+{
+	while (sheet->columns > 0) {
+		sheet->rows = --sheet->columns;
+		if (sheet_width(sheet) <= MAX_PIXELS / sheet_height(sheet))
+			break;
+	}
+	if (sheet->columns == 0)
+		return leat_fail(err, LEAT_LIMIT,
+		                 "an image of %lldx%lld pixels is too large for a sheet: add a resize to the spec",
+		                 (long long)sheet->cell_width, (long long)sheet->cell_height);
+	return leat_fail(err, LEAT_LIMIT,
+	                 "%lld images of %lldx%lld pixels are too many for one sheet: show fewer, as with -n %lld",
+	                 (long long)count, (long long)sheet->cell_width, (long long)sheet->cell_height,
+	                 (long long)(sheet->columns * sheet->columns));
+}
+
 enum leat_status
 leat_sheet_open(struct leat_sheet *sheet, int64_t count, int64_t cell_width, int64_t cell_height, struct leat_mem *mem,
                 struct leat_err *err)
@@ -47,9 +66,7 @@ leat_sheet_open(struct leat_sheet *sheet, int64_t count, int64_t cell_width, int
 		sheet->columns++;
 	sheet->rows = (count + sheet->columns - 1) / sheet->columns;
 	if (sheet_width(sheet) > MAX_PIXELS / sheet_height(sheet))
-		return leat_fail(err, LEAT_LIMIT,
-		                 "%lld images of %lldx%lld pixels are too many for one sheet: show fewer with -n",
-		                 (long long)count, (long long)cell_width, (long long)cell_height);
+		return fail_size(sheet, count, err);
 	bytes = (size_t)(sheet_width(sheet) * sheet_height(sheet) * 3);
 	sheet->rgb = leat_alloc(mem, bytes);
 	if (!sheet->rgb)

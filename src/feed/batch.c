@@ -261,9 +261,8 @@ fail_no_room(const struct leat_batch *batch, int column, int64_t row, struct lea
 		return leat_fail(err, LEAT_IO, "field '%s' is longer than its cached copy: the file has changed",
 		                 form->field.name);
 	return leat_fail(err, LEAT_LIMIT,
-	                 "field '%s' of a batch needs more than its %zu MiB share of memory=; raise memory or use a "
-	                 "smaller batch",
-	                 form->field.name, form->capacity >> 20);
+	                 "field '%s' of a batch needs more than its %zu MiB share of memory=", form->field.name,
+	                 form->capacity >> 20);
 }
 
 static enum leat_status

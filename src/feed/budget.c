@@ -2,7 +2,11 @@
  *
  * Reserves everything the feed will ever allocate: batches, runs, scratch. Mappings count in
  * full, although pages are allocated on first use, so the limit holds whatever the samples are.
- * The minimum comes first; the rest goes to prefetched batches, runs in flight, and scratch. */
+ * The minimum comes first; the rest goes to prefetched batches, runs in flight, and scratch.
+ *
+ * If the user gave no limit, a quarter of the RAM is allowed, but a feed that needs little should
+ * not take it: the rest is then counted up to 1 GiB, or twice the minimum. Only the scratch for
+ * large samples, whose pages are hardly ever touched, may be larger. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +24,10 @@ enum {
 	UNKNOWN_CAPACITY = 1024 * 1024, /* minimum for values of unknown size */
 	WALK_FROM = 1024 * 1024,
 	MEAN_LOOKS = 256,
+	ENOUGH = 1 << 30, /* a default limit is not used beyond this for speed alone */
 };
+
+static const size_t jumbo_plenty = (size_t)4 << 30;
 
 /* ---- upper bounds for ragged values ---- */
 
@@ -347,6 +354,16 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 	}
 }
 
+/* What to divide if the limit is the default. */
+static size_t
+enough(const struct leat_budget *b, size_t memory, size_t minimum)
+{
+	size_t wanted = 2 * (minimum - b->used);
+
+	wanted = b->used + (wanted < ENOUGH ? ENOUGH : wanted);
+	return wanted < memory ? wanted : memory;
+}
+
 static enum leat_status
 fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct leat_err *err)
 {
@@ -355,21 +372,24 @@ fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct 
 	minimum = (minimum + 1023) & ~(size_t)1023;
 	if (minimum >= 1 << 20)
 		snprintf(exact, sizeof exact, " (%zu KiB)", minimum / 1024);
+	leat_format_size_up(need, sizeof need, minimum);
 	return leat_fail(err, LEAT_LIMIT,
-	                 "memory=%s is too little: with %u thread%s this pipeline needs at least %s%s; "
-	                 "raise memory, or use fewer threads or a smaller batch",
-	                 leat_format_size(have, sizeof have, memory), b->threads, leat_plural(b->threads),
-	                 leat_format_size_up(need, sizeof need, minimum), exact);
+	                 "%smemory=%s is too little: with %u thread%s this pipeline needs at least %s%s; "
+	                 "raise memory= to that or more, or use fewer threads or a smaller batch",
+	                 b->frugal ? "the default of " : "", leat_format_size(have, sizeof have, memory), b->threads,
+	                 leat_plural(b->threads), need, exact);
 }
 
 enum leat_status
 leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
                  size_t used, size_t peak, const struct leat_log *log, struct leat_err *err)
 {
-	size_t minimum;
+	size_t minimum, divided = options->memory;
 	int unbounded;
 
 	*b = (struct leat_budget){
+		.frugal = b->frugal,
+		.used = used,
 		.threads = options->threads,
 		.form.column = b->form.column,
 		.sample_bytes = offsetof(struct leat_sample, field) + (size_t)p->max_fields * sizeof(struct leat_datum),
@@ -386,6 +406,76 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));
 		minimum = used + total(b, p);
 	}
-	divide_rest(b, p, options->memory - minimum, options->memory, log);
+	if (b->frugal)
+		divided = enough(b, options->memory, minimum);
+	divide_rest(b, p, divided - minimum, divided, log);
+	if (p->stages > 0) {
+		size_t more = options->memory - divided;
+
+		more -= more / 16;
+		b->jumbo += page_down(more < jumbo_plenty ? more : jumbo_plenty);
+	}
 	return LEAT_OK;
+}
+
+/* ---- advice ---- */
+
+/* Does a batch of samples like this one fit? */
+static bool
+holds_rows(const struct leat_batch_form *form, const struct leat_sample *sample)
+{
+	for (int i = 0; i < form->columns; i++) {
+		const struct leat_column_form *column = &form->column[i];
+		size_t bytes = leat_field_is_static(&column->field) ? 0 : leat_datum_bytes(&sample->field[i]);
+
+		if (bytes > column->capacity / (size_t)form->rows / 5 * 4)
+			return false;
+	}
+	return true;
+}
+
+/* The least memory=, in steps of an eighth, that leaves `jumbo` bytes for a large sample and room for a batch of
+ * samples like the worker's; 0: none. */
+static size_t
+memory_for(const struct leat_worker *w, size_t jumbo, bool whole_sample, struct leat_mem *mem)
+{
+	struct leat_feed *feed = w->feed;
+	const struct leat_pipeline *p = &feed->pipeline;
+	struct leat_options o = feed->options;
+	struct leat_budget trial = {
+		.form.column = leat_alloc_array(mem, (size_t)p->schema.count, sizeof(struct leat_column_form))};
+	bool fits = false;
+
+	while (trial.form.column && !fits && o.memory < LEAT_MOST_BYTES) {
+		o.memory += o.memory / 8 + 1024;
+		fits = leat_budget_make(&trial, p, &o, feed->budget.form.rows, feed->budget.used, 0,
+		                        &(struct leat_log){0}, NULL) == LEAT_OK &&
+		       trial.jumbo >= jumbo && (!whole_sample || holds_rows(&trial.form, w->sample));
+	}
+	leat_free(mem, trial.form.column);
+	/* A cache without a size takes three quarters of what is added. */
+	if (fits && feed->cache && feed->cache_size < feed->budget.used)
+		o.memory += 3 * (o.memory - feed->options.memory);
+	return fits ? o.memory : 0;
+}
+
+void
+leat_advise_memory(struct leat_worker *w, const struct leat_scratch *scratch, struct leat_err *err)
+{
+	/* Further steps may need as much again as the one that failed. */
+	size_t jumbo = scratch->wanted < LEAT_MOST_BYTES / 2 ? 2 * scratch->wanted : LEAT_MOST_BYTES, memory;
+	struct leat_err why = *err;
+	struct leat_mem mem;
+	char text[32];
+
+	leat_mem_init(&mem, SIZE_MAX);
+	pthread_mutex_lock(&w->feed->lock); /* the budget locates samples */
+	memory = memory_for(w, jumbo, scratch->wanted == 0, &mem);
+	pthread_mutex_unlock(&w->feed->lock);
+	leat_err_clear(err);
+	if (memory)
+		leat_fail(err, why.status, "%s; raise memory= to %s, or use smaller samples or batches", why.text,
+		          leat_format_size_up(text, sizeof text, memory));
+	else
+		leat_fail(err, why.status, "%s; use smaller samples or batches", why.text);
 }

@@ -143,6 +143,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	status = leat_options_resolve(&feed->options, options, err);
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
 	feed->seed = feed->options.seed;
+	feed->budget.frugal = !options || options->memory == 0;
 	if (status == LEAT_OK)
 		status = open_inside(feed, spec, batching, err);
 	if (status == LEAT_OK)
@@ -323,9 +324,12 @@ count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err
 	leat_count(&feed->trace.consumer->count.bad, bad);
 	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
 		return leat_fail(err, LEAT_LIMIT,
-		                 "epoch %llu has %llu bad samples, more than max_bad=%llu; the last: %s",
+		                 "epoch %llu has %llu bad sample%s so far, more than max_bad=%llu; raise it to at "
+		                 "least %llu, or "
+		                 "repair the data; the last: %s",
 		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
-		                 (unsigned long long)feed->options.max_bad,
+		                 leat_plural(feed->bad_of_epoch), (unsigned long long)feed->options.max_bad,
+		                 (unsigned long long)feed->bad_of_epoch,
 		                 feed->bad_listed ? feed->bad[feed->bad_listed - 1].reason : "not listed");
 	return LEAT_OK;
 }

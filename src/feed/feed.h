@@ -33,6 +33,7 @@ enum {
 
 /* How the feed divides its memory. Computed once, at open (budget.c). */
 struct leat_budget {
+	bool frugal; /* memory= is the default: prefetch as if it were ENOUGH, unless the pipeline needs more */
 	unsigned threads, io_threads;
 	int depth;   /* batches prefetched */
 	int buffers; /* batches allocated */
@@ -46,6 +47,7 @@ struct leat_budget {
 	size_t jumbo;        /* bytes of the shared scratch for samples too large for a worker's own */
 	size_t sample_bytes; /* size of a struct leat_sample with the most fields of any stage */
 	struct leat_batch_form form;
+	size_t used;  /* already allocated when the budget was made */
 	size_t least; /* minimum memory */
 };
 
@@ -121,6 +123,10 @@ struct leat_feed {
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used, size_t peak,
                                   const struct leat_log *log, struct leat_err *err);
+
+/* budget.c: a sample did not fit, even into `scratch`, the large one: appends the memory= that should do to the error.
+ * Workers, without the lock. */
+void leat_advise_memory(struct leat_worker *worker, const struct leat_scratch *scratch, struct leat_err *err);
 
 /* open_cache.c: opens the cache if the spec has one; `room` is what memory= leaves for it. Call again after the seed
  * changes: results of random ops before the cache depend on it. */

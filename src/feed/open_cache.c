@@ -1,6 +1,7 @@
 /* open_cache.c - open the cache of a spec: choose its size, folder and key */
 #include <string.h>
 
+#include "base/size.h"
 #include "feed/feed.h"
 
 static const uint64_t disk_size = (uint64_t)10 << 30;
@@ -61,9 +62,16 @@ leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err)
 			feed->cache_size = params->where == LEAT_CACHE_DISK ? disk_size : room / 4 * 3;
 	}
 	if (params->where == LEAT_CACHE_MEMORY && feed->cache_size < leat_cache_min_size(p->source.count)) {
-		leat_log(&feed->log, LEAT_LOG_WARN, "nothing is cached: %s",
-		         params->size > 0 ? "size= is too small for this many samples"
-		                          : "memory= leaves no room for a cache");
+		char need[32];
+
+		leat_format_size_up(need, sizeof need, leat_cache_min_size(p->source.count));
+		if (params->size > 0)
+			leat_log(&feed->log, LEAT_LOG_WARN,
+			         "nothing is cached: size= is too small for this many samples; it takes more than %s",
+			         need);
+		else
+			leat_log(&feed->log, LEAT_LOG_WARN,
+			         "nothing is cached: memory= leaves no room for a cache; it takes more than %s", need);
 		return LEAT_OK;
 	}
 	return open_cache(feed, feed->cache_size, err);

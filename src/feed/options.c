@@ -101,12 +101,48 @@ resolve_rank(struct leat_options *o, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* The largest number in a list such as Slurm's "4(x2),3": four tasks on each of two nodes, three on another. 0: none.
+ */
 static size_t
-default_memory(void)
+largest_in(const char *text)
 {
-	size_t quarter = leat_ram("") / 4, gib = (size_t)1 << 30;
+	unsigned long largest = 0;
 
-	return quarter < gib ? quarter : gib;
+	while (*text) {
+		char *end;
+		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+
+		if (n > largest && n <= MAX_WORLD)
+			largest = n;
+		text += strcspn(text, ",");
+		text += *text == ',';
+	}
+	return largest;
+}
+
+/* How many ranks share this machine, as far as the launcher says; at least 1. */
+static size_t
+local_ranks(void)
+{
+	static const struct {
+		const char *ranks, *only_with; /* a shell inside a Slurm allocation is not one of the tasks */
+	} variables[] = {
+		{"LOCAL_WORLD_SIZE", NULL},
+		{"OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
+		{"MPI_LOCALNRANKS", NULL},
+		{"SLURM_STEP_TASKS_PER_NODE", "SLURM_PROCID"},
+		{"SLURM_NTASKS_PER_NODE", "SLURM_PROCID"},
+	};
+
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+		size_t ranks = 0;
+
+		if (is_set(variables[i].ranks) && (!variables[i].only_with || is_set(variables[i].only_with)))
+			ranks = largest_in(getenv(variables[i].ranks));
+		if (ranks > 0)
+			return ranks;
+	}
+	return 1;
 }
 
 enum leat_status
@@ -128,6 +164,6 @@ leat_options_resolve(struct leat_options *to, const struct leat_options *from, s
 	if (to->threads == 0)
 		to->threads = leat_cpus("");
 	if (to->memory == 0)
-		to->memory = default_memory();
+		to->memory = leat_ram("") / 4 / local_ranks();
 	return resolve_rank(to, err);
 }

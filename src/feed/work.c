@@ -309,6 +309,8 @@ make_jumbo_sample(struct leat_worker *w, const struct leat_run_item *item, struc
 	pthread_mutex_lock(&feed->jumbo_lock);
 	leat_scratch_reset(&feed->jumbo);
 	status = make_sample(w, item, &feed->jumbo, err);
+	if (status == LEAT_LIMIT)
+		leat_advise_memory(w, &feed->jumbo, err);
 	pthread_mutex_unlock(&feed->jumbo_lock);
 	return status;
 }
@@ -343,6 +345,8 @@ read_and_make(struct leat_worker *w, struct leat_run_item *item, struct leat_err
 		status = read_to_jumbo(feed, item, err);
 	if (status == LEAT_OK)
 		status = make_sample(w, item, &feed->jumbo, err);
+	if (status == LEAT_LIMIT)
+		leat_advise_memory(w, &feed->jumbo, err);
 	pthread_mutex_unlock(&feed->jumbo_lock);
 	return status;
 }

@@ -324,8 +324,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 			void *copy = leat_scratch_alloc(scratch, (size_t)npy->row_bytes);
 
 			if (!copy)
-				return leat_fail(err, LEAT_LIMIT,
-				                 "a row of %llu bytes does not fit in memory; raise memory=",
+				return leat_fail(err, LEAT_LIMIT, "a row of %llu bytes does not fit in memory",
 				                 (unsigned long long)npy->row_bytes);
 			datum->data = memcpy(copy, datum->data, (size_t)npy->row_bytes);
 			datum->borrowed = false;

@@ -247,7 +247,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	enum leat_status status = LEAT_OK;
 
 	if (!values)
-		return leat_fail(err, LEAT_LIMIT, "a sample's %zu bytes of tokens do not fit in memory; raise memory=",
+		return leat_fail(err, LEAT_LIMIT, "a sample's %zu bytes of tokens do not fit in memory",
 		                 source->max_scratch);
 	convert(raw->payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
 	if (tokens->dtype == UINT32)

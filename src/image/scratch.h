@@ -9,8 +9,8 @@
 static inline enum leat_status
 leat_fail_image(struct leat_err *err, const char *what, const struct leat_scratch *scratch)
 {
-	return leat_fail(err, LEAT_LIMIT, "%s the image takes more than the %zu bytes a sample may use; raise memory",
-	                 what, scratch->size);
+	return leat_fail(err, LEAT_LIMIT, "%s the image takes more than the %zu bytes a sample may use", what,
+	                 scratch->size);
 }
 
 #endif

@@ -138,7 +138,8 @@ memory_errors_name_the_limit_that_was_hit(void **state)
 	assert_int_equal(leat_fail_mem(&err, &mem, 3 * 1024 * 1024 / 2, "the index"), LEAT_LIMIT);
 	assert_string_equal(
 		err.text,
-		"the index needs 1.5 MiB, but only 512 KiB of the memory limit of 1 MiB is left; raise memory=");
+		"the index needs 1.5 MiB, but only 512 KiB of the memory limit of 1 MiB is left; raise memory= "
+		"to at least 2 MiB");
 	leat_err_clear(&err);
 	assert_int_equal(leat_fail_mem(&err, &mem, 1000, "the index"), LEAT_NOMEM);
 	assert_string_equal(err.text, "out of memory: cannot allocate 1000 B for the index");

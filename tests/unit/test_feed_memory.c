@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/threads.h"
 #include "format/example.h"
+#include "feed/feed.h"
 #include "format/index.h"
 #include "support/data.h"
 #include "support/trace.h"
@@ -127,10 +129,119 @@ less_than_the_least_is_refused_in_words(void **state)
 	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_LIMIT);
 	assert_null(feed);
 	snprintf(expected, sizeof expected,
-	         " is too little: with 3 threads this pipeline needs at least %s (%zu KiB); raise memory, or use fewer "
+	         " is too little: with 3 threads this pipeline needs at least %s (%zu KiB); raise memory= to that or "
+	         "more, or use fewer "
 	         "threads or a smaller batch",
 	         leat_format_size_up(size, sizeof size, least), least / 1024);
 	assert_non_null(strstr(err.text, expected));
+}
+
+/* The value in "raise memory= to 12 MiB, or ...". */
+static size_t
+advised_memory(const char *text)
+{
+	static const char before[] = "raise memory= to ";
+	const char *number = strstr(text, before);
+	char size[64];
+	uint64_t bytes;
+
+	if (!number)
+		fail_msg("no memory is advised: %s", text);
+	number += sizeof before - 1;
+	snprintf(size, sizeof size, "%.*s", (int)strcspn(number, ","), number);
+	assert_int_equal(leat_parse_size(size, &bytes, NULL), LEAT_OK);
+	return (size_t)bytes;
+}
+
+/* The default allows a quarter of the RAM, which large batches may need. */
+static void
+large_batches_open_with_the_default_memory(void **state)
+{
+	struct leat_options options;
+	struct leat_feed *feed;
+	struct leat_err err;
+	char spec[800];
+	size_t least;
+
+	(void)state;
+	trace_options(&options);
+	options.threads = 2;
+	snprintf(spec, sizeof spec,
+	         "%s | take(3) | example(image=bytes) | decode | resize(224, 224) | cast(float32) | batch(1024)",
+	         data_source(&data));
+	least = trace_least_memory(spec, &options);
+	assert_true(least > (size_t)1 << 30);
+	options.memory = 0;
+	if (leat_ram("") / 4 >= least) {
+		leat_close(trace_open(spec, &options));
+		return;
+	}
+	assert_int_equal(leat_open(spec, &options, &feed, &err), LEAT_LIMIT);
+	assert_non_null(strstr(err.text, "the default of memory="));
+}
+
+/* A larger limit that nobody asked for does not make a feed take more. */
+static void
+the_default_prefetches_no_more_than_1_gib_would(void **state)
+{
+	size_t gib = (size_t)1 << 30;
+	struct leat_options options;
+	struct leat_feed *feed[2];
+	char spec[800];
+
+	(void)state;
+	trace_options(&options);
+	options.threads = 2;
+	if (leat_ram("") / 4 < gib)
+		skip();
+	for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++) {
+		snprintf(spec, sizeof spec, "%s%s", data_source(&data), pipelines[i]);
+		for (size_t k = 0; k < 2; k++) {
+			options.memory = k ? gib : 0;
+			feed[k] = trace_open(spec, &options);
+		}
+		assert_int_equal(feed[0]->budget.buffers, feed[1]->budget.buffers);
+		assert_int_equal(feed[0]->budget.depth, feed[1]->budget.depth);
+		assert_int_equal(feed[0]->budget.runs, feed[1]->budget.runs);
+		assert_true(feed[0]->budget.window <= feed[1]->budget.window);
+		assert_true(feed[0]->budget.scratch <= feed[1]->budget.scratch);
+		leat_close(feed[0]);
+		leat_close(feed[1]);
+	}
+}
+
+static void
+ranks_on_one_machine_share_the_default_memory(void **state)
+{
+	static const struct {
+		const char *name, *value;
+		size_t ranks;
+	} cases[] = {
+		{"LOCAL_WORLD_SIZE", "8", 8},      {"OMPI_COMM_WORLD_LOCAL_SIZE", "3", 3},
+		{"MPI_LOCALNRANKS", "2", 2},       {"SLURM_STEP_TASKS_PER_NODE", "2(x3),4", 4},
+		{"SLURM_NTASKS_PER_NODE", "5", 5}, {"LOCAL_WORLD_SIZE", "many", 1},
+		{"LOCAL_WORLD_SIZE", "0", 1},
+	};
+	struct leat_options given, resolved;
+	struct leat_err err;
+
+	(void)state;
+	leat_options_init(&given);
+	given.rank = 0;
+	given.world = 1;
+	assert_int_equal(setenv("SLURM_PROCID", "0", 1), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(setenv(cases[i].name, cases[i].value, 1), 0);
+		assert_int_equal(leat_options_resolve(&resolved, &given, &err), LEAT_OK);
+		assert_int_equal(resolved.memory, leat_ram("") / 4 / cases[i].ranks);
+		assert_int_equal(unsetenv(cases[i].name), 0);
+	}
+	assert_int_equal(unsetenv("SLURM_PROCID"), 0);
+	/* A shell in an allocation is not one of its tasks. */
+	assert_int_equal(setenv("SLURM_NTASKS_PER_NODE", "5", 1), 0);
+	assert_int_equal(leat_options_resolve(&resolved, &given, &err), LEAT_OK);
+	assert_int_equal(resolved.memory, leat_ram("") / 4);
+	assert_int_equal(unsetenv("SLURM_NTASKS_PER_NODE"), 0);
 }
 
 /* Only decoding tells how large an image is, and a rotation needs all of it. One that needs more than there is ends the
@@ -152,10 +263,9 @@ a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 	trace_run(&trace, spec, &options);
 	assert_int_equal(trace.status, LEAT_LIMIT);
 	assert_int_equal(trace.batches, 9);
-	assert_non_null(strstr(trace.err.text, "raise memory"));
+	options.memory = advised_memory(trace.err.text);
 	trace_free(&trace);
 
-	options.memory += (size_t)64 << 20;
 	run_with(spec, &options, &trace);
 	options.memory = (size_t)512 << 20;
 	run_with(spec, &options, &whole);
@@ -165,6 +275,33 @@ a_sample_too_large_for_the_memory_is_never_skipped(void **state)
 }
 
 /* Every size between the least and plenty opens. */
+/* Nothing bounds decoded images beforehand: batches get a share, and the error names a limit with which it is enough.
+ */
+static void
+a_batch_of_unknown_size_names_the_memory_it_takes(void **state)
+{
+	static const char *const ops[] = {
+		"example(image=bytes) | decode | batch(64)",
+		"take(77) | repeat(20) | example(image=bytes) | decode | batch(1500)",
+	};
+	struct leat_options options;
+	struct trace trace;
+	char spec[800];
+
+	(void)state;
+	trace_options(&options);
+	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+		snprintf(spec, sizeof spec, "%s | %s", data_source(&data), ops[i]);
+		options.memory = trace_least_memory(spec, &options);
+		trace_run(&trace, spec, &options);
+		assert_int_equal(trace.status, LEAT_LIMIT);
+		options.memory = advised_memory(trace.err.text);
+		trace_free(&trace);
+		run_with(spec, &options, &trace);
+		trace_free(&trace);
+	}
+}
+
 static void
 every_memory_above_the_least_opens(void **state)
 {
@@ -410,6 +547,10 @@ main(void)
 		cmocka_unit_test(the_least_memory_is_enough_for_the_same_bytes),
 		cmocka_unit_test(less_than_the_least_is_refused_in_words),
 		cmocka_unit_test(a_sample_too_large_for_the_memory_is_never_skipped),
+		cmocka_unit_test(a_batch_of_unknown_size_names_the_memory_it_takes),
+		cmocka_unit_test(large_batches_open_with_the_default_memory),
+		cmocka_unit_test(the_default_prefetches_no_more_than_1_gib_would),
+		cmocka_unit_test(ranks_on_one_machine_share_the_default_memory),
 		cmocka_unit_test(every_memory_above_the_least_opens),
 		cmocka_unit_test(deep_prefetch_fits_too),
 		cmocka_unit_test(making_an_index_counts_too),

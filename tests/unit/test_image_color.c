@@ -245,7 +245,7 @@ too_little_scratch_for_two_rows_is_said(void **state)
 	(void)state;
 	leat_err_clear(&err);
 	assert_int_equal(leat_adjust_sharpness(&x, 2, &small, &err), LEAT_LIMIT);
-	assert_non_null(strstr(err.text, "raise memory"));
+	assert_non_null(strstr(err.text, "bytes a sample may use"));
 	assert_int_equal(small.used, 0);
 	assert_unchanged(&x);
 }

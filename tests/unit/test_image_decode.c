@@ -514,7 +514,7 @@ a_progressive_jpeg_keeps_its_coefficients_in_the_scratch(void **state)
 	assert_in_range(scratch.peak, COEFFICIENTS, COEFFICIENTS + (200 << 10));
 	scratch.size = COEFFICIENTS;
 	assert_int_equal(decode(bytes, size, 3), LEAT_LIMIT);
-	assert_says("raise memory");
+	assert_says("bytes a sample may use");
 	scratch.size = full;
 	free(bytes);
 }

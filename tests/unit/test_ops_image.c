@@ -461,7 +461,7 @@ results_go_to_the_slot_or_the_scratch_or_fail(void **state)
 	assert_ptr_not_equal(bench.sample.field[0].data, slot);
 	bench.work.output_slot = NULL;
 	put(4, LEAT_U8);
-	refuse("resize(20000, 20000)", LEAT_LIMIT, "raise memory");
+	refuse("resize(20000, 20000)", LEAT_LIMIT, "is left");
 	put(4, LEAT_U8);
 	assert_null(leat_work_scratch(&bench.work, SIZE_MAX, &bench.err));
 	assert_int_equal(bench.err.status, LEAT_LIMIT);
