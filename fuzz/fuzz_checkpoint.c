@@ -117,8 +117,8 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct leat_err err;
-	enum leat_status status;
-	char *text;
+	enum leat_status status, loose;
+	char *text, *changes;
 
 	if (!feed)
 		make_feed();
@@ -130,6 +130,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		look_around();
 	else
 		must((status == LEAT_DATA || status == LEAT_MISMATCH) && err.text[0], "refused without a reason");
+	loose = leat_restore_loose(feed, text, &changes, &err);
+	must(status != LEAT_OK || (loose == LEAT_OK && !changes), "refused although it matches");
+	if (loose == LEAT_OK)
+		look_around();
+	else
+		must((loose == LEAT_DATA || loose == LEAT_MISMATCH) && err.text[0], "refused without a reason");
+	free(changes);
 	free(text);
 	return 0;
 }

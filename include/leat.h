@@ -94,6 +94,12 @@ enum leat_on_error {
 	LEAT_ON_ERROR_REPLACE, /* use another sample, chosen by the seed */
 };
 
+/* How checkpoints recognize the data. */
+enum leat_fingerprint {
+	LEAT_FINGERPRINT_NAMES, /* names and sizes of files, sample counts, CSV lists: reads nothing */
+	LEAT_FINGERPRINT_FULL,  /* also all bytes: the first leat_save and every leat_restore read all files once */
+};
+
 enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
 struct leat_options {
@@ -108,6 +114,7 @@ struct leat_options {
 	uint64_t max_bad; /* bad samples allowed per epoch; default UINT64_MAX: no limit */
 	void (*log)(void *log_arg, enum leat_log_level level, const char *text); /* may be called from any thread */
 	void *log_arg;
+	enum leat_fingerprint fingerprint;
 };
 
 /* Callers own two structs, options and stats. Later versions may add members at the end, so callers pass the size
@@ -232,6 +239,12 @@ LEAT_API enum leat_status leat_batch_dlpack(struct leat_batch *batch, const char
 LEAT_API enum leat_status leat_save(const struct leat_feed *feed, char **json, struct leat_err *err);
 /* Resumes from a checkpoint, without reading the samples before it. Takes seed and epoch from the checkpoint. */
 LEAT_API enum leat_status leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err);
+/* Like leat_restore, but also accepts a checkpoint of another pipeline if its order of samples is the same: source,
+ * data and the ops that order samples (shuffle, take, ...) must match; others, such as batch and augmentations, may
+ * differ. Resumes at the same sample, even if that is inside a batch of the new size. *changes says what differs, as in
+ * "batch(size=32) became batch(size=64)"; free it with free(). NULL: nothing differs. */
+LEAT_API enum leat_status leat_restore_loose(struct leat_feed *feed, const char *json, char **changes,
+                                             struct leat_err *err);
 
 /* ---- statistics ---- */
 

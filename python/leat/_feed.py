@@ -14,6 +14,7 @@ import operator
 import os
 import sys
 import threading
+import warnings
 import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -24,6 +25,7 @@ from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecE
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
 _ON_ERROR = ("fail", "skip", "replace")
+_FINGERPRINTS = ("names", "full")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 _UNKNOWN = -1, 0  # rank and world: the library reads them from the environment
 _log = logging.getLogger("leat")
@@ -133,6 +135,9 @@ class _Handle:
         given.on_error = _ON_ERROR.index(options["on_error"])
         if options["max_bad"] is not None:
             given.max_bad = _whole(options, "max_bad", 2**64)
+        if options["fingerprint"] not in _FINGERPRINTS:
+            raise InvalidError(f"fingerprint={options['fingerprint']!r} must be one of {', '.join(_FINGERPRINTS)}")
+        given.fingerprint = _FINGERPRINTS.index(options["fingerprint"])
         # Workers only queue the message. The consumer passes it to Python's logging, which may be slow.
         notes = self.log
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
@@ -175,13 +180,15 @@ class Feed:
             from the launcher's environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
         on_error: what to do with a bad sample: 'fail', 'skip' or 'replace'.
         max_bad: fail after this many bad samples per epoch; None: no limit.
+        fingerprint: how checkpoints recognize the data: 'names' compares names, sizes and sample counts of files,
+            'full' also all their bytes, which the first `state_dict` and `load_state_dict` read once.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
                  memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
-                 on_error: str = "fail", max_bad: Optional[int] = None) -> None:
+                 on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names") -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
-                       on_error=on_error, max_bad=max_bad)
+                       on_error=on_error, max_bad=max_bad, fingerprint=fingerprint)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
     def _open(self, pipeline: Pipeline, options: Dict[str, Any]) -> None:
@@ -356,15 +363,46 @@ class Feed:
         """
         with self._lock:
             json_text, err = ctypes.c_void_p(), _lib.Err()
-            _lib.check(_lib.save(self._pointer(), json_text, err), err)
+            if self._options["fingerprint"] == "full":
+                status = self._patiently(_lib.save_full, self._pointer(), json_text, err)
+            else:
+                status = _lib.save(self._pointer(), json_text, err)
+            _lib.check(status, err)
         return json.loads(_lib.taken(json_text.value))
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Resume from a checkpoint, without rereading anything. Also restores the seed."""
+    def load_state_dict(self, state: Dict[str, Any], strict: bool = True) -> None:
+        """Resume from a checkpoint, without rereading anything. Also restores the seed.
+
+        With `strict=False` the checkpoint may be from another pipeline, with another batch size or other
+        augmentations, as long as the order of samples is the same: same data, same `shuffle`, `take` and so on. The
+        feed continues with the very next sample, and a warning says what has changed.
+        """
         with self._lock:
-            err = _lib.Err()
-            _lib.check(_lib.restore(self._pointer(), json.dumps(state).encode(), err), err)
+            pointer, text = self._pointer(), json.dumps(state).encode()
+            changes, err = ctypes.c_void_p(), _lib.Err()
+            call = _lib.restore if strict else _lib.restore_loose
+            arguments = (pointer, text, err) if strict else (pointer, text, changes, err)
+            status = self._patiently(call, *arguments) if "contents" in state else call(*arguments)
+            _lib.check(status, err)
             self._seed = int(state["seed"])
+        if changes.value:
+            warnings.warn(f"resumed with changes: {_lib.taken(changes.value)}", stacklevel=2)
+        self._handle.drain()
+
+    def _patiently(self, call: Any, *arguments: Any) -> int:
+        """A call that may read all data, on another thread: Ctrl-C then ends it, and cancels the feed."""
+        if threading.current_thread() is not threading.main_thread():
+            return call(*arguments)
+        done: List[int] = []
+        thread = threading.Thread(target=lambda: done.append(call(*arguments)), name="leat-hash", daemon=True)
+        thread.start()
+        try:
+            thread.join()
+        except BaseException:
+            _lib.cancel(self._pointer())
+            thread.join()
+            raise
+        return done[0]
 
     def seek(self, epoch: int, position: int = 0) -> None:
         """Jump to a position of an epoch, without reading what comes before it."""

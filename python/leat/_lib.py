@@ -39,7 +39,7 @@ LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("seed", c_uint64), ("epochs", c_uint64), ("threads", c_uint), ("memory", c_size_t),
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
-                ("log_arg", c_void_p)]
+                ("log_arg", c_void_p), ("fingerprint", c_int)]
 
 
 class Field(Structure):
@@ -95,7 +95,9 @@ batch_epoch = _declare(quick, "leat_batch_epoch", c_uint64, c_void_p)
 batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POINTER(Tensor), POINTER(Err))
 batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
+save_full = _declare(waiting, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))  # may read all data
 restore = _declare(waiting, "leat_restore", c_int, c_void_p, c_char_p, POINTER(Err))
+restore_loose = _declare(waiting, "leat_restore_loose", c_int, c_void_p, c_char_p, POINTER(c_void_p), POINTER(Err))
 stats_json = _declare(quick, "leat_stats_json", c_void_p, c_void_p)
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)

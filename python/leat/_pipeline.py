@@ -77,12 +77,12 @@ class Pipeline:
 
     def feed(self, *, seed: int = 0, epochs: int = 0, threads: int = 0, memory: Union[int, str] = 0,
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
-             max_bad: Optional[int] = None) -> "Feed":
+             max_bad: Optional[int] = None, fingerprint: str = "names") -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
-                    on_error=on_error, max_bad=max_bad)
+                    on_error=on_error, max_bad=max_bad, fingerprint=fingerprint)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

@@ -23,9 +23,9 @@
 struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad;
 	float step_ms;
-	int on_error;
+	int on_error, fingerprint;
 	const char *save, *resume, *list;
-	bool checksum, json, quiet;
+	bool force, checksum, json, quiet;
 };
 
 static const struct leat_opt options[] = {
@@ -42,6 +42,10 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples allowed per epoch; -1: no limit"),
 	LEAT_STRING(struct params, save, "", "write a checkpoint to this file on exit, including ^C"),
 	LEAT_STRING(struct params, resume, "", "resume from this checkpoint"),
+	LEAT_BOOL(struct params, force, "false",
+                  "with --resume: resume even if batch or other ops changed, if the order of samples is the same"),
+	LEAT_ENUM(struct params, fingerprint, "names", "names|full",
+                  "how checkpoints recognize the data: names, sizes and counts, or also all bytes"),
 	LEAT_BOOL(struct params, checksum, "false", "print a checksum of all samples and their order"),
 	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash to this file"),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
@@ -76,6 +80,7 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.world = (int)p->world;
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
+	o.fingerprint = (enum leat_fingerprint)p->fingerprint;
 	o.log = p->quiet ? NULL : leat_print_log;
 	return leat_open(spec, &o, &s->feed, err);
 }
@@ -83,11 +88,15 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 static enum leat_status
 resume(struct session *s, struct leat_err *err)
 {
-	char *json = NULL;
+	char *json = NULL, *changes = NULL;
 	enum leat_status status = leat_read_text(s->p->resume, s->mem, &json, err);
 
 	if (status == LEAT_OK)
-		status = leat_restore(s->feed, json, err);
+		status = s->p->force ? leat_restore_loose(s->feed, json, &changes, err)
+		                     : leat_restore(s->feed, json, err);
+	if (changes && !s->p->quiet)
+		fprintf(stderr, "leat: resumed with changes: %s\n", changes);
+	free(changes);
 	if (status != LEAT_OK)
 		leat_err_in(err, "--resume %s", s->p->resume);
 	leat_free(s->mem, json);
@@ -353,6 +362,8 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 	struct session s = {.p = run->params, .mem = run->mem};
 	enum leat_status status, closed;
 
+	if (s.p->force && !*s.p->resume)
+		return leat_fail(err, LEAT_INVALID, "--force is for --resume, which is not given");
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
 	status = open_digest(&s, err);
 	if (status == LEAT_OK)

@@ -2,7 +2,8 @@
  *
  * A checkpoint identifies the pipeline and the data by hash, not by location: the feed can
  * resume with the data on another disk and with other threads or ranks. Seeking is arithmetic
- * and reads nothing. A mismatch is refused with an error that says what differs.
+ * and reads nothing. A mismatch is refused with an error that says what differs. If only ops differ
+ * that do not affect the order of samples, leat_restore_loose resumes at the same sample.
  * Consumer thread. */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "feed/changes.h"
+#include "feed/contents.h"
 #include "feed/feed.h"
 
 enum { VERSION = 1, MAX_JSON = 1024 * 1024 };
@@ -21,17 +24,24 @@ enum leat_status
 leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
+	enum leat_status status = LEAT_OK;
 	struct leat_mem mem;
 	struct leat_str out;
 
 	leat_err_clear(err);
 	*json = NULL;
+	if (feed->options.fingerprint == LEAT_FINGERPRINT_FULL)
+		status = leat_contents(feed, feed->contents, err);
+	if (status != LEAT_OK)
+		return status;
 	leat_mem_init(&mem, SIZE_MAX); /* the caller owns the text: not counted as the feed's memory */
 	leat_str_init(&out, &mem, MAX_JSON);
 	leat_str_addf(&out, "{\"leat_checkpoint\": %d, \"pipeline\": \"%s\", \"data\": \"%s\", ", VERSION, p->hash,
 	              p->data);
 	leat_str_addf(&out, "\"seed\": \"%" PRIu64 "\", \"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", ",
 	              feed->seed, feed->epoch, feed->position);
+	if (feed->options.fingerprint == LEAT_FINGERPRINT_FULL)
+		leat_str_addf(&out, "\"contents\": \"%s\", ", feed->contents);
 	leat_str_addf(&out, "\"files\": %zu, \"samples\": %" PRIu64 ", \"ops\": ", p->source.file_count,
 	              p->source.count);
 	leat_str_add_json(&out, p->identity);
@@ -45,6 +55,7 @@ leat_save(const struct leat_feed *feed, char **json, struct leat_err *err)
 
 struct checkpoint {
 	const char *pipeline, *data, *ops; /* borrowed from the JSON */
+	const char *contents;              /* NULL: saved without fingerprint=full */
 	uint64_t seed, epoch, position, files, samples;
 };
 
@@ -104,6 +115,8 @@ decode(const json_t *root, struct checkpoint *c, struct leat_err *err)
 		status = get_text(root, "ops", &c->ops, err);
 	if (status == LEAT_OK)
 		status = get_seed(root, &c->seed, err);
+	if (status == LEAT_OK && json_object_get(root, "contents"))
+		status = get_text(root, "contents", &c->contents, err);
 	if (status == LEAT_OK)
 		status = get_number(root, "epoch", &c->epoch, err);
 	if (status == LEAT_OK)
@@ -147,13 +160,11 @@ fail_ops(const char *then, const char *now, struct leat_err *err)
 }
 
 static enum leat_status
-check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+check_data(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
 	size_t files = p->source.file_count;
 
-	if (strcmp(c->pipeline, p->hash) != 0)
-		return fail_ops(c->ops, p->identity, err);
 	if (c->files != files || c->samples != p->source.count)
 		return leat_fail(err, LEAT_MISMATCH,
 		                 "the checkpoint is from other data: it has %" PRIu64 " samples in %" PRIu64
@@ -164,10 +175,95 @@ check(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err 
 			err, LEAT_MISMATCH,
 			"the checkpoint is from other data: as many files and samples, but some file names, sizes or "
 			"sample counts differ");
-	if (c->position > p->plan.size)
+	return LEAT_OK;
+}
+
+/* A checkpoint that has a hash of all bytes is compared with it, whatever this feed's fingerprint= is. */
+static enum leat_status
+check_contents(struct leat_feed *feed, const struct checkpoint *c, bool *same, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	*same = true;
+	if (c->contents) {
+		status = leat_contents(feed, feed->contents, err);
+		*same = status == LEAT_OK && strcmp(c->contents, feed->contents) == 0;
+	} else if (feed->options.fingerprint == LEAT_FINGERPRINT_FULL) {
+		leat_log(&feed->log, LEAT_LOG_WARN,
+		         "the checkpoint was saved without fingerprint=full: the contents of files are not compared");
+	}
+	return status;
+}
+
+#define LOOSE "; to resume at the same sample anyway, use strict=False in Python or --force with leat feed"
+
+/* Appends how to resume if only the order of samples has to be the same. */
+static enum leat_status
+offer_loose(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+{
+	struct leat_err why = *err;
+	struct leat_mem mem;
+	struct leat_str ignored;
+
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_str_init(&ignored, &mem, MAX_JSON);
+	if (leat_changes(c->ops, feed->pipeline.identity, &ignored, NULL) == LEAT_OK &&
+	    check_data(feed, c, NULL) == LEAT_OK) {
+		leat_err_clear(err);
+		leat_fail(err, why.status, "%s" LOOSE, why.text);
+	}
+	leat_str_free(&ignored);
+	return why.status;
+}
+
+static enum leat_status
+check(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	struct leat_err why = {0};
+	enum leat_status status = LEAT_OK;
+	bool same;
+
+	if (strcmp(c->pipeline, p->hash) != 0) {
+		status = fail_ops(c->ops, p->identity, &why);
+		if (status == LEAT_MISMATCH)
+			offer_loose(feed, c, &why);
+		return leat_fail(err, status, "%s", why.text);
+	}
+	status = check_data(feed, c, err);
+	if (status == LEAT_OK)
+		status = check_contents(feed, c, &same, err);
+	if (status == LEAT_OK && !same)
+		status = leat_fail(err, LEAT_MISMATCH,
+		                   "the checkpoint is from other data: the contents of some files have changed" LOOSE);
+	return status;
+}
+
+/* Only what the order of samples depends on. */
+static enum leat_status
+check_loose(struct leat_feed *feed, const struct checkpoint *c, struct leat_str *changes, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	bool same;
+
+	if (strcmp(c->pipeline, feed->pipeline.hash) != 0)
+		status = leat_changes(c->ops, feed->pipeline.identity, changes, err);
+	if (status == LEAT_OK)
+		status = check_data(feed, c, err);
+	if (status == LEAT_OK)
+		status = check_contents(feed, c, &same, err);
+	if (status == LEAT_OK && !same)
+		leat_str_addf(changes, "%sthe contents of some files have changed", changes->len ? "; " : "");
+	return status;
+}
+
+static enum leat_status
+check_position(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
+{
+	if (c->position > feed->pipeline.plan.size)
 		return leat_fail(err, LEAT_DATA,
 		                 "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples", c->position,
-		                 p->plan.size);
+		                 feed->pipeline.plan.size);
 	return LEAT_OK;
 }
 
@@ -187,8 +283,9 @@ seek_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err
 	return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
 }
 
-enum leat_status
-leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
+/* `changes` is NULL if nothing may differ. */
+static enum leat_status
+restore(struct leat_feed *feed, const char *json, struct leat_str *changes, struct leat_err *err)
 {
 	struct checkpoint c = {0};
 	json_error_t why;
@@ -204,9 +301,39 @@ leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
 		                 why.column, why.text);
 	status = decode(root, &c, err);
 	if (status == LEAT_OK)
-		status = check(feed, &c, err);
+		status = changes ? check_loose(feed, &c, changes, err) : check(feed, &c, err);
+	if (status == LEAT_OK)
+		status = check_position(feed, &c, err);
+	if (status == LEAT_OK && changes && changes->failed)
+		status = leat_fail(err, LEAT_NOMEM, "no memory to say what has changed");
 	if (status == LEAT_OK)
 		status = seek_to(feed, &c, err);
 	json_decref(root);
+	return status;
+}
+
+enum leat_status
+leat_restore(struct leat_feed *feed, const char *json, struct leat_err *err)
+{
+	return restore(feed, json, NULL, err);
+}
+
+enum leat_status
+leat_restore_loose(struct leat_feed *feed, const char *json, char **changes, struct leat_err *err)
+{
+	struct leat_mem mem;
+	struct leat_str text;
+	enum leat_status status;
+
+	*changes = NULL;
+	leat_mem_init(&mem, SIZE_MAX); /* the caller owns the text */
+	leat_str_init(&text, &mem, MAX_JSON);
+	status = restore(feed, json, &text, err);
+	if (status == LEAT_OK && text.len > 0) {
+		*changes = strdup(leat_str_text(&text));
+		if (!*changes)
+			status = leat_fail(err, LEAT_NOMEM, "no memory to say what has changed");
+	}
+	leat_str_free(&text);
 	return status;
 }

@@ -102,6 +102,9 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	if (status != LEAT_OK)
 		return status;
 	feed->mem.limit = o->memory;
+	feed->contents = leat_alloc(&feed->mem, LEAT_SHA256_HEX);
+	if (!feed->contents)
+		return leat_fail_mem(err, &feed->mem, LEAT_SHA256_HEX, "the fingerprint of the data");
 	status = leat_engine_open(feed, err);
 	return status == LEAT_OK ? leat_engine_start(feed, err) : status;
 }
@@ -184,6 +187,7 @@ leat_close(struct leat_feed *feed)
 	for (uint64_t i = 0; i < feed->bad_listed; i++)
 		leat_free(&feed->mem, (void *)feed->bad[i].reason);
 	leat_free(&feed->mem, feed->bad);
+	leat_free(&feed->mem, feed->contents);
 	leat_feed_unref(feed);
 }
 

@@ -76,6 +76,7 @@ struct leat_feed {
 	int64_t global_rows; /* rows of a batch, over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	struct leat_trace trace;
+	char *contents; /* of LEAT_SHA256_HEX: the hash of all data, once it is known; else "" (contents.c) */
 	uint64_t opened_ns;
 	uint64_t seed; /* changes only while workers are stopped */
 	struct leat_worker *worker;

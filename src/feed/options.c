@@ -161,6 +161,8 @@ leat_options_resolve(struct leat_options *to, const struct leat_options *from, s
 		                 MAX_THREADS);
 	if (to->on_error < LEAT_ON_ERROR_FAIL || to->on_error > LEAT_ON_ERROR_REPLACE)
 		return leat_fail(err, LEAT_INVALID, "on_error=%d is not fail, skip or replace", (int)to->on_error);
+	if (to->fingerprint < LEAT_FINGERPRINT_NAMES || to->fingerprint > LEAT_FINGERPRINT_FULL)
+		return leat_fail(err, LEAT_INVALID, "fingerprint=%d is not names or full", (int)to->fingerprint);
 	if (to->threads == 0)
 		to->threads = leat_cpus("");
 	if (to->memory == 0)

@@ -35,6 +35,32 @@ try leat feed "tfrecord('cells-00000*') | example(image=bytes, label=int64) | sh
 echo '{"leat_checkpoint": 1' >torn.json
 try leat feed "$spec" --resume torn.json
 
+echo "# a changed batch size or op: the same samples follow"
+bigger="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | drop(label) | shuffle | batch(8)"
+try leat feed "$bigger" --resume place.json
+leat feed "$bigger" --resume place.json --force --epochs 2 --list forced.txt >/dev/null
+cut -d' ' -f1,2 forced.txt >forced.positions
+cut -d' ' -f1,2 all.txt | tail -n "$(wc -l <forced.txt)" | cmp - forced.positions && wc -l <forced.txt
+try leat feed "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | batch(8)" --resume place.json --force
+try leat feed "$spec" --force
+
+echo "# a file with other bytes of the same size is found by a full fingerprint"
+leat feed "$spec" --batches 2 --save full.json --fingerprint full >/dev/null
+leat feed "$spec" --resume full.json >/dev/null && echo "the same data"
+cp cells-00002-of-00003.tfrecord same
+python3 - <<'END'
+with open("cells-00002-of-00003.tfrecord", "r+b") as file:
+    file.seek(-8, 2)
+    last = file.read(1)
+    file.seek(-8, 2)
+    file.write(bytes([last[0] ^ 1]))
+END
+leat feed "$spec" --on-error skip --resume place.json >/dev/null && echo "names and sizes are the same"
+try leat feed "$spec" --on-error skip --resume full.json
+try leat feed "$spec" --on-error skip --resume full.json --force >/dev/null
+mv same cells-00002-of-00003.tfrecord
+leat feed "$spec" --resume place.json --fingerprint full >/dev/null
+
 echo "# as data"
 leat feed "$spec" --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(sorted(d)); print(d["samples"], d["batches"], d["bad"])'
 leat ops --json >ops.json
