@@ -200,6 +200,10 @@ struct leat_field {
 LEAT_API int leat_field_count(const struct leat_feed *feed);
 LEAT_API const struct leat_field *leat_field_at(const struct leat_feed *feed, int i); /* NULL when out of range */
 
+/* Names of the classes, if the source knows them: label i is class i. Folders of `folder`, labels of `tfds`. */
+LEAT_API size_t leat_class_count(const struct leat_feed *feed);                   /* 0: unknown */
+LEAT_API const char *leat_class_name(const struct leat_feed *feed, size_t label); /* NULL when out of range */
+
 /* A field with a fixed shape is one dense tensor: `data` is [count, shape...].
  * A ragged field (a -1 in its shape) packs its samples into `data` back to back: sample i is elements
  * [offsets[i], offsets[i + 1]). If the field has two or more dimensions, the shape of sample i starts at

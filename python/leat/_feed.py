@@ -342,6 +342,13 @@ class Feed:
             return _lib.batch_size(self._pointer())
 
     @property
+    def classes(self) -> List[str]:
+        """Names of the classes: label i is `classes[i]`. Empty if the source does not know them."""
+        with self._gate:
+            pointer = self._pointer()
+            return [os.fsdecode(_lib.class_name(pointer, i)) for i in range(_lib.class_count(pointer))]
+
+    @property
     def seed(self) -> int:
         return self._seed
 

@@ -298,3 +298,14 @@ def test_refcounts_alone_give_batches_back(numbers):
         assert x[-1] == 99
     finally:
         gc.enable()
+
+
+def test_classes_are_named_as_the_source_names_them(cells, build, numbers):
+    with leat.folder(cells / "cells").batch(4).feed() as feed:
+        assert feed.classes == sorted(folder.name for folder in (cells / "cells").iterdir())
+        batch = next(iter(feed))
+        assert all(0 <= label < len(feed.classes) for label in batch["label"])
+    with leat.tfds(build / "tests/golden/tfds/plain/tiny/2.0.1").batch(2).feed() as feed:
+        assert feed.classes == ["a", "b"]
+    with numbers.batch(4).feed() as feed:
+        assert feed.classes == []

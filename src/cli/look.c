@@ -27,7 +27,7 @@ static const struct leat_opt options[] = {
 
 /* ---- values as text ---- */
 
-enum { SHOWN_VALUES = 6, SHOWN_BYTES = 48 };
+enum { SHOWN_VALUES = 6, SHOWN_BYTES = 48, SHOWN_CLASSES = 10 };
 
 static void
 print_value(const void *data, enum leat_dtype dtype, int64_t i)
@@ -119,6 +119,20 @@ print_sample(const struct leat_feed *feed, const struct leat_batch *batch, int64
 	return LEAT_OK;
 }
 
+/* "2 classes: 0 cat, 1 dog" */
+static void
+print_classes(const struct leat_feed *feed)
+{
+	size_t count = leat_class_count(feed);
+
+	if (count == 0)
+		return;
+	printf("%zu class%s:", count, count == 1 ? "" : "es");
+	for (size_t i = 0; i < count && i < SHOWN_CLASSES; i++)
+		printf("%s %zu %s", i ? "," : "", i, leat_class_name(feed, i));
+	printf("%s\n", count > SHOWN_CLASSES ? ", ..." : "");
+}
+
 /* ---- the sheet ---- */
 
 static const struct leat_field *
@@ -181,6 +195,8 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 	enum leat_status status = *p->output && !image ? LEAT_INVALID : LEAT_OK;
 	struct leat_batch *batch;
 
+	if (!*p->output)
+		print_classes(feed);
 	if ((uint64_t)total > leat_samples(feed))
 		total = (int64_t)leat_samples(feed);
 	while (status == LEAT_OK && shown < total && (status = leat_next(feed, &batch, err)) == LEAT_OK) {

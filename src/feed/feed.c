@@ -527,6 +527,20 @@ leat_field_at(const struct leat_feed *feed, int i)
 	return i >= 0 && i < feed->pipeline.schema.count ? &feed->pipeline.schema.entry[i].field : NULL;
 }
 
+size_t
+leat_class_count(const struct leat_feed *feed)
+{
+	return feed->pipeline.source.class_count;
+}
+
+const char *
+leat_class_name(const struct leat_feed *feed, size_t label)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+
+	return label < source->class_count ? source->class_name[label] : NULL;
+}
+
 /* ---- bad samples ---- */
 
 uint64_t

@@ -201,6 +201,25 @@ tell(const struct leat_source *source, const struct state *state)
 		         state->files.missing == 1 ? "s" : "");
 }
 
+/* A class is named as its folder: the first part of its files' names. */
+static enum leat_status
+name_classes(struct leat_source *source, const struct state *state, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < state->class_count && status == LEAT_OK; i++) {
+		struct leat_datum name;
+		const char *slash;
+
+		leat_file_table_name(&state->files, state->classes[i], &name);
+		slash = memchr(name.data, '/', (size_t)name.shape[0]);
+		status = leat_source_add_class(
+			source, name.data, slash ? (size_t)(slash - (const char *)name.data) : (size_t)name.shape[0],
+			err);
+	}
+	return status;
+}
+
 /* Opens the source from the sidecar, loaded or built. */
 static enum leat_status
 use_list(struct leat_source *source, struct state *state, struct leat_err *err)
@@ -219,7 +238,7 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	source->parts = state->class_count;
 	tell(source, state);
 	leat_file_table_open(&state->files, source, state->store, state->dir, state->remedy);
-	return LEAT_OK;
+	return name_classes(source, state, err);
 }
 
 static enum leat_status

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/array.h"
+
 const struct leat_source_kind *
 leat_source_find(const char *name)
 {
@@ -26,6 +28,30 @@ layout_of(const struct leat_field *field)
 	return shape[0] > 0 && shape[0] <= MAX_CHANNELS ? LEAT_CHW : LEAT_LAYOUT_NONE;
 }
 
+static void
+free_classes(struct leat_source *source)
+{
+	for (size_t i = 0; i < source->class_count; i++)
+		leat_free(source->mem, source->class_name[i]);
+	leat_free(source->mem, source->class_name);
+}
+
+enum leat_status
+leat_source_add_class(struct leat_source *source, const char *name, size_t len, struct leat_err *err)
+{
+	enum leat_status status = LEAT_GROW(source->mem, source->class_name, source->class_cap, source->class_count + 1,
+	                                    SIZE_MAX, "the classes", err);
+	char *copy;
+
+	if (status != LEAT_OK)
+		return status;
+	copy = leat_strndup(source->mem, name, len);
+	if (!copy)
+		return leat_fail_mem(err, source->mem, len + 1, "the classes");
+	source->class_name[source->class_count++] = copy;
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params, unsigned threads,
                  struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
@@ -38,6 +64,7 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 	if (status == LEAT_OK)
 		status = kind->open(source, threads, err);
 	if (status != LEAT_OK) {
+		free_classes(source);
 		leat_schema_free(&source->schema, mem);
 		leat_stores_close(&source->stores);
 		*source = (struct leat_source){0};
@@ -58,6 +85,7 @@ leat_source_close(struct leat_source *source)
 {
 	if (source->kind) {
 		source->kind->close(source);
+		free_classes(source);
 		leat_schema_free(&source->schema, source->mem);
 	}
 	leat_stores_close(&source->stores);

@@ -68,8 +68,10 @@ struct leat_source {
 	size_t max_unit_length;    /* largest size in the file */
 	size_t decode_memory;      /* kept with each scratch for decoding */
 	struct leat_schema schema; /* of the samples; layouts are derived from the shapes */
-	const uint8_t *stamp;      /* SHA-256 of the files' mtimes; if left NULL: computed from `files` */
-	void *state;               /* private to the format */
+	char **class_name;         /* by label, if the source knows: filled by leat_source_add_class */
+	size_t class_count, class_cap;
+	const uint8_t *stamp; /* SHA-256 of the files' mtimes; if left NULL: computed from `files` */
+	void *state;          /* private to the format */
 };
 
 struct leat_source_kind {
@@ -130,6 +132,9 @@ enum leat_status leat_source_open(struct leat_source *source, const struct leat_
                                   unsigned threads, struct leat_mem *mem, const struct leat_log *log,
                                   struct leat_err *err);
 void leat_source_close(struct leat_source *source);
+
+/* For `open`: the next label's class name, which need not end with a NUL. */
+enum leat_status leat_source_add_class(struct leat_source *source, const char *name, size_t len, struct leat_err *err);
 
 /* Object number `file`; stored in `entry` if the source has a table. NULL: the source has no files. */
 const struct leat_object *leat_source_object(const struct leat_source *source, size_t file, struct leat_object *entry);

@@ -16,7 +16,7 @@
 #include "format/record.h"
 #include "format/source.h"
 
-enum { MAX_FILE_NAME = 1024 };
+enum { MAX_FILE_NAME = 1024, MAX_LABELS = 64 << 20 };
 
 #define USUAL_TEMPLATE "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
 
@@ -343,6 +343,65 @@ choose_fields(struct leat_source *source, struct leat_err *err)
 	return status == LEAT_OK ? add_shape_keys(source, err) : status;
 }
 
+/* The field `label` if it is a class label, else the first field that is one; NULL: none. */
+static const struct leat_tfds_feature *
+find_class_label(const struct leat_source *source)
+{
+	const struct state *state = source->state;
+	const struct leat_tfds_feature *found = NULL;
+
+	for (int i = 0; i < source->schema.count; i++)
+		if (state->of[i]->is_class && (!found || strcmp(state->of[i]->name, "label") == 0))
+			found = state->of[i];
+	return found;
+}
+
+/* One name per line. */
+static enum leat_status
+add_classes(struct leat_source *source, const char *text, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	while (*text && status == LEAT_OK) {
+		size_t len = strcspn(text, "\n");
+
+		status = leat_source_add_class(source, text, len, err);
+		text += len + (text[len] == '\n');
+	}
+	return status;
+}
+
+/* The names of the classes are in "label.labels.txt", or "objects-label.labels.txt" for a nested label; a dataset may
+ * have none. */
+static enum leat_status
+name_classes(struct leat_source *source, const struct leat_catalog *folder, struct leat_err *err)
+{
+	const struct leat_tfds_feature *label = find_class_label(source);
+	char *name, *uri = NULL;
+	void *text = NULL;
+	struct leat_store *store = NULL;
+	enum leat_status status;
+	size_t len;
+
+	if (!label)
+		return LEAT_OK;
+	name = leat_asprintf(source->mem, "%s%s.labels.txt", folder->base, label->name);
+	if (!name)
+		return leat_fail_mem(err, source->mem, strlen(label->name) + LEAT_URI, "the name of a file");
+	for (char *slash = name + strlen(folder->base); (slash = strchr(slash, '/')) != NULL;)
+		*slash = '-';
+	status = leat_stores_find(&source->stores, name, &store, &uri, err);
+	if (status == LEAT_OK)
+		status = leat_object_load(store, uri, MAX_LABELS, source->mem, &text, &len, err);
+	if (status == LEAT_OK)
+		status = add_classes(source, text, err);
+	leat_free(source->mem, text);
+	if (store)
+		leat_free(store->mem, uri);
+	leat_free(source->mem, name);
+	return status == LEAT_AGAIN ? LEAT_OK : status;
+}
+
 static enum leat_status
 open_features(struct leat_source *source, struct leat_catalog *folder, struct leat_err *err)
 {
@@ -354,7 +413,9 @@ open_features(struct leat_source *source, struct leat_catalog *folder, struct le
 	if (status == LEAT_OK)
 		status = leat_tfds_features_read(&state->features, root, source->mem, err);
 	json_decref(root);
-	return status == LEAT_OK ? choose_fields(source, err) : status;
+	if (status == LEAT_OK)
+		status = choose_fields(source, err);
+	return status == LEAT_OK ? name_classes(source, folder, err) : status;
 }
 
 /* ---- open ---- */

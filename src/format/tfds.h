@@ -65,6 +65,7 @@ struct leat_tfds_feature {
 	const char *why;                /* why it cannot be a field; NULL: it can */
 	enum leat_feature_kind kind;    /* in the Example */
 	const struct leat_stored *type; /* NULL: one byte string */
+	bool is_class;                  /* a class label, whose names may be in name.labels.txt */
 	bool encoded;                   /* numbers stored as one byte string */
 	bool dynamic;                   /* encoded, at name/value, with a shape at name/shape */
 	int ndim;                       /* of numbers */

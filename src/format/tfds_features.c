@@ -156,7 +156,8 @@ read_leaf(struct leat_tfds_feature *feature, const struct place *place, const js
 
 	if (json_object_get(node, "image") || json_object_get(node, "text"))
 		return read_bytes(feature, place);
-	if (json_object_get(node, "classLabel"))
+	feature->is_class = json_object_get(node, "classLabel") != NULL;
+	if (feature->is_class)
 		return read_numbers(feature, place, NULL, "int64");
 	json = json_object_get(node, "boundingBox");
 	if (!json)

@@ -10,3 +10,12 @@ try leat look "$spec | scale(1/255) | layout(chw)" -n 4 -o sheet.png
 try leat look "tfrecord('cells-*.tfrecord')" -o sheet.png
 try leat look "$spec" --field label -o sheet.png
 try leat look "$spec" --field imag -o sheet.png
+
+echo "# the classes of a folder"
+try leat look "folder('drawn') | decode | resize(2, 2) | cast(uint8)" -n 1
+mkdir many
+for i in 10 11 12 13 14 15 16 17 18 19 20; do
+	mkdir "many/class $i"
+	printf x >"many/class $i/1.jpg"
+done
+try leat look "folder('many')" -n 1
