@@ -145,3 +145,18 @@ def test_errors_of_a_spec_have_a_caret():
     assert str(caught.value) == ("there is no op 'resise', did you mean 'resize'?\n"
                                  "npy(x='x.npy') | resise(3)\n                 ^^^^^^")
     assert isinstance(caught.value, leat.Error) and isinstance(caught.value, ValueError)
+
+
+def test_paths_may_be_pathlib_objects_and_start_at_home(cells, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").symlink_to(cells)
+    np.save(tmp_path / "x.npy", np.arange(8))
+    home = pathlib.Path("~")
+    for source, count in [(leat.folder(home / "data/cells"), 200), (leat.npy(x=home / "x.npy"), 8),
+                          (leat.tfrecord(home / "data/cells-*.tfrecord"), 200), (leat.npy(x="~/x.npy"), 8),
+                          (leat.pipeline("folder('~/data/cells')"), 200)]:
+        with source.batch(4).feed() as feed:
+            assert feed.samples == count
+    with leat.npy(x=home / "x.npy").cache(dir=home / "cached").batch(4).feed() as feed:
+        assert len(list(feed)) == 2
+    assert list((tmp_path / "cached").iterdir())

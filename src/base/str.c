@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -145,6 +146,16 @@ leat_str_take(struct leat_str *str)
 	str->text = NULL;
 	leat_str_free(str);
 	return text;
+}
+
+char *
+leat_expand_home(struct leat_mem *mem, const char *path)
+{
+	const char *home = getenv("HOME");
+
+	if (path[0] != '~' || (path[1] && path[1] != '/') || !home || !*home)
+		return leat_strdup(mem, path);
+	return leat_asprintf(mem, "%s%s", home, path + 1);
 }
 
 void

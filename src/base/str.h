@@ -46,6 +46,9 @@ leat_hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+/* A copy of `path` in which a leading "~" or "~/" is $HOME, as in a shell. NULL: out of memory. */
+char *leat_expand_home(struct leat_mem *mem, const char *path);
+
 /* vsnprintf for messages: text that does not fit is cut at a character boundary and ends in "...". */
 void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 

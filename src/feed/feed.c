@@ -183,6 +183,7 @@ leat_close(struct leat_feed *feed)
 		return;
 	leat_engine_close(feed);
 	leat_cache_close(feed->cache);
+	leat_free(&feed->mem, feed->cache_dir);
 	leat_pipeline_close(&feed->pipeline);
 	for (uint64_t i = 0; i < feed->bad_listed; i++)
 		leat_free(&feed->mem, (void *)feed->bad[i].reason);

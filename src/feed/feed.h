@@ -73,6 +73,7 @@ struct leat_feed {
 	struct leat_budget budget;
 	struct leat_cache *cache; /* NULL: none */
 	uint64_t cache_size;
+	char *cache_dir; /* NULL: in memory */
 	int64_t global_rows; /* rows of a batch, over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	struct leat_trace trace;

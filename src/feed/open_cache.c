@@ -27,13 +27,18 @@ open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
 	const struct leat_pipeline *p = &feed->pipeline;
 	const struct leat_cache_params *params = p->cache->params;
 	struct leat_cache_options o = {
-		.dir = params->where == LEAT_CACHE_DISK ? params->dir : NULL,
 		.size = size,
 		.samples = p->source.count,
 		.key = p->cache_key,
 		.schema = &p->cache_schema,
 	};
 
+	if (params->where == LEAT_CACHE_DISK && !feed->cache_dir) {
+		feed->cache_dir = leat_expand_home(&feed->mem, params->dir);
+		if (!feed->cache_dir)
+			return leat_fail_mem(err, &feed->mem, strlen(params->dir) + 1, "the cache's folder");
+	}
+	o.dir = feed->cache_dir;
 	return leat_cache_open(&feed->cache, &o, &feed->mem, &feed->log, err);
 }
 

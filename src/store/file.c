@@ -83,7 +83,7 @@ percent_decode(char *text)
 	return true;
 }
 
-/* Turns a file: URI or a plain path into a path; both may be patterns. */
+/* Turns a file: URI or a plain path into a path; both may be patterns. A shell expands no ~ inside quotes. */
 static enum leat_status
 resolve(struct leat_store *store, const char *text, char **path, struct leat_err *err)
 {
@@ -99,7 +99,7 @@ resolve(struct leat_store *store, const char *text, char **path, struct leat_err
 		else if (strncmp(rest, "//", 2) == 0)
 			return leat_fail(err, LEAT_INVALID, "'%s' names another host: write file:///path", text);
 	}
-	*path = leat_strdup(store->mem, rest);
+	*path = is_uri ? leat_strdup(store->mem, rest) : leat_expand_home(store->mem, rest);
 	if (!*path)
 		return leat_fail_mem(err, store->mem, strlen(rest) + 1, "a file name");
 	if (is_uri && (!percent_decode(*path) || !**path)) {

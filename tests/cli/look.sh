@@ -11,6 +11,16 @@ try leat look "tfrecord('cells-*.tfrecord')" -o sheet.png
 try leat look "$spec" --field label -o sheet.png
 try leat look "$spec" --field imag -o sheet.png
 
+echo "# ~ is the home folder, inside quotes too"
+mkdir home && mv drawn home && cp cells-*.tfrecord home
+HOME=$PWD/home leat look "tfrecord('~/cells-*.tfrecord') | cache(disk, '~/cached')" -n 1 | head -n 1
+ls home/cached | wc -l
+HOME=$PWD/home leat look "folder('~/drawn') | decode" -n 1 -o '~/sheet.png'
+printf 'path\n~/drawn/parasitized\n' >home/list.csv
+HOME=$PWD/home try leat look "list('~/list.csv')" 2>&1 | sed "s|$PWD|.|g"
+ls home
+mv home/drawn .
+
 echo "# the classes of a folder"
 try leat look "folder('drawn') | decode | resize(2, 2) | cast(uint8)" -n 1
 mkdir many
