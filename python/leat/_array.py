@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from typing import Any, Dict, List
 
@@ -13,17 +11,15 @@ from . import _text
 from .errors import InvalidError
 
 
-def _discard(folder: str, files: List[int], pid: int) -> None:
+def _discard(files: List[int]) -> None:
     for file in files:
         os.close(file)
-    if pid == os.getpid():
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class ArraySource:
-    """The call `npy(...)` on arrays in anonymous memory, which is freed with this object.
+    """The call `npy(...)` on arrays in anonymous memory, which is freed with this object, or with the process.
 
-    The engine opens them through symlinks named after the fields, so the data's fingerprint, and with it a
+    The engine opens them by descriptor and identifies them by their fields, so the data's fingerprint, and with it a
     checkpoint, is the same in another process.
     """
 
@@ -32,21 +28,21 @@ class ArraySource:
         lengths = {name: len(array) if array.ndim else -1 for name, array in self._arrays.items()}
         if not lengths or len(set(lengths.values())) > 1 or -1 in lengths.values():
             raise InvalidError(f"array needs arrays with the same number of rows; got {lengths or 'none'}")
-        self._folder = tempfile.mkdtemp(prefix="leat-")
-        files: List[int] = []
-        self._discard = weakref.finalize(self, _discard, self._folder, files, os.getpid())
+        self._files: List[int] = []
+        self._discard = weakref.finalize(self, _discard, self._files)
         for name, array in self._arrays.items():
             file = os.memfd_create(f"leat:{name}")
-            files.append(file)
+            self._files.append(file)
             with open(file, "wb", closefd=False) as out:
                 np.save(out, np.ascontiguousarray(array), allow_pickle=False)
-            os.symlink(f"/proc/{os.getpid()}/fd/{file}", self._path(name))
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self._folder, name + ".npy")
 
     def __str__(self) -> str:
-        return "npy(" + ", ".join(f"{name}={_text.quote(self._path(name))}" for name in self._arrays) + ")"
+        return "npy(" + ", ".join(f"{name}={_text.quote(f'/proc/self/fd/{file}')}"
+                                  for name, file in zip(self._arrays, self._files)) + ")"
+
+    def __repr__(self) -> str:
+        return "array(" + ", ".join(f"{name}={array.dtype}{list(array.shape)}"
+                                    for name, array in self._arrays.items()) + ")"
 
     def __reduce__(self) -> Any:
         return ArraySource, (self._arrays,)

@@ -32,7 +32,8 @@ class Pipeline:
         return self.spec
 
     def __repr__(self) -> str:
-        return "<" + " | ".join([self.spec] + [str(stage) for stage in self._maps]) + ">"
+        calls = [call if isinstance(call, str) else repr(call) for call in self._calls]
+        return "<" + " | ".join(calls + [str(stage) for stage in self._maps]) + ">"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):

@@ -147,6 +147,13 @@ def test_errors_of_a_spec_have_a_caret():
     assert isinstance(caught.value, leat.Error) and isinstance(caught.value, ValueError)
 
 
+def test_an_array_is_shown_by_its_type_and_shape():
+    pipeline = leat.array(x=np.zeros((9, 2), np.float32), y=np.arange(9)).batch(3)
+    assert repr(pipeline) == "<array(x=float32[9, 2], y=int64[9]) | batch(3)>"
+    with pytest.raises(leat.UnsupportedError, match="array 's'.*<U1"):
+        leat.array(s=np.array(["a", "b"])).batch(1).feed()
+
+
 def test_paths_may_be_pathlib_objects_and_start_at_home(cells, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "data").symlink_to(cells)

@@ -93,6 +93,37 @@ def test_a_full_fingerprint_works_without_files(numbers):
         feed.load_state_dict(state)
 
 
+def test_arrays_resume_in_another_process(python):
+    code = """if True:
+        import json, sys, numpy as np, leat
+        spare = [open("/dev/null") for _ in range(int(sys.argv[1]))]  # other descriptors
+        with leat.array(x=np.arange(100), y=np.ones((100, 3))).shuffle().batch(10).feed(seed=1) as feed:
+            if len(sys.argv) > 2:
+                feed.load_state_dict(json.loads(sys.argv[2]))
+            x = next(iter(feed))["x"].tolist()
+            print(json.dumps([x, feed.state_dict()]))
+    """
+    first, state = json.loads(python(code, 0))
+    second, _ = json.loads(python(code, 7, json.dumps(state)))
+    assert len(set(first + second)) == 20 and state["position"] == 10
+
+
+def test_a_killed_process_leaves_no_files(python, tmp_path):
+    code = """if True:
+        import os, signal, numpy as np, leat
+        feed = leat.array(x=np.zeros((100, 10000))).batch(10).feed()
+        next(iter(feed))
+        if os.fork() == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.wait()
+    """
+    killed = "import os, signal, numpy as np, leat; f = leat.array(x=np.zeros(9)).batch(3).feed(); next(iter(f)); " \
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    for program in (code, f"import subprocess, sys; subprocess.run([sys.executable, '-c', {killed!r}])"):
+        python(program, TMPDIR=str(tmp_path), TMP=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unknown_fingerprint_is_refused(numbers):
     with pytest.raises(leat.InvalidError, match="names, full"):
         numbers.batch(10).feed(fingerprint="md5")

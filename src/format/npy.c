@@ -13,6 +13,7 @@
  * Threads: all workers call touch and unpack. */
 #include "format/npy_header.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "format/source.h"
@@ -104,6 +105,27 @@ close_source(struct leat_source *source)
 	leat_files_close(source->files);
 }
 
+/* An open file without a name, such as memory that a program shares: only its field identifies it. */
+static bool
+is_descriptor(const struct leat_object *file)
+{
+	return strncmp(file->uri, "/proc/", 6) == 0 && strstr(file->uri, "/fd/");
+}
+
+/* For messages: 'x.npy', or the field if the file has no name. */
+static const char *
+shown(const struct leat_source *source, size_t i, char buf[LEAT_URI])
+{
+	const struct npy *npy = source->params;
+	const struct leat_object *file = leat_files_at(source->files, i);
+
+	if (is_descriptor(file))
+		snprintf(buf, LEAT_URI, "array '%s'", npy->file[i].field);
+	else
+		snprintf(buf, LEAT_URI, "'%s'", file->uri);
+	return buf;
+}
+
 static enum leat_status
 read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, struct leat_err *err)
 {
@@ -111,6 +133,7 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 	size_t len = file->size < LEAT_NPY_HEADER ? (size_t)file->size : LEAT_NPY_HEADER, got;
 	struct iovec iov = {.iov_base = leat_alloc(source->mem, len), .iov_len = len};
 	enum leat_status status = LEAT_OK;
+	char buf[LEAT_URI];
 
 	if (!iov.iov_base)
 		return leat_fail_mem(err, source->mem, len, "the header of an array");
@@ -121,7 +144,7 @@ read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, st
 		if (status == LEAT_OK && npy->ndim == 0)
 			status = leat_fail(err, LEAT_DATA, "it is a scalar; expected an array of rows");
 		if (status != LEAT_OK)
-			leat_err_in(err, "'%s'", file->uri);
+			leat_err_in(err, "%s", shown(source, i, buf));
 	}
 	leat_free(source->mem, iov.iov_base);
 	return status;
@@ -173,19 +196,20 @@ static enum leat_status
 open_array(struct leat_source *source, struct state *state, size_t i, struct leat_err *err)
 {
 	const struct npy *params = source->params;
-	const struct leat_object *file = leat_files_at(source->files, i);
 	struct array *array = &state->array[i];
 	struct leat_npy *npy = &array->npy;
 	enum leat_status status = read_header(source, i, npy, err);
+	char buf[LEAT_URI], first[LEAT_URI];
+
 	if (status != LEAT_OK)
 		return status;
 	if (npy->shape[0] == 0 || npy->row_bytes == 0)
-		return leat_fail(err, LEAT_DATA, "'%s' has no samples: it has no %s", file->uri,
+		return leat_fail(err, LEAT_DATA, "%s has no samples: it has no %s", shown(source, i, buf),
 		                 npy->shape[0] ? "elements" : "rows");
 	if (npy->shape[0] != state->array[0].npy.shape[0])
 		return leat_fail(err, LEAT_DATA,
-		                 "'%s' has %lld rows, but '%s' has %lld; all arrays need the same number of rows",
-		                 file->uri, (long long)npy->shape[0], leat_files_at(source->files, 0)->uri,
+		                 "%s has %lld rows, but %s has %lld; all arrays need the same number of rows",
+		                 shown(source, i, buf), (long long)npy->shape[0], shown(source, 0, first),
 		                 (long long)state->array[0].npy.shape[0]);
 	status = add_field(source, params->file[i].field, npy, err);
 	if (status != LEAT_OK)
@@ -250,10 +274,15 @@ fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
 	for (size_t i = 0; i < state->arrays; i++) {
 		const struct leat_object *file = leat_files_at(source->files, i);
 		const struct leat_npy *npy = &state->array[i].npy;
-		const char *dtype = leat_dtype_name(npy->dtype);
+		const char *dtype = leat_dtype_name(npy->dtype), *name = file->name;
+		char own[LEAT_MAX_NAME + 8];
 
+		if (is_descriptor(file)) {
+			snprintf(own, sizeof(own), "%s.npy", params->file[i].field);
+			name = own;
+		}
 		leat_fingerprint_text(sha, params->file[i].field, strlen(params->file[i].field));
-		leat_fingerprint_text(sha, file->name, strlen(file->name));
+		leat_fingerprint_text(sha, name, strlen(name));
 		leat_fingerprint_text(sha, dtype, strlen(dtype));
 		leat_fingerprint_number(sha, file->size);
 		leat_fingerprint_number(sha, (uint64_t)npy->ndim);
