@@ -19,7 +19,7 @@ from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
 from ._text import feature
 from .errors import (CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError, LimitError,
-                     MapError, MismatchError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError)
+                     MapError, MismatchError, OptionError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError)
 
 if TYPE_CHECKING:
     from ._feed import Feed
@@ -73,8 +73,8 @@ def __getattr__(name: str) -> Any:
 
 __all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error",
            "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
-           "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError"]
+           "OptionError", "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError"]
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__, *_modules})
+    return sorted({*__all__, *_modules, "__version__"})

@@ -16,9 +16,9 @@ import sys
 import threading
 import warnings
 import weakref
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
-from . import _lib, _ops
+from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
@@ -186,9 +186,11 @@ class Feed:
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
                  memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
-                 on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names") -> None:
+                 on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
+                 **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint)
+        _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
     def _open(self, pipeline: Pipeline, options: Dict[str, Any]) -> None:
@@ -452,7 +454,7 @@ class Feed:
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
-        return f"<leat.Feed {self._pipeline!r} seed={self._seed}{state}>"
+        return f"<leat.Feed {repr(self._pipeline)[1:-1]}, seed={self._seed}{state}>"
 
     def __getstate__(self) -> Dict[str, Any]:
         return {"pipeline": self._pipeline, "options": self._options, "state": self.state_dict()}

@@ -1,7 +1,7 @@
 """The pipeline builder: each op returns a new pipeline, and `feed` opens it."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import _ops
 from .errors import InvalidError
@@ -78,12 +78,12 @@ class Pipeline:
 
     def feed(self, *, seed: int = 0, epochs: int = 0, threads: int = 0, memory: Union[int, str] = 0,
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
-             max_bad: Optional[int] = None, fingerprint: str = "names") -> "Feed":
+             max_bad: Optional[int] = None, fingerprint: str = "names", **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
-                    on_error=on_error, max_bad=max_bad, fingerprint=fingerprint)
+                    on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, **unknown)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

@@ -19,6 +19,10 @@ class InvalidError(Error, ValueError):
     status = "INVALID"
 
 
+class OptionError(InvalidError, TypeError):
+    """A feed has no such option; the message says what to use instead."""
+
+
 class SpecError(Error, ValueError):
     """The spec is not valid; a caret in the message marks the position."""
 

@@ -167,3 +167,39 @@ def test_paths_may_be_pathlib_objects_and_start_at_home(cells, tmp_path, monkeyp
     with leat.npy(x=home / "x.npy").cache(dir=home / "cached").batch(4).feed() as feed:
         assert len(list(feed)) == 2
     assert list((tmp_path / "cached").iterdir())
+
+
+def test_dir_shows_what_is_for_users():
+    names = dir(leat)
+    assert [name for name in names if name.startswith("_")] == ["__version__"]
+    assert {"folder", "feed", "Feed", "array", "torch", "DataError"} < set(names)
+    assert not {"Any", "List", "Union", "TYPE_CHECKING", "annotations"} & set(names)
+    assert all(hasattr(leat, name) for name in names if name not in ("torch", "jax", "tensorflow"))
+
+
+def test_pipelines_and_feeds_are_readable():
+    pipeline = leat.array(x=np.arange(6)).shuffle().batch(2)
+    assert repr(pipeline) == "<array(x=int64[6]) | shuffle | batch(2)>"
+    feed = pipeline.feed(seed=3)
+    assert repr(feed) == "<leat.Feed array(x=int64[6]) | shuffle | batch(2), seed=3>"
+    feed.close()
+    assert repr(feed).endswith(", seed=3, closed>")
+
+
+@pytest.mark.parametrize("option, instead", [
+    ({"num_workers": 4}, "a feed has no option 'num_workers': use threads=, or leave it out"),
+    ({"workers": 4}, "use threads="),
+    ({"batch_size": 32}, r"add \.batch\(32\) to the pipeline"),
+    ({"shuffle": True}, r"add \.shuffle\(\) to the pipeline"),
+    ({"prefetch_factor": 2}, r"add \.prefetch\(2\) to the pipeline"),
+    ({"pin_memory": True}, r"feed\.torch\('cuda'\)"),
+    ({"drop_last": True}, "tail='drop'"),
+    ({"thread": 2}, "did you mean 'threads'"),
+    ({"seeds": 2}, "did you mean 'seed'"),
+    ({"qwertz": 2}, "there are seed, epochs, threads, memory,"),
+])
+def test_unknown_options_say_what_to_use(option, instead):
+    for open_feed in (leat.array(x=np.arange(4)).batch(2).feed, lambda **options: leat.feed("npy(x='x')", **options)):
+        with pytest.raises(leat.OptionError, match=instead) as caught:
+            open_feed(**option)
+        assert isinstance(caught.value, TypeError) and isinstance(caught.value, leat.InvalidError)

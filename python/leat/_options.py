@@ -1,0 +1,58 @@
+"""Options that a feed does not have: what to use instead."""
+from __future__ import annotations
+
+import difflib
+from typing import Any, Iterable, Mapping
+
+from .errors import OptionError
+
+_PROCESSES = "not needed: the feed's threads do the work, without worker processes"
+_ELSEWHERE = {
+    "num_workers": "use threads=, or leave it out for one per CPU; there are no worker processes",
+    "workers": "use threads=, or leave it out for one per CPU",
+    "num_threads": "use threads=, or leave it out for one per CPU",
+    "num_parallel_calls": "use threads=, or leave it out for one per CPU",
+    "batch_size": "add .batch({value}) to the pipeline",
+    "batch": "add .batch({value}) to the pipeline",
+    "shuffle": "add .shuffle() to the pipeline, before .batch()",
+    "drop_last": "add tail='drop' to .batch() in the pipeline",
+    "drop_remainder": "add tail='drop' to .batch() in the pipeline",
+    "prefetch_factor": "add .prefetch({value}) to the pipeline, or leave it out: batches are prefetched anyway",
+    "prefetch": "add .prefetch({value}) to the pipeline, or leave it out: batches are prefetched anyway",
+    "buffer_size": "add .prefetch(n) or .shuffle(window=n) to the pipeline",
+    "cache": "add .cache() to the pipeline",
+    "repeat": "use epochs=, or add .repeat(n) to the pipeline",
+    "num_epochs": "use epochs=",
+    "pin_memory": "not needed: feed.torch('cuda') copies through pinned memory",
+    "pin_memory_device": "use feed.torch('cuda')",
+    "device": "use feed.torch({value!r})",
+    "collate_fn": "use .map_batch(function) on the pipeline",
+    "transform": "use ops such as .resize(), or .map(function), on the pipeline",
+    "sampler": "order samples with .shuffle(), .take(), .skip() and .interleave() in the pipeline",
+    "batch_sampler": "order samples with .shuffle(), .take(), .skip() and .interleave() in the pipeline",
+    "generator": "use seed=",
+    "random_seed": "use seed=",
+    "random_state": "use seed=",
+    "num_replicas": "use world=",
+    "world_size": "use world=",
+    "num_shards": "use world=",
+    "shard_id": "use rank=",
+    "persistent_workers": _PROCESSES,
+    "worker_init_fn": _PROCESSES,
+    "multiprocessing_context": _PROCESSES,
+    "timeout": _PROCESSES,
+    "strict": "give it to load_state_dict",
+}
+
+
+def refuse(unknown: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise for the first unknown option, if any."""
+    for name, value in unknown.items():
+        near = difflib.get_close_matches(name, list(known), 1)
+        if name in _ELSEWHERE:
+            instead = ": " + _ELSEWHERE[name].format(value=value)
+        elif near:
+            instead = f", did you mean '{near[0]}'?"
+        else:
+            instead = "; there are " + ", ".join(known)
+        raise OptionError(f"a feed has no option '{name}'{instead}")
