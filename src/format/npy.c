@@ -160,6 +160,8 @@ bring_array(struct leat_source *source, size_t i, struct array *array, struct le
 	enum leat_status status;
 	size_t got;
 
+	if (iov.iov_len == 0)
+		return LEAT_OK;
 	if (iov.iov_len > SMALL && file->store->kind->map) {
 		status = file->store->kind->map(file, &bytes, err);
 		array->rows = status == LEAT_OK ? bytes + array->npy.data_at : NULL;
@@ -203,9 +205,8 @@ open_array(struct leat_source *source, struct state *state, size_t i, struct lea
 
 	if (status != LEAT_OK)
 		return status;
-	if (npy->shape[0] == 0 || npy->row_bytes == 0)
-		return leat_fail(err, LEAT_DATA, "%s has no samples: it has no %s", shown(source, i, buf),
-		                 npy->shape[0] ? "elements" : "rows");
+	if (npy->row_bytes == 0)
+		return leat_fail(err, LEAT_DATA, "%s has no samples: it has no elements", shown(source, i, buf));
 	if (npy->shape[0] != state->array[0].npy.shape[0])
 		return leat_fail(err, LEAT_DATA,
 		                 "%s has %lld rows, but %s has %lld; all arrays need the same number of rows",

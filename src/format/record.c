@@ -44,15 +44,9 @@ enum leat_status
 leat_tfrecord_readable(const struct leat_indexed *indexed, struct leat_err *err)
 {
 	size_t files = leat_files_count(indexed->files);
-	const char *one = leat_files_at(indexed->files, 0)->uri;
 	struct leat_extent extent;
 
-	if (indexed->first[files] == 0)
-		return files == 1 ? leat_fail(err, LEAT_DATA, "'%s' has no samples: it is empty", one)
-		                  : leat_fail(err, LEAT_DATA,
-		                              "no samples in %zu files, the first of which is '%s': all are empty",
-		                              files, one);
-	if (indexed->damaged < indexed->first[files])
+	if (indexed->first[files] == 0 || indexed->damaged < indexed->first[files])
 		return LEAT_OK;
 	leat_tfrecord_extent(indexed, leat_indexed_first_file(indexed), 0, &extent);
 	leat_tfrecord_damage(indexed, &extent, err);

@@ -207,7 +207,8 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
 	source->max_length = indexed->max_length;
-	source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
+	if (source->count > 0)
+		source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
 	return open_units(source, err);
 }
 

@@ -169,7 +169,6 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		enum leat_status status;
 		const char *part;
 	} cases[] = {
-		{"none", LEAT_DATA, "has no samples: it has no rows"},
 		{"hollow", LEAT_DATA, "has no samples: it has no elements"},
 		{"scalar", LEAT_DATA, "it is a scalar"},
 		{"fortran", LEAT_UNSUPPORTED, "Fortran order"},
