@@ -89,8 +89,8 @@ LEAT_API const char *leat_status_text(enum leat_status status); /* "the data is 
 /* ---- options ---- */
 
 enum leat_on_error {
-	LEAT_ON_ERROR_FAIL,    /* the first bad sample fails the feed */
-	LEAT_ON_ERROR_SKIP,    /* leave it out; the batch gets shorter, or is padded when world > 1 */
+	LEAT_ON_ERROR_FAIL, /* the first bad sample fails the feed */
+	LEAT_ON_ERROR_SKIP, /* leave it out; the batch gets shorter or, if world > 1 or tail=wrap or pad, is padded */
 	LEAT_ON_ERROR_REPLACE, /* use another sample, chosen by the seed */
 };
 
@@ -143,8 +143,9 @@ LEAT_API enum leat_status leat_open(const char *spec, const struct leat_options 
 LEAT_API void leat_close(struct leat_feed *feed);
 
 /* Waits for the next batch. LEAT_END: end of epoch; the next call returns the first batch of the next
- * epoch. LEAT_DONE: all epochs are done. LEAT_AGAIN: the caller holds every batch there is memory for;
- * release one. Any other error is returned again by every further call. */
+ * epoch, or LEAT_END again if epochs have no batches (leat_batches is 0). LEAT_DONE: all epochs are done.
+ * LEAT_AGAIN: the caller holds every batch there is memory for; release one. Any other error is returned
+ * again by every further call. */
 LEAT_API enum leat_status leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err);
 
 /* leat_next with a timeout: returns LEAT_TIMEOUT if no batch is ready in time; call again to keep
@@ -158,11 +159,19 @@ LEAT_API void leat_release(struct leat_batch *batch);
 /* Makes leat_next return LEAT_CANCELLED, in a call under way and in all later ones. Any thread. */
 LEAT_API void leat_cancel(struct leat_feed *feed);
 
-LEAT_API uint64_t leat_samples(const struct leat_feed *feed);   /* per epoch, over all ranks */
-LEAT_API uint64_t leat_batches(const struct leat_feed *feed);   /* per epoch, on this rank */
+LEAT_API uint64_t leat_samples(const struct leat_feed *feed);   /* per epoch, over all ranks; may be 0 */
+LEAT_API uint64_t leat_batches(const struct leat_feed *feed);   /* per epoch, on this rank; may be 0 */
 LEAT_API int64_t leat_batch_size(const struct leat_feed *feed); /* samples in a full batch, on this rank */
 LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);     /* epoch of the next batch */
 LEAT_API uint64_t leat_position(const struct leat_feed *feed);  /* samples delivered in that epoch, over all ranks */
+
+/* What happens to an incomplete last batch: the value of batch's option `tail`, with auto resolved, such as "wrap". */
+LEAT_API const char *leat_tail_name(const struct leat_feed *feed);
+/* Can batches hold rows with `valid` 0, which do not count for the epoch? True with tail=wrap or pad if the epoch is
+ * not a multiple of the global batch, and with on_error=skip if skipped samples leave a row (world > 1, tail=wrap or
+ * pad). Does not change, except that restoring a checkpoint in the middle of a batch makes it true for tail=wrap and
+ * pad. */
+LEAT_API bool leat_has_fill(const struct leat_feed *feed);
 
 /* The spec in canonical form: every option with its value. */
 LEAT_API const char *leat_canonical(const struct leat_feed *feed);
@@ -218,11 +227,15 @@ struct leat_tensor {
 	size_t bytes;                 /* of `data` in use */
 };
 
-/* Samples in this batch, including padding. Less than a full batch at the end of an epoch or after skipped samples. */
+/* Rows of this batch, including repeats and padding. Less than a full batch at the end of an epoch or after skipped
+ * samples. */
 LEAT_API int64_t leat_batch_count(const struct leat_batch *batch);
-/* One byte per sample: 1 for a real sample, 0 for padding (tail=pad, or a skipped sample when world > 1). */
+/* One byte per row. 1: a sample that counts for this epoch; over all ranks, each position of the epoch has one such
+ * row, except for skipped samples and with tail=drop. 0: fill, which is a repeat of an earlier sample of the epoch
+ * (tail=wrap) or padding: zeros, or no values in a ragged field (tail=pad, or a skipped sample). See leat_has_fill. */
 LEAT_API const uint8_t *leat_batch_valid(const struct leat_batch *batch);
-/* Global position of sample i in the epoch, counted over all ranks; UINT64_MAX for padding. */
+/* Position of row i in the epoch, counted over all ranks; of a repeat, the position of the sample that it repeats;
+ * UINT64_MAX for padding. */
 LEAT_API uint64_t leat_batch_position(const struct leat_batch *batch, int64_t i);
 LEAT_API uint64_t leat_batch_epoch(const struct leat_batch *batch);
 LEAT_API enum leat_status leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor,
@@ -256,7 +269,7 @@ LEAT_API enum leat_status leat_restore_loose(struct leat_feed *feed, const char 
  * from this list. A COUNTER(name, unit, meaning) only grows, a GAUGE(type, name, unit, meaning) is a current value,
  * and a NAME(name, meaning) is text. Add new entries at the end to keep the ABI. */
 #define LEAT_STATS(COUNTER, GAUGE, NAME)                                                                               \
-	COUNTER(samples, "samples", "samples delivered")                                                               \
+	COUNTER(samples, "samples", "samples delivered, without repeats and padding")                                  \
 	COUNTER(batches, "batches", "batches delivered")                                                               \
 	COUNTER(bytes, "bytes", "size of the batches delivered")                                                       \
 	COUNTER(bytes_read, "bytes", "bytes read from storage")                                                        \

@@ -96,6 +96,8 @@ check(const struct job *job, struct leat_err *err)
 	if (!job->format->suffix && job->p->shards)
 		return leat_fail(err, LEAT_INVALID,
 		                 "--format npy writes one file per field and does not support --shards");
+	if (leat_batches(job->feed) == 0)
+		return leat_fail(err, LEAT_DATA, "there are no samples to write");
 	if ((uint64_t)job->p->shards > leat_samples(job->feed))
 		return leat_fail(err, LEAT_INVALID, "%" PRIu64 " sample%s cannot fill %" PRId64 " shards",
 		                 leat_samples(job->feed), leat_plural(leat_samples(job->feed)), job->p->shards);

@@ -131,6 +131,12 @@ stop(void *arg)
 /* ---- the loop ---- */
 
 static double
+per_second(double n, double seconds)
+{
+	return seconds > 0 ? n / seconds : 0;
+}
+
+static double
 share(uint64_t part, uint64_t rest)
 {
 	return part + rest ? (double)part / (double)(part + rest) : 0;
@@ -175,7 +181,7 @@ consume(struct session *s, struct leat_err *err)
 	s->begin_ns = s->shown_ns = leat_now();
 	while (s->p->batches == 0 || s->batches < (uint64_t)s->p->batches) {
 		status = leat_next(s->feed, &batch, err);
-		if (status == LEAT_END)
+		if (status == LEAT_END && leat_batches(s->feed) > 0)
 			continue;
 		if (status != LEAT_OK)
 			break;
@@ -249,7 +255,7 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	leat_str_addf(&out, "{\"samples\": %" PRIu64 ", \"batches\": %" PRIu64 ", \"seconds\": %.6f,\n ", st->samples,
 	              st->batches, r->seconds);
 	leat_str_addf(&out, "\"samples_per_s\": %.1f, \"mb_per_s\": %.3f, \"wait_share\": %.5f,\n ",
-	              (double)st->samples / r->seconds, (double)st->bytes / 1e6 / r->seconds,
+	              per_second((double)st->samples, r->seconds), per_second((double)st->bytes / 1e6, r->seconds),
 	              share(st->wait_ns, st->run_ns));
 	leat_str_addf(&out, "\"first_batch_ms\": %.3f, \"peak_rss_mib\": %.1f, \"memory_mib\": %.1f, \"threads\": %u, ",
 	              (double)st->first_batch_ns / 1e6, (double)r->peak_rss / 1048576,
@@ -296,8 +302,8 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "samples", "%" PRIu64 " in %" PRIu64 " batch%s", st->samples, st->batches,
 	    st->batches == 1 ? "" : "es");
 	row(&table, "time", "%.3f s, first batch after %.1f ms", r->seconds, (double)st->first_batch_ns / 1e6);
-	row(&table, "rate", "%.0f samples/s, %.1f MB/s", (double)st->samples / r->seconds,
-	    (double)st->bytes / 1e6 / r->seconds);
+	row(&table, "rate", "%.0f samples/s, %.1f MB/s", per_second((double)st->samples, r->seconds),
+	    per_second((double)st->bytes / 1e6, r->seconds));
 	row(&table, "waited", "%.1f %% of the time; bottleneck: %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
 	row(&table, "memory", "peak %s resident, %s reserved", leat_format_size(resident, sizeof resident, r->peak_rss),
 	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
@@ -316,7 +322,10 @@ report(const struct session *s, struct leat_err *err)
 	enum leat_status status;
 
 	measure(s, &r);
-	status = s->p->json ? print_json(s, &r, err) : print_table(s, &r, err);
+	if (!s->p->json && leat_batches(s->feed) == 0)
+		status = puts("no batches") < 0 ? leat_fail(err, LEAT_IO, "cannot write the result") : LEAT_OK;
+	else
+		status = s->p->json ? print_json(s, &r, err) : print_table(s, &r, err);
 	if (s->p->checksum && !s->p->json)
 		printf("checksum %s\n", r.checksum);
 	if (s->interrupted && !s->p->quiet)

@@ -209,6 +209,8 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 		leat_err_clear(err);
 		status = LEAT_OK;
 	}
+	if (status == LEAT_OK && shown == 0)
+		image = NULL; /* a warning says why there are no samples */
 	if (status == LEAT_OK && image)
 		status = leat_sheet_write(&sheet, p->output, err);
 	if (status == LEAT_OK && image)

@@ -395,8 +395,10 @@ complete_rows(struct leat_batch *batch, bool all_good, bool keep_bad)
 	int64_t out = 0;
 
 	if (all_good) {
-		memset(valid, 1, (size_t)batch->rows);
-		batch->samples = batch->count = batch->rows;
+		memset(valid, 1, (size_t)batch->own_rows);
+		memset(valid + batch->own_rows, 0, (size_t)(batch->rows - batch->own_rows));
+		batch->count = batch->rows;
+		batch->samples = batch->own_rows;
 		return;
 	}
 	batch->samples = 0;
@@ -405,8 +407,8 @@ complete_rows(struct leat_batch *batch, bool all_good, bool keep_bad)
 
 		if (!row_stays(batch, row, keep_bad))
 			continue;
-		batch->samples += good;
-		valid[out] = good;
+		valid[out] = good && row < batch->own_rows;
+		batch->samples += valid[out];
 		position[out] = good ? position[row] : UINT64_MAX;
 		out++;
 	}

@@ -63,11 +63,12 @@ struct leat_batch {
 	struct leat_feed *feed;
 	const struct leat_batch_form *form;
 	unsigned char *base;
-	uint64_t epoch, first; /* global position of row 0 */
-	uint64_t end;          /* global position after the whole global batch */
-	bool last;             /* last batch of its epoch */
-	int64_t rows;          /* including padding */
-	int64_t good_rows;     /* without padding, which comes last */
+	uint64_t epoch, first; /* position of row 0, counted past the end of the epoch if it repeats a sample */
+	uint64_t begin, end;   /* positions of the global batch, over all ranks */
+	bool last;             /* last batch of its epoch, on this rank */
+	int64_t rows;          /* including repeats and padding */
+	int64_t own_rows;      /* samples of this epoch, which come first */
+	int64_t good_rows;     /* these and then repeats, without padding */
 	atomic_bool checked;   /* mapped files were compared with their versions since the batch was begun */
 
 	/* Under the feed's lock until complete. The large, rarely written error comes first: it keeps fields that
@@ -84,7 +85,7 @@ struct leat_batch {
 
 	atomic_int refs;            /* consumer and DLPack tensors */
 	int64_t count;              /* rows delivered, without skipped ones */
-	int64_t samples;            /* of these, not padding */
+	int64_t samples;            /* of these, neither repeats nor padding */
 	atomic_size_t arena_used[]; /* by column; also counts bytes of `values` assigned in advance */
 };
 

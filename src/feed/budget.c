@@ -81,16 +81,26 @@ largest_payloads(const struct leat_source *source, uint64_t rows)
 	return sum;
 }
 
-/* Upper bound for the payload of a batch. If samples can occur twice (repeat, replacements), only the simple
- * product is safe. If the product is small, it also saves a walk over the index. */
+/* Can tail=wrap put a sample into a batch twice? Only if the epoch is smaller than the batch, or to complete a group.
+ */
+static bool
+wraps(const struct leat_pipeline *p, const struct leat_options *options, int64_t rows)
+{
+	bool wrap = p->batch.tail == LEAT_TAIL_WRAP || (p->batch.tail == LEAT_TAIL_AUTO && options->world > 1);
+
+	return wrap && (p->plan.size < (uint64_t)rows || p->row_group > 1);
+}
+
+/* Upper bound for the payload of a batch. If samples can occur twice (repeat, replacements, wrapping around), only the
+ * simple product is safe. If the product is small, it also saves a walk over the index. */
 static uint64_t
-payload_bound(const struct leat_pipeline *p, int64_t rows, bool replaces)
+payload_bound(const struct leat_pipeline *p, int64_t rows, bool repeats)
 {
 	uint64_t simple;
 
 	if (__builtin_mul_overflow(p->source.max_payload, (uint64_t)rows, &simple))
 		simple = UINT64_MAX;
-	if (simple <= WALK_FROM || replaces || leat_plan_repeats(&p->plan))
+	if (simple <= WALK_FROM || repeats || leat_plan_repeats(&p->plan))
 		return simple;
 	return largest_payloads(&p->source, (uint64_t)rows);
 }
@@ -123,7 +133,7 @@ ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 
 /* Sets the capacity of each ragged field. Returns how many have no known bound and got `unknown`. */
 static int
-ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, size_t unknown,
+ragged_capacities(const struct leat_pipeline *p, bool repeats, int64_t rows, size_t unknown,
                   size_t capacity[LEAT_MAX_FIELDS])
 {
 	uint64_t bound = 0;
@@ -141,7 +151,7 @@ ragged_capacities(const struct leat_pipeline *p, bool replaces, int64_t rows, si
 			continue;
 		}
 		if (times > 0 && bound == 0)
-			bound = payload_bound(p, rows, replaces);
+			bound = payload_bound(p, rows, repeats);
 		capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows,
 		                              p->schema.entry[i].extra_elements * leat_dtype_size(field->dtype));
 		unbounded += times == 0;
@@ -156,7 +166,7 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 	size_t capacity[LEAT_MAX_FIELDS] = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
 	bool direct = p->stages == 0 && p->source.kind->unpack_to && !p->source.units && !replaces && !p->cache;
-	int unbounded = ragged_capacities(p, replaces, rows, unknown, capacity);
+	int unbounded = ragged_capacities(p, replaces || wraps(p, options, rows), rows, unknown, capacity);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
 	b->form.large &= p->mixes == 0; /* mixing reads the values right away, so they should stay in the CPU cache */

@@ -188,7 +188,9 @@ leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 	feed->plan_epoch = feed->epoch = epoch;
 	feed->plan_position = feed->position = position;
 	leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position);
-	/* If nothing is left of this epoch, the consumer still gets LEAT_END. */
-	feed->epoch_over = feed->plan_epoch != epoch;
+	/* If nothing is left of this epoch, the consumer still gets LEAT_END. If no epoch has a batch, it always does.
+	 */
+	feed->epoch_over = feed->plan_epoch != epoch && leat_batches(feed) > 0;
+	feed->started_at = position;
 	pthread_mutex_unlock(&feed->lock);
 }

@@ -13,50 +13,6 @@
 /* ---- open and close ---- */
 
 static enum leat_status
-fail_batch_size(int64_t size, int world, struct leat_err *err)
-{
-	int64_t below = size / world * world, above = below + world;
-
-	if (below == 0)
-		return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks; use %lld",
-		                 (long long)size, world, (long long)above);
-	return leat_fail(err, LEAT_INVALID, "batch(%lld) cannot be split over %d ranks; use %lld or %lld",
-	                 (long long)size, world, (long long)below, (long long)above);
-}
-
-/* Sets the size of a global batch, its tail mode, and this rank's rows. */
-static enum leat_status
-resolve_batch(struct leat_feed *feed, int64_t *rows, struct leat_err *err)
-{
-	const struct leat_batch_params *batch = &feed->pipeline.batch;
-	int world = feed->options.world;
-
-	feed->global_rows = batch->per_rank > 0 ? batch->per_rank * world : batch->size;
-	if (feed->global_rows % world != 0)
-		return fail_batch_size(feed->global_rows, world, err);
-	*rows = feed->global_rows / world;
-	if (world > 1 && *rows % feed->pipeline.row_group != 0)
-		return leat_fail(err, LEAT_INVALID,
-		                 "%s works on groups of %d samples, but batch(%lld) gives each of %d ranks %lld; use "
-		                 "a multiple of %d",
-		                 feed->pipeline.mix[0]->op->name, feed->pipeline.row_group,
-		                 (long long)feed->global_rows, world, (long long)*rows,
-		                 feed->pipeline.row_group * world);
-	feed->tail = batch->tail;
-	if (feed->tail == LEAT_TAIL_AUTO)
-		feed->tail = world == 1 ? LEAT_TAIL_SHORT : LEAT_TAIL_PAD;
-	if (feed->tail == LEAT_TAIL_SHORT && world > 1)
-		return leat_fail(err, LEAT_INVALID,
-		                 "tail=short works with one rank only: with unequal batches, ranks would wait for "
-		                 "each other forever; use tail=pad or tail=drop");
-	if (feed->tail == LEAT_TAIL_DROP && feed->pipeline.plan.size < (uint64_t)feed->global_rows)
-		return leat_fail(err, LEAT_INVALID,
-		                 "tail=drop leaves no batch: there are only %llu samples for a batch of %lld",
-		                 (unsigned long long)feed->pipeline.plan.size, (long long)feed->global_rows);
-	return LEAT_OK;
-}
-
-static enum leat_status
 divide(struct leat_feed *feed, int64_t rows, struct leat_err *err)
 {
 	size_t columns = (size_t)feed->pipeline.schema.count;
@@ -88,7 +44,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	/* No limit until the pipeline is known: only then can the error name the minimum. */
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &feed->mem, &feed->log, err);
 	if (status == LEAT_OK)
-		status = resolve_batch(feed, &rows, err);
+		status = leat_ranks_open(feed, &rows, err);
 	/* A cache of a given size counts toward the minimum; otherwise it gets what is left. */
 	if (status == LEAT_OK && has_sized_cache(&feed->pipeline))
 		status = leat_feed_open_cache(feed, 0, err);
@@ -453,8 +409,10 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
 		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered",
 		                   (unsigned long long)feed->options.epochs);
+	else if (feed->epoch_over || leat_batches(feed) == 0)
+		status = end_epoch(feed, &why);
 	else
-		status = feed->epoch_over ? end_epoch(feed, &why) : next_batch(feed, deadline, batch, &why);
+		status = next_batch(feed, deadline, batch, &why);
 	end = leat_now();
 	leat_count(&count->wait_ns, end - begin);
 	if (status == LEAT_OK && leat_counted(&count->batches) == 1)
@@ -482,20 +440,6 @@ uint64_t
 leat_samples(const struct leat_feed *feed)
 {
 	return feed->pipeline.plan.size;
-}
-
-uint64_t
-leat_batches(const struct leat_feed *feed)
-{
-	uint64_t rows = (uint64_t)feed->global_rows, size = feed->pipeline.plan.size;
-
-	return feed->tail == LEAT_TAIL_DROP ? size / rows : (size + rows - 1) / rows;
-}
-
-int64_t
-leat_batch_size(const struct leat_feed *feed)
-{
-	return feed->global_rows / feed->options.world;
 }
 
 uint64_t

@@ -76,6 +76,7 @@ struct leat_feed {
 	char *cache_dir; /* NULL: in memory */
 	int64_t global_rows; /* rows of a batch, over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
+	uint64_t started_at; /* position at which the first batch began after opening or restoring a checkpoint */
 	struct leat_trace trace;
 	char *contents; /* of LEAT_SHA256_HEX: the hash of all data, once it is known; else "" (contents.c) */
 	uint64_t opened_ns;
@@ -134,10 +135,26 @@ void leat_advise_memory(struct leat_worker *worker, const struct leat_scratch *s
  * changes: results of random ops before the cache depend on it. */
 enum leat_status leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err);
 
+/* ranks.c: sets the size of a global batch, its tail mode, and this rank's rows. */
+enum leat_status leat_ranks_open(struct leat_feed *feed, int64_t *rows, struct leat_err *err);
+/* Moves to the next epoch if this one has no batch left for this rank. False: no batches left. */
+bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
+/* Sets this rank's rows of the global batch that starts at position `begin`. */
+void leat_ranks_begin(const struct leat_feed *feed, struct leat_batch *batch, uint64_t epoch, uint64_t begin);
+/* Does a skipped sample leave a row of padding, so that batches keep their size? */
+bool leat_ranks_keep_bad(const struct leat_feed *feed);
+/* Position of the sample that a row after own_rows repeats. */
+uint64_t leat_ranks_repeated(const struct leat_feed *feed, const struct leat_batch *batch, int64_t row);
+
+/* Position of a row (< good_rows) in the epoch. */
+static inline uint64_t
+leat_row_position(const struct leat_feed *feed, const struct leat_batch *batch, int64_t row)
+{
+	return row < batch->own_rows ? batch->first + (uint64_t)row : leat_ranks_repeated(feed, batch, row);
+}
+
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);
-/* Under the lock: moves to the next epoch if this one has no batch left. False: no epochs left. */
-bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
 /* Under the lock: wakes an idle worker, if any. */
 void leat_feed_wake(struct leat_feed *feed);
 /* Under the lock: plans the next few samples of the batch being filled. NULL: nothing can be planned now. `worker` is

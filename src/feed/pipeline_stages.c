@@ -464,8 +464,6 @@ leat_compile_stages(struct leat_pipeline *p, struct leat_err *err)
 		if (status == LEAT_OK)
 			status = add_op(&c, &p->op[i], err);
 	}
-	if (status == LEAT_OK && p->plan.size == 0)
-		status = leat_fail(err, LEAT_DATA, "the source holds no samples");
 	if (status == LEAT_OK && p->source.units && !p->cache)
 		status = refuse_scattering(p, err);
 	if (status == LEAT_OK)

@@ -26,8 +26,6 @@ check_input(const struct leat_plan *plan, const struct leat_op *op, struct leat_
 		return leat_fail(err, LEAT_SPEC,
 		                 "%s is one too many: a spec can have at most %d ops that change the order", op->name,
 		                 LEAT_MAX_PLAN_OPS);
-	if (plan->size == 0)
-		return leat_fail(err, LEAT_DATA, "the source has no samples for %s", op->name);
 	if (plan->size > LEAT_MAX_POSITIONS)
 		return leat_fail(err, LEAT_DATA,
 		                 "the source has %" PRIu64 " samples, more than an epoch can hold (2^62)", plan->size);
@@ -49,7 +47,7 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 	enum leat_status status = check_input(plan, op, err);
 	uint64_t size = 0;
 
-	if (status != LEAT_OK)
+	if (status != LEAT_OK || plan->size == 0) /* an empty epoch stays empty, and no position is ever asked for */
 		return status;
 	*step = (struct leat_plan_step){
 		.op = op,
@@ -64,11 +62,6 @@ leat_plan_add(struct leat_plan *plan, const struct leat_op *op, const void *para
 	status = op->on_plan.open(params, &step->in, &size, &step->state, err);
 	if (status != LEAT_OK)
 		return status;
-	if (size == 0) {
-		close_step(step);
-		return leat_fail(err, LEAT_SPEC, "%s leaves none of its %" PRIu64 " sample%s", op->name, plan->size,
-		                 leat_plural(plan->size));
-	}
 	plan->size = size;
 	plan->ops++;
 	return LEAT_OK;

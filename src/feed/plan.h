@@ -10,7 +10,7 @@
 enum { LEAT_MAX_PLAN_OPS = 32 };
 
 struct leat_plan {
-	uint64_t size; /* positions per epoch */
+	uint64_t size; /* positions per epoch; may be 0 */
 	uint64_t seed;
 	struct leat_mem *mem;
 	int ops;

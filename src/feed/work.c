@@ -25,40 +25,6 @@ leat_feed_wake(struct leat_feed *feed)
 
 /* ---- plan: under the lock ---- */
 
-bool
-leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position)
-{
-	uint64_t left = feed->pipeline.plan.size - *position;
-
-	if (left == 0 || (feed->tail == LEAT_TAIL_DROP && left < (uint64_t)feed->global_rows)) {
-		*position = 0;
-		++*epoch;
-	}
-	return feed->options.epochs == 0 || *epoch < feed->options.epochs;
-}
-
-/* Sets this rank's rows of the next global batch. */
-static void
-begin_rows(struct leat_feed *feed, struct leat_batch *batch)
-{
-	uint64_t size = feed->pipeline.plan.size, begin = feed->plan_position;
-	uint64_t end = size - begin < (uint64_t)feed->global_rows ? size : begin + (uint64_t)feed->global_rows;
-	uint64_t mine = begin + (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows;
-	uint64_t epoch = feed->plan_epoch, next = end;
-
-	batch->epoch = feed->plan_epoch;
-	batch->first = mine;
-	batch->end = end;
-	batch->good_rows = mine >= end ? 0 : (int64_t)(end - mine);
-	if (batch->good_rows > feed->budget.form.rows)
-		batch->good_rows = feed->budget.form.rows;
-	batch->rows = feed->tail == LEAT_TAIL_PAD ? feed->budget.form.rows : batch->good_rows;
-	leat_plan_next_batch(feed, &epoch, &next);
-	batch->last = epoch != batch->epoch;
-	memset(leat_batch_states(batch), LEAT_ROW_PADDING, (size_t)batch->rows);
-	feed->plan_position = end;
-}
-
 /* Without prefetch, a batch is begun only when the consumer waits for it. */
 static bool
 may_begin_batch(const struct leat_feed *feed)
@@ -103,7 +69,8 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
 	batch->assigning = batch->form->ragged && caches_finished_samples(feed);
-	begin_rows(feed, batch);
+	leat_ranks_begin(feed, batch, feed->plan_epoch, feed->plan_position);
+	feed->plan_position = batch->end;
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
 	feed->filling = batch;
 	return true;
@@ -119,7 +86,7 @@ choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
 
 	if (batch->chosen == batch->planned)
 		for (; rows > 0; rows--, batch->chosen++) {
-			uint64_t position = batch->first + (uint64_t)batch->chosen;
+			uint64_t position = leat_row_position(feed, batch, batch->chosen);
 
 			chosen[batch->chosen] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
 			leat_cache_prefetch_slot(feed->cache, chosen[batch->chosen]);
@@ -133,7 +100,7 @@ next_sample(struct leat_feed *feed, struct leat_batch *batch)
 {
 	if (feed->cache)
 		return choose_ahead(feed, batch);
-	return leat_plan_at(&feed->pipeline.plan, batch->epoch, batch->first + (uint64_t)batch->planned);
+	return leat_plan_at(&feed->pipeline.plan, batch->epoch, leat_row_position(feed, batch, batch->planned));
 }
 
 /* Adds the sample of the batch's next row to the run. False: the run is full. */
@@ -149,7 +116,7 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 	item->to = NULL;
 	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
 		return false;
-	leat_batch_positions(batch)[batch->planned] = batch->first + (uint64_t)batch->planned;
+	leat_batch_positions(batch)[batch->planned] = leat_row_position(feed, batch, batch->planned);
 	batch->planned++;
 	run->items++;
 	return true;
@@ -279,7 +246,7 @@ static enum leat_status
 make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
+	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, leat_row_position(w->feed, w->batch, w->row),
 	                            item->raw.index};
 	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
 	enum leat_status status = LEAT_OK;
@@ -474,7 +441,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 		struct leat_run_item item = {0};
 		struct leat_rng rng;
 
-		leat_rng_init(&rng, feed->seed, w->batch->epoch, w->batch->first + (uint64_t)w->row,
+		leat_rng_init(&rng, feed->seed, w->batch->epoch, leat_row_position(feed, w->batch, w->row),
 		              leat_stream("replace", j));
 		pthread_mutex_lock(&feed->lock); /* plan and locate are not thread-safe */
 		item.raw.index = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
@@ -500,7 +467,8 @@ handle_bad_sample(struct leat_worker *w, const struct leat_run_item *item, enum 
 		fail_row(w, item, err);
 		return LEAT_ROW_BAD;
 	}
-	note_bad(w, item, on_error == LEAT_ON_ERROR_REPLACE, err);
+	if (w->row < w->batch->own_rows) /* a repeat was counted before */
+		note_bad(w, item, on_error == LEAT_ON_ERROR_REPLACE, err);
 	if (on_error == LEAT_ON_ERROR_SKIP)
 		return LEAT_ROW_BAD;
 	if (replace(w, err) == LEAT_OK)
@@ -547,7 +515,8 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 		.schema = &p->schema,
 		.count = batch->count,
 		.position = leat_batch_positions(batch),
-		.begin = batch->first - (uint64_t)feed->options.rank * (uint64_t)feed->budget.form.rows,
+		.begin = batch->begin,
+		.repeats = batch->own_rows < batch->good_rows ? batch->own_rows : batch->count,
 		.seed = feed->seed,
 		.epoch = batch->epoch,
 	};
@@ -575,8 +544,7 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	if (batch->done < batch->good_rows)
 		return;
 	pthread_mutex_unlock(&feed->lock);
-	/* All ranks get batches of the same size. */
-	leat_batch_complete(batch, feed->tail == LEAT_TAIL_PAD || feed->options.world > 1);
+	leat_batch_complete(batch, leat_ranks_keep_bad(feed));
 	if (feed->pipeline.mixes > 0)
 		mix(feed, batch);
 	pthread_mutex_lock(&feed->lock);

@@ -8,9 +8,10 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct leat_batch_params, size, "0", 0, 1e9, "samples per batch, over all ranks"),
 	LEAT_OPT_(struct leat_batch_params, per_rank, LEAT_OPT_INT, "0", 0, 1e9, NULL,
                   "samples per rank; use instead of size", LEAT_OPT_NAMED),
-	LEAT_OPT_(struct leat_batch_params, tail, LEAT_OPT_ENUM, "auto", 0, 0, "auto|short|drop|pad",
-                  "what to do with an incomplete last batch: deliver it short (one rank only), drop it, or pad it; "
-                  "auto: short with one rank, pad with more",
+	LEAT_OPT_(struct leat_batch_params, tail, LEAT_OPT_ENUM, "auto", 0, 0, "auto|short|drop|pad|wrap|exact",
+                  "what to do with an incomplete last batch: deliver it short (one rank only), drop it, pad it with "
+                  "zeros, wrap around to the epoch's first samples, or split exactly its samples among the ranks; "
+                  "auto: short with one rank, wrap with more",
                   LEAT_OPT_NAMED),
 	LEAT_OPT_END,
 };

@@ -66,11 +66,13 @@ struct leat_rows {
 	int64_t count;
 	const uint64_t *position; /* of each row in the epoch; UINT64_MAX: padding */
 	uint64_t begin;           /* position of the global batch's first row */
+	int64_t repeats;          /* first row that repeats a sample of the epoch's start; count: none */
 	uint64_t seed, epoch, stream;
 };
 
 /* For ops that mix neighbours: do rows i and i + 1 form a pair, that is, are they rows 2k and 2k + 1 of the global
- * batch? False if row i is the second of a pair or padding, or if its partner was a bad sample. */
+ * batch, and neighbours in the epoch? False if row i is the second of a pair or padding, or if its partner was a bad
+ * sample. */
 bool leat_rows_pair(const struct leat_rows *rows, int64_t i);
 /* The pair's random stream; it does not depend on the number of ranks. */
 void leat_rows_stream(const struct leat_rows *rows, int64_t i, struct leat_rng *rng);
@@ -155,10 +157,10 @@ struct leat_batch_op {
 	int row_group;
 };
 
-/* A plan op. `open` sets the output size (0 is reported as an error by the plan) and optionally allocates a state from
- * in->mem. `map` turns an output position into an input position; NULL is the identity. The state is only a cache:
- * `map` must be a pure function of params, `in` and the position, so a cache has to check which seed and pass it was
- * built for. */
+/* A plan op. `open` sets the output size, which may be 0, and optionally allocates a state from in->mem; it is not
+ * called for an empty input. `map` turns an output position into an input position; NULL is the identity. The state is
+ * only a cache: `map` must be a pure function of params, `in` and the position, so a cache has to check which seed and
+ * pass it was built for. */
 struct leat_plan_op {
 	enum leat_status (*open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
 	                         struct leat_err *err);

@@ -6,7 +6,7 @@ struct take {
 };
 
 static const struct leat_opt options[] = {
-	LEAT_INT(struct take, count, LEAT_REQUIRED, 1, 1e18, "number of samples to keep; all if there are fewer"),
+	LEAT_INT(struct take, count, LEAT_REQUIRED, 0, 1e18, "number of samples to keep; all if there are fewer"),
 	LEAT_OPT_END,
 };
 

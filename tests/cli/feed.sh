@@ -29,6 +29,25 @@ leat feed "$spec" --epochs 2 --list /dev/stdout | grep '^[0-9]' | cmp - all.txt 
 try leat feed "$spec" --list none/all.txt
 sort -n -k1,1 -k2,2 begin.txt rest?.txt | cmp - all.txt && echo "nothing lost, nothing twice"
 
+echo "# the last batch of three ranks, of 22 samples in batches of 6: what counts is on the list"
+for tail in auto wrap exact pad drop; do
+	for rank in 0 1 2; do
+		leat feed "tfrecord('cells-*.tfrecord') | batch(6, tail=$tail)" --rank $rank --world 3 --list rank$rank.txt --json |
+			python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], "in", d["batches"], end=", ")'
+	done
+	echo "$tail: $(sort -u rank?.txt | wc -l) of $(cat rank?.txt | wc -l)"
+done
+
+echo "# no batches"
+try leat feed "tfrecord('cells-*.tfrecord') | batch(60, tail=drop)"
+try leat feed "tfrecord('cells-*.tfrecord') | take(0) | batch(6)" --epochs 0 --save empty.json --checksum
+try leat feed "tfrecord('cells-*.tfrecord') | take(0) | batch(6)" --epochs 3 --resume empty.json --quiet
+: >empty.tfrecord
+try leat feed "tfrecord('empty.tfrecord') | shuffle | batch(6)"
+try leat feed "tfrecord('cells-*.tfrecord') | take(2) | batch(6, tail=exact)" --rank 2 --world 3
+try leat look "tfrecord('empty.tfrecord')"
+try leat convert "tfrecord('empty.tfrecord')" -o none
+
 echo "# a checkpoint of something else"
 try leat feed "tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | shuffle(5) | batch(6)" --resume place.json
 try leat feed "tfrecord('cells-00000*') | example(image=bytes, label=int64) | shuffle | batch(6)" --resume place.json
@@ -79,7 +98,6 @@ try leat feed "tfrecord('cells-*.tfrecord') | example(picture=bytes) | batch(6)"
 try leat feed "tfrecord('cells-*.tfrecord') | batch(10)" --world 4 --rank 0
 try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" --world 2 --rank 2
 try leat feed "tfrecord('cells-*.tfrecord') | batch(6)" -j 1 --memory 10KiB
-try leat feed "tfrecord('cells-*.tfrecord') | batch(60, tail=drop)"
 try leat feed "tfrecord('cells-*.tfrecord')"
 try leat feed
 

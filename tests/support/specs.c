@@ -271,7 +271,8 @@ append(struct specs *specs, const char *ops, bool look, struct leat_schema *sche
 	if (len + strlen(ops) + 64 > sizeof specs->text)
 		return false;
 	snprintf(specs->text + len, sizeof specs->text - len, " | %s", ops);
-	if (!look_at(specs->text, &next, &size) || size > specs->max_size || (look && !suits_all(specs->text))) {
+	if (!look_at(specs->text, &next, &size) || size == 0 || size > specs->max_size ||
+	    (look && !suits_all(specs->text))) {
 		specs->text[len] = '\0';
 		free(next.entry);
 		return false;

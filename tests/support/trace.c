@@ -55,7 +55,7 @@ find_row(const struct leat_field *field, const struct leat_tensor *tensor, int64
 		for (int d = 0; tensor->sample_shapes && d < field->ndim; d++)
 			row->header[2 + d] = tensor->sample_shapes[i * field->ndim + d];
 	} else {
-		row->len = tensor->bytes / (size_t)tensor->shape[0];
+		row->len = tensor->shape[0] ? tensor->bytes / (size_t)tensor->shape[0] : 0;
 		row->bytes = (const unsigned char *)tensor->data + (size_t)i * row->len;
 		for (int d = 0; d < field->ndim; d++)
 			row->header[2 + d] = field->shape[d];
@@ -87,6 +87,13 @@ check_tensor(const struct leat_tensor *tensor, int64_t count)
 	assert_int_equal(tensor->offsets[count], tensor->shape[0]);
 }
 
+static void
+add_sample(struct trace_sample **samples, size_t *count, size_t *cap, const struct trace_sample *sample)
+{
+	*samples = grow(*samples, cap, *count, sizeof **samples);
+	(*samples)[(*count)++] = *sample;
+}
+
 void
 trace_add(struct trace *trace, const struct leat_feed *feed, const struct leat_batch *batch)
 {
@@ -102,24 +109,24 @@ trace_add(struct trace *trace, const struct leat_feed *feed, const struct leat_b
 		check_tensor(&tensor[f], count);
 	}
 	for (int64_t i = 0; i < count; i++) {
-		struct trace_sample *sample;
-		bool good = leat_batch_valid(batch)[i];
+		struct trace_sample sample = {leat_batch_epoch(batch), leat_batch_position(batch, i), {0}};
+		bool padding = sample.position == UINT64_MAX, good = leat_batch_valid(batch)[i];
 
-		trace->sample = grow(trace->sample, &trace->samples_cap, trace->samples, sizeof *trace->sample);
-		sample = &trace->sample[trace->samples];
-		sample->epoch = leat_batch_epoch(batch);
-		sample->position = leat_batch_position(batch, i);
+		assert_true(leat_has_fill(feed) || good);
+		assert_false(padding && good);
 		leat_sha256_reset(sha);
 		for (int f = 0; f < fields; f++) {
 			find_row(leat_field_at(feed, f), &tensor[f], i, &row);
-			if (!good)
+			if (padding)
 				check_padding(&tensor[f], &row);
 			leat_sha256_add(sha, row.header, sizeof row.header);
 			leat_sha256_add(sha, row.bytes, row.len);
 		}
-		leat_sha256_end(sha, sample->hash);
-		assert_true(good || sample->position == UINT64_MAX);
-		trace->samples += good;
+		leat_sha256_end(sha, sample.hash);
+		if (good)
+			add_sample(&trace->sample, &trace->samples, &trace->samples_cap, &sample);
+		else if (!padding)
+			add_sample(&trace->repeat, &trace->repeats, &trace->repeats_cap, &sample);
 		valid += good;
 	}
 	leat_sha256_free(sha);
@@ -172,19 +179,18 @@ void
 trace_free(struct trace *trace)
 {
 	free(trace->sample);
+	free(trace->repeat);
 	free(trace->batch);
 	*trace = (struct trace){0};
 }
 
 /* ---- comparing ---- */
 
-void
-trace_compare_samples(const struct trace *a, const struct trace *b, const char *what)
+static void
+compare_each(const struct trace_sample *a, const struct trace_sample *b, size_t count, const char *what)
 {
-	size_t count = a->samples < b->samples ? a->samples : b->samples;
-
 	for (size_t i = 0; i < count; i++) {
-		const struct trace_sample *x = &a->sample[i], *y = &b->sample[i];
+		const struct trace_sample *x = &a[i], *y = &b[i];
 
 		if (x->epoch != y->epoch || x->position != y->position)
 			fail_msg("%s: sample %zu stands at %" PRIu64 ":%" PRIu64 " and at %" PRIu64 ":%" PRIu64, what,
@@ -193,6 +199,12 @@ trace_compare_samples(const struct trace *a, const struct trace *b, const char *
 			fail_msg("%s: other bytes at epoch %" PRIu64 ", position %" PRIu64, what, x->epoch,
 			         x->position);
 	}
+}
+
+void
+trace_compare_samples(const struct trace *a, const struct trace *b, const char *what)
+{
+	compare_each(a->sample, b->sample, a->samples < b->samples ? a->samples : b->samples, what);
 	if (a->samples != b->samples)
 		fail_msg("%s: %zu samples and %zu (%s / %s)", what, a->samples, b->samples, a->err.text, b->err.text);
 }
@@ -201,6 +213,8 @@ void
 trace_compare(const struct trace *a, const struct trace *b, const char *what)
 {
 	trace_compare_samples(a, b, what);
+	assert_int_equal(a->repeats, b->repeats);
+	compare_each(a->repeat, b->repeat, a->repeats, what);
 	if (a->batches != b->batches || a->status != b->status || a->ends != b->ends)
 		fail_msg("%s: %zu batches, %zu ends, %s (%s) and %zu, %zu, %s (%s)", what, a->batches, a->ends,
 		         leat_status_name(a->status), a->err.text, b->batches, b->ends, leat_status_name(b->status),
@@ -225,10 +239,10 @@ by_place(const void *a, const void *b)
 static void
 add_samples(struct trace *to, const struct trace *from)
 {
-	for (size_t i = 0; i < from->samples; i++) {
-		to->sample = grow(to->sample, &to->samples_cap, to->samples, sizeof *to->sample);
-		to->sample[to->samples++] = from->sample[i];
-	}
+	for (size_t i = 0; i < from->samples; i++)
+		add_sample(&to->sample, &to->samples, &to->samples_cap, &from->sample[i]);
+	for (size_t i = 0; i < from->repeats; i++)
+		add_sample(&to->repeat, &to->repeats, &to->repeats_cap, &from->repeat[i]);
 }
 
 void

@@ -18,12 +18,14 @@ struct trace_sample {
 
 struct trace_batch {
 	uint64_t epoch;
-	int64_t count, valid; /* rows, and those that are no padding */
+	int64_t count, valid; /* rows, and those that are neither repeats nor padding */
 };
 
 struct trace {
-	struct trace_sample *sample; /* without padding, in the order they came */
+	struct trace_sample *sample; /* without repeats and padding, in the order they came */
 	size_t samples, samples_cap;
+	struct trace_sample *repeat; /* those with `valid` 0 */
+	size_t repeats, repeats_cap;
 	struct trace_batch *batch;
 	size_t batches, batches_cap;
 	size_t ends;             /* how often LEAT_END was seen */

@@ -7,11 +7,20 @@
  *
  * COUNTS are the samples of each file. A query is `E:P` (position P of epoch E), `E:A-B`
  * (positions A to B - 1), `@E` (a whole epoch) or `=SEED` (other random numbers from here on);
- * one plan answers all of a line, in their order. The answer is the samples, or `error: ` and why not. */
+ * one plan answers all of a line, in their order. The answer is the samples, or `error: ` and why not.
+ *
+ * A line of another kind asks for one batch:
+ *
+ *	rows SIZE BATCH TAIL GROUP RANK WORLD BEGIN
+ *	rows 10 8 wrap 1 1 2 8
+ *
+ * SIZE is that of the epoch, BATCH over all ranks, GROUP that of ops on batches, BEGIN where the batch begins. The
+ *answer is the position of each row, '-' before repeats, '.' for padding, and `end` if there is no such batch. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "feed/feed.h"
 #include "support/plan_bench.h"
 
 enum { MAX_FILES = 1 << 16, MAX_LINE = 1 << 22 };
@@ -53,6 +62,48 @@ answer(struct leat_plan *plan, const char *query)
 		printf(" %" PRIu64, leat_plan_at(plan, epoch, p));
 }
 
+/* The engine's own arithmetic, on a feed that was never opened. */
+static void
+print_rows(const char *line)
+{
+	static const char *const tails[] = {"auto", "short", "drop", "pad", "wrap", "exact"};
+	static struct leat_feed feed;
+	unsigned char states[1 << 12];
+	struct leat_batch batch = {.form = &feed.budget.form, .base = states};
+	uint64_t size, begin, epoch = 0;
+	char tail[8];
+	int64_t rows;
+
+	memset(&feed, 0, sizeof feed);
+	if (sscanf(line, "rows %" SCNu64 " %" SCNd64 " %7s %d %d %d %" SCNu64, &size, &feed.pipeline.batch.size, tail,
+	           &feed.pipeline.row_group, &feed.options.rank, &feed.options.world, &begin) != 7 ||
+	    feed.pipeline.batch.size > (int64_t)sizeof states) {
+		printf("error: bad line %s", line);
+		return;
+	}
+	while (strcmp(tails[feed.pipeline.batch.tail], tail) != 0)
+		feed.pipeline.batch.tail++;
+	feed.pipeline.plan.size = size;
+	if (leat_ranks_open(&feed, &rows, NULL) != LEAT_OK) {
+		printf("error\n");
+		return;
+	}
+	feed.budget.form.rows = rows;
+	leat_plan_next_batch(&feed, &epoch, &begin);
+	if (epoch > 0) {
+		printf("end\n");
+		return;
+	}
+	leat_ranks_begin(&feed, &batch, epoch, begin);
+	for (int64_t row = 0; row < batch.rows; row++)
+		if (row < batch.good_rows)
+			printf("%s%s%" PRIu64, row ? " " : "", row < batch.own_rows ? "" : "-",
+			       leat_row_position(&feed, &batch, row));
+		else
+			printf("%s.", row ? " " : "");
+	printf("\n");
+}
+
 int
 main(void)
 {
@@ -66,6 +117,10 @@ main(void)
 		struct leat_err err = {0};
 		size_t files;
 
+		if (strncmp(line, "rows ", 5) == 0) {
+			print_rows(line);
+			continue;
+		}
 		if (!rest) {
 			fprintf(stderr, "plan_dump: a line has four fields: COUNTS; OPS; SEED; QUERIES\n");
 			return 2;

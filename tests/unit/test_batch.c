@@ -37,7 +37,7 @@ setup(void **state)
 	f.batch = leat_batch_new(NULL, &f.form, &f.mem);
 	assert_non_null(f.batch);
 	leat_batch_reset(f.batch, &f.mem);
-	f.batch->rows = f.batch->good_rows = ROWS;
+	f.batch->rows = f.batch->own_rows = f.batch->good_rows = ROWS;
 	memset(leat_batch_states(f.batch), LEAT_ROW_GOOD, ROWS);
 	for (int i = 0; i < ROWS; i++)
 		memset(f.bytes[i], 'a' + i, CAPACITY);
@@ -172,7 +172,7 @@ a_row_longer_than_it_was_laid_is_refused(void **state)
 	assert_int_equal(store(0, 4), LEAT_IO);
 	assert_int_equal(store(0, 2), LEAT_OK);
 	assert_int_equal(store(1, 4), LEAT_OK);
-	f.batch->rows = 2;
+	f.batch->rows = f.batch->own_rows = 2;
 	leat_batch_complete(f.batch, false);
 	assert_text("aabbbb");
 }

@@ -150,14 +150,14 @@ drawn_pipelines_go_on_where_they_stopped(void **state)
 static void
 every_batch_is_a_place_to_stop(void **state)
 {
-	static const char *const tails[] = {"short", "drop", "pad"};
+	static const char *const tails[] = {"short", "drop", "pad", "wrap", "exact"};
 	struct leat_options options;
 
 	(void)state;
 	trace_options(&options);
 	options.epochs = 2;
 	options.seed = 12;
-	for (size_t t = 0; t < 3; t++) {
+	for (size_t t = 0; t < 5; t++) {
 		char spec[600];
 		struct trace whole;
 
