@@ -148,10 +148,11 @@ class Batch(Mapping[str, Any]):
     not reuse the memory while you hold it.
     """
 
-    __slots__ = ("_hold", "_fields", "_made", "_count", "seed")
+    __slots__ = ("_hold", "_fields", "_made", "_count", "seed", "has_fill")
 
-    def __init__(self, pointer: int, fields: Dict[str, Form], seed: int) -> None:
+    def __init__(self, pointer: int, fields: Dict[str, Form], seed: int, has_fill: bool = False) -> None:
         self._hold = _Hold(pointer)
+        self.has_fill = has_fill
         self._fields = fields
         self._made: Dict[str, Any] = {}
         self._count = -1
@@ -186,7 +187,7 @@ class Batch(Mapping[str, Any]):
 
     @property
     def count(self) -> int:
-        """Number of samples, including padding."""
+        """Number of rows, including repeats and padding."""
         if self._count < 0:
             self._count = _lib.batch_count(self._hold.pointer)
         return self._count
@@ -197,14 +198,14 @@ class Batch(Mapping[str, Any]):
 
     @property
     def valid(self) -> np.ndarray:
-        """True for samples, False for padding; read-only."""
+        """True for samples that count for this epoch, False for repeats and padding; read-only."""
         valid = _array(self._hold, _lib.batch_valid(self._hold.pointer), "|b1", (self.count,))
         valid.flags.writeable = False
         return valid
 
     @property
     def positions(self) -> np.ndarray:
-        """Each sample's global position in the epoch; 2**64 - 1 for padding."""
+        """Each row's global position in the epoch; for a repeat, that of the sample it repeats; 2**64 - 1 for padding."""
         pointer = self._hold.pointer
         return np.array([_lib.batch_position(pointer, i) for i in range(self.count)], np.uint64)
 
@@ -232,12 +233,13 @@ class Batch(Mapping[str, Any]):
         return DLPack(self._hold, self._fields[name].name, part)
 
     def to_dict(self) -> Dict[str, Any]:
-        """All fields as a plain dict of arrays, without a copy."""
-        return {name: self[name] for name in self}
+        """All fields as a plain dict of arrays, without a copy; and `valid`, if batches of the feed can have fill."""
+        fields = {name: self[name] for name in self}
+        return {**fields, "valid": self.valid.copy()} if self.has_fill else fields
 
     def copy(self) -> Dict[str, Any]:
         """Copy all fields to a plain dict of arrays that do not hold the batch."""
-        return {name: _copied(value) for name, value in self.items()}
+        return {name: _copied(value) for name, value in self.to_dict().items()}
 
 
 def _copied(value: Any) -> Any:

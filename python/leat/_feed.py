@@ -215,6 +215,19 @@ class Feed:
             shape = tuple(None if n < 0 else n for n in field.shape[:field.ndim])
             self.fields[field.name.decode()] = FieldSpec(dtype_name(field.dtype), shape)
             self._fields[field.name.decode()] = Form(field.name, field.dtype, shape)
+        self._empty = not _lib.batches(pointer)
+        try:
+            self._look_for_fill()
+        except InvalidError:
+            self.close()
+            raise
+
+    def _look_for_fill(self) -> None:
+        """Ask whether batches can have fill, which `valid` in the batches' dicts then marks."""
+        self._has_fill = _lib.has_fill(self._pointer())
+        if self._has_fill and "valid" in self._fields:
+            raise InvalidError("the pipeline has a field 'valid', but batches need this name for the mask of rows that "
+                               "count for the epoch; rename the field: rename(is_valid=valid)")
 
     def _join(self) -> None:
         """Reopen the feed at its current position if torch.distributed was initialised after it was opened and
@@ -261,7 +274,7 @@ class Feed:
             if status != _lib.OK:
                 status = self._wait(status)
             if status == _lib.OK:
-                batch = Batch(self._out.value, self._fields, self._seed)
+                batch = Batch(self._out.value, self._fields, self._seed, self._has_fill)
             else:
                 self._ends += 1
                 batch = None
@@ -351,6 +364,21 @@ class Feed:
             return [os.fsdecode(_lib.class_name(pointer, i)) for i in range(_lib.class_count(pointer))]
 
     @property
+    def tail(self) -> str:
+        """What happens to an incomplete last batch: 'short', 'drop', 'pad', 'wrap' or 'exact'."""
+        with self._gate:
+            return _lib.tail_name(self._pointer()).decode()
+
+    @property
+    def has_fill(self) -> bool:
+        """Whether batches can have rows that do not count for the epoch: repeats or padding.
+
+        The dicts of such a feed have an entry `valid`, True for rows that count. Only loading a checkpoint from the
+        middle of a batch, or seeking there, changes it.
+        """
+        return self._has_fill
+
+    @property
     def seed(self) -> int:
         return self._seed
 
@@ -394,6 +422,7 @@ class Feed:
             status = self._patiently(call, *arguments) if "contents" in state else call(*arguments)
             _lib.check(status, err)
             self._seed = int(state["seed"])
+            self._look_for_fill()
         if changes.value:
             warnings.warn(f"resumed with changes: {_lib.taken(changes.value)}", stacklevel=2)
         self._handle.drain()
@@ -483,7 +512,7 @@ class _Epoch:
         batch: Any = feed._next(self._mark)
         if self._fresh:
             # The last loop stopped right after an epoch's last batch, before its end: start the next epoch.
-            if batch is None and feed._ends == self._mark + 1:
+            if batch is None and feed._ends == self._mark + 1 and not feed._empty:
                 self._mark += 1
                 batch = feed._next(self._mark)
             self._fresh = False

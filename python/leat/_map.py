@@ -43,6 +43,8 @@ class MappedBatch(Mapping[str, Any]):
     positions = property(lambda self: self.origin.positions)
     seed = property(lambda self: self.origin.seed)
 
+    has_fill = property(lambda self: self.origin.has_fill)
+
     def to_dict(self) -> Dict[str, Any]:
         return dict(self._fields)
 
@@ -130,16 +132,19 @@ class MapSample(_Stage):
 
     def __call__(self, batch: Any) -> MappedBatch:
         values = batch.to_dict()
+        valid = {}
+        if batch.has_fill and "valid" in values and "valid" not in (self.fields or ()):
+            valid["valid"] = values.pop("valid")
         for name in self.fields or ():
             if name not in values:
                 raise InvalidError(f"{self}: no field '{name}' in the batch; its fields are {', '.join(values)}")
         rows = {i: self._results(batch, values, i, int(position))
                 for i, position in enumerate(batch.positions) if position != _PADDING}
         if not rows:  # all padding: nothing to do
-            return MappedBatch(self._origin(batch), values)
+            return MappedBatch(self._origin(batch), {**values, **valid})
         real = next(iter(rows.values()))
         padding = {name: np.zeros_like(value) for name, value in real.items()}
         made = {name: _stacked([rows.get(i, padding)[name] for i in range(batch.count)]) for name in real}
-        return MappedBatch(self._origin(batch), made if self.fields is None else {**values, **made})
+        return MappedBatch(self._origin(batch), {**({} if self.fields is None else values), **made, **valid})
 
 

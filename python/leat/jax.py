@@ -36,12 +36,16 @@ def _field(batch: Any, name: str) -> Any:
 
 
 def arrays(batch: Any) -> Dict[str, Any]:
-    """The fields of a batch as JAX arrays on the CPU; 64-bit numbers are narrowed as JAX does."""
-    return {name: _field(batch, name) for name in batch}
+    """The fields of a batch, and `valid` if it can have fill, as JAX arrays on the CPU.
+
+    64-bit numbers are narrowed as JAX does.
+    """
+    made = {name: _field(batch, name) for name in batch}
+    return {**made, "valid": jax.numpy.asarray(batch.valid)} if isinstance(batch, Batch) and batch.has_fill else made
 
 
 def view(feed: Feed, device: Any = None) -> View:
     """What `feed.jax(...)` returns: iterates like the feed and yields dicts of arrays, on `device` if given."""
     if device is None and jax.default_backend() == "cpu":
         return View(feed, arrays)
-    return View(feed, lambda batch: jax.device_put({name: batch[name] for name in batch}, device))
+    return View(feed, lambda batch: jax.device_put(batch.to_dict(), device))

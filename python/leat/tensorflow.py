@@ -30,8 +30,12 @@ def _field(batch: Any, name: str) -> Any:
 
 
 def tensors(batch: Any) -> Dict[str, Any]:
-    """The fields of a batch as tensors: dense ones share the engine's memory, byte strings become tf.string."""
-    return {name: _field(batch, name) for name in batch}
+    """The fields of a batch, and `valid` if it can have fill, as tensors.
+
+    Dense ones share the engine's memory, byte strings become tf.string.
+    """
+    made = {name: _field(batch, name) for name in batch}
+    return {**made, "valid": tf.constant(batch.valid)} if isinstance(batch, Batch) and batch.has_fill else made
 
 
 class View:
@@ -49,6 +53,8 @@ class View:
     def _signature(self, name: str) -> Any:
         if self.feed.pipeline._maps:
             raise InvalidError("the types that map and map_batch return are not known; pass dataset(signature=...)")
+        if name == "valid" and self.feed.has_fill:
+            return tf.TensorSpec([None], tf.bool, name)
         if name not in self.feed.fields:
             raise InvalidError(f"no field '{name}' in the batch; its fields are {', '.join(self.feed.fields)}")
         spec = self.feed.fields[name]
@@ -65,7 +71,8 @@ class View:
         and map_batch.
         """
         if signature is None:
-            wanted = {name: self._signature(name) for name in names or self.feed.fields}
+            all_names = [*self.feed.fields, *(["valid"] if self.feed.has_fill else [])]
+            wanted = {name: self._signature(name) for name in names or all_names}
             signature = tuple(wanted.values()) if names else wanted
 
         epochs = Epochs(self)
