@@ -495,8 +495,9 @@ bad_samples_count_once(void **state)
 
 /* ---- the same bytes ---- */
 
+/* `size` samples of rank 1 of 2: 6 rows of a batch of 12. */
 static void
-threads_memory_prefetch_and_caches_change_nothing(void **state)
+compare_settings(int size, size_t repeats)
 {
 	static const char *const batches[] = {
 		"batch(12, tail=wrap) | prefetch(0)",
@@ -508,17 +509,16 @@ threads_memory_prefetch_and_caches_change_nothing(void **state)
 	struct trace first, trace;
 	char spec[800];
 
-	(void)state;
 	trace_options(&options);
 	options.epochs = 3;
 	options.rank = 1;
 	options.world = 2;
-	snprintf(spec, sizeof spec, "%s | shuffle | take(7) | batch(12, tail=wrap)", data_source(&data));
+	snprintf(spec, sizeof spec, "%s | shuffle | take(%d) | batch(12, tail=wrap)", data_source(&data), size);
 	trace_run(&first, spec, &options);
-	assert_int_equal(first.repeats, 3 * 5);
+	assert_int_equal(first.repeats, 3 * repeats);
 	for (size_t i = 0; i < 8; i++) {
 		options.threads = 1 + (unsigned)i % 4;
-		snprintf(spec, sizeof spec, "%s | shuffle | take(7) | %s", data_source(&data), batches[i % 4]);
+		snprintf(spec, sizeof spec, "%s | shuffle | take(%d) | %s", data_source(&data), size, batches[i % 4]);
 		options.memory = (size_t)64 << 20;
 		if (i == 3 || i == 7)
 			options.memory = trace_least_memory(spec, &options);
@@ -527,6 +527,15 @@ threads_memory_prefetch_and_caches_change_nothing(void **state)
 		trace_free(&trace);
 	}
 	trace_free(&first);
+}
+
+static void
+threads_memory_prefetch_and_caches_change_nothing(void **state)
+{
+	(void)state;
+	compare_settings(2, 6);
+	compare_settings(7, 5);
+	compare_settings(29, 6);
 }
 
 /* ---- empty epochs ---- */
