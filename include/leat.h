@@ -30,7 +30,8 @@
  *  4. A feed may be used by one thread at a time. leat_release and DLPack deleters may be
  *     called from any thread at any time; leat_cancel, leat_stats and leat_stats_json too,
  *     until leat_close is called.
- *  5. A batch stays valid until it is released, even after leat_close.
+ *  5. A batch stays valid until it is released, even after leat_close. You may hold as many as you like: those
+ *     that memory= has no room for are copies, which count in the statistics as `held`.
  *  6. The library never prints, exits or aborts, and keeps no global state. */
 #ifndef LEAT_H
 #define LEAT_H
@@ -144,8 +145,8 @@ LEAT_API void leat_close(struct leat_feed *feed);
 
 /* Waits for the next batch. LEAT_END: end of epoch; the next call returns the first batch of the next
  * epoch, or LEAT_END again if epochs have no batches (leat_batches is 0). LEAT_DONE: all epochs are done.
- * LEAT_AGAIN: the caller holds every batch there is memory for; release one. Any other error is returned
- * again by every further call. */
+ * LEAT_AGAIN: the system has no memory for one more batch; release some that you hold, and the next call
+ * returns this one. Any other error is returned again by every further call. */
 LEAT_API enum leat_status leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err);
 
 /* leat_next with a timeout: returns LEAT_TIMEOUT if no batch is ready in time; call again to keep
@@ -153,7 +154,7 @@ LEAT_API enum leat_status leat_next(struct leat_feed *feed, struct leat_batch **
 LEAT_API enum leat_status leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch **batch,
                                            struct leat_err *err);
 
-/* Returns a batch's memory to its feed. Accepts NULL. */
+/* Returns a batch's memory to its feed. Accepts NULL. Does nothing in a process forked from the one that opened it. */
 LEAT_API void leat_release(struct leat_batch *batch);
 
 /* Makes leat_next return LEAT_CANCELLED, in a call under way and in all later ones. Any thread. */
@@ -238,15 +239,24 @@ LEAT_API const uint8_t *leat_batch_valid(const struct leat_batch *batch);
  * UINT64_MAX for padding. */
 LEAT_API uint64_t leat_batch_position(const struct leat_batch *batch, int64_t i);
 LEAT_API uint64_t leat_batch_epoch(const struct leat_batch *batch);
+LEAT_API uint64_t leat_batch_begin(const struct leat_batch *batch); /* leat_position before the batch was delivered */
+/* Whether the batch is a copy, because the caller holds others. Each field of a copy has its own memory. */
+LEAT_API bool leat_batch_copied(const struct leat_batch *batch);
 LEAT_API enum leat_status leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor,
                                            struct leat_err *err);
 
 /* Shares a tensor with other frameworks through DLPack (ABI 0.x), without a copy. The tensor keeps the
- * batch's memory alive until its deleter is called, even if the batch is released first. */
+ * batch's memory (of a copied batch, only that of the field) alive until its deleter is called, even if the batch is
+ * released first. */
 struct DLManagedTensor;
 enum leat_part { LEAT_PART_DATA, LEAT_PART_OFFSETS, LEAT_PART_SHAPES };
 LEAT_API enum leat_status leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part part,
                                             struct DLManagedTensor **tensor, struct leat_err *err);
+
+/* A PyCapsule_Destructor: releases the batch in a capsule named LEAT_CAPSULE, or calls the deleter of a tensor in one
+ * named "dltensor". Python code cannot do it safely: a signal may interrupt it. */
+#define LEAT_CAPSULE "leat_batch"
+LEAT_API void leat_capsule_free(void *capsule);
 
 /* ---- checkpoints ---- */
 
@@ -285,7 +295,9 @@ LEAT_API enum leat_status leat_restore_loose(struct leat_feed *feed, const char 
 	GAUGE(size_t, memory_peak, "bytes", "peak memory use")                                                         \
 	GAUGE(unsigned, threads, "threads", "worker threads")                                                          \
 	NAME(limit, "what limits throughput: step (the consumer), disk, read, prefetch (none), or the slowest op")     \
-	COUNTER(disk_ns, "ns", "consumer: part of wait_ns during which all workers waited for storage")
+	COUNTER(disk_ns, "ns", "consumer: part of wait_ns during which all workers waited for storage")                \
+	COUNTER(copied, "batches", "batches copied because the program held others")                                   \
+	GAUGE(size_t, held, "bytes", "memory beyond memory=, for batches that the program holds")
 
 struct leat_stats {
 #define LEAT_STATS_COUNTER(name, unit, doc) uint64_t name;

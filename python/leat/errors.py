@@ -60,7 +60,7 @@ class LimitError(Error, RuntimeError):
 
 
 class HeldError(LimitError):
-    """The program holds all batches that fit in memory: drop one, or keep copies instead."""
+    """The machine has no memory for one more batch besides those that the program holds: drop some."""
 
     status = "AGAIN"
 

@@ -79,13 +79,6 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 
 /* ---- buffers ---- */
 
-/* row_bytes does not tell: a dense field may be empty (a shape with a 0). */
-static bool
-is_dense(const struct leat_column_form *column)
-{
-	return column->offsets_at == 0;
-}
-
 size_t
 leat_batch_bytes(const struct leat_batch_form *form)
 {
@@ -101,6 +94,7 @@ leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struc
 		return NULL;
 	batch->feed = feed;
 	batch->form = form;
+	batch->mem = mem;
 	batch->base = leat_map(mem, form->bytes);
 	if (!batch->base) {
 		leat_free(mem, batch);
@@ -126,8 +120,8 @@ leat_batch_free(struct leat_batch *batch, struct leat_mem *mem)
 	if (!batch)
 		return;
 	free_bad_rows(batch, mem);
-	leat_unmap(mem, batch->base, batch->form->bytes);
-	leat_free(mem, batch);
+	leat_unmap(batch->mem, batch->base, batch->form->bytes);
+	leat_free(batch->mem, batch);
 }
 
 static struct leat_ragged_row *
@@ -148,7 +142,7 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 	leat_err_clear(&batch->err);
 	for (int i = 0; i < batch->form->columns; i++) {
 		atomic_store_explicit(&batch->arena_used[i], 0, memory_order_relaxed);
-		if (is_dense(&batch->form->column[i]))
+		if (leat_batch_is_dense(&batch->form->column[i]))
 			continue;
 		leat_batch_offsets(batch, i)[0] = 0;
 		if (!batch->form->direct)
@@ -194,7 +188,7 @@ leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct
 		const struct leat_column_form *form = &batch->form->column[i];
 		size_t bytes = leat_datum_bytes(&sample->field[i]), at;
 
-		if (is_dense(form))
+		if (leat_batch_is_dense(form))
 			continue;
 		at = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
 		if (bytes > form->capacity - at) /* does not fit in the arena either */
@@ -236,7 +230,7 @@ leat_batch_output_slot(struct leat_batch *batch, int column, int64_t row, size_t
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 
-	if (!is_dense(form))
+	if (!leat_batch_is_dense(form))
 		return arena_take(batch, column, row, bytes);
 	return bytes == form->row_bytes ? values(batch, column) + (size_t)row * form->row_bytes : NULL;
 }
@@ -296,7 +290,7 @@ leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample
 		if (!shape_fits(&form->field, datum))
 			return leat_fail(err, LEAT_INTERNAL, "field '%s' does not have its declared shape",
 			                 form->field.name);
-		if (!is_dense(form)) {
+		if (!leat_batch_is_dense(form)) {
 			enum leat_status status = store_ragged(batch, i, row, datum, err);
 
 			if (status != LEAT_OK)
@@ -424,7 +418,7 @@ leat_batch_complete(struct leat_batch *batch, bool keep_bad)
 	for (int64_t row = 0; row < batch->rows; row++)
 		all_good &= state[row] == LEAT_ROW_GOOD;
 	for (int i = 0; i < batch->form->columns; i++) {
-		if (!is_dense(&batch->form->column[i])) {
+		if (!leat_batch_is_dense(&batch->form->column[i])) {
 			if (!all_good || !batch->form->direct)
 				complete_ragged(batch, i, keep_bad);
 		} else if (!all_good) {

@@ -1,8 +1,11 @@
 /* batch.h - memory layout of a batch: slots for dense fields, values + offsets for ragged ones
  *
- * A batch is one mapping. All batches of a feed share the same layout, so any buffer can hold
+ * A batch is one mapping, a slot. All slots of a feed share the same layout, so any slot can hold
  * any batch. Each row is written by one worker; the worker that finishes the last row completes
- * the batch; then the consumer owns it. */
+ * the batch; then the consumer owns it.
+ *
+ * A consumer that keeps many batches gets copies (batch_copy.c) and the slots stay with the engine. Each field of a
+ * copy is a block with a count of references, so that keeping the labels does not keep the images. */
 #ifndef LEAT_FEED_BATCH_H
 #define LEAT_FEED_BATCH_H
 
@@ -59,17 +62,29 @@ struct leat_bad_row {
 	char reason[]; /* NUL-terminated, followed by the file's URI */
 };
 
+/* A field of a copied batch: values, then offsets and shapes. */
+struct leat_block {
+	unsigned char *at;
+	size_t bytes;
+	size_t offsets_at, shapes_at;
+	bool mapped;
+	void *memory;    /* if not mapped: what to free */
+	atomic_int refs; /* the batch and DLPack tensors of this field */
+};
+
 struct leat_batch {
 	struct leat_feed *feed;
 	const struct leat_batch_form *form;
+	struct leat_mem *mem; /* of its memory; lists of bad rows are always the feed's */
 	unsigned char *base;
-	uint64_t epoch, first; /* position of row 0, counted past the end of the epoch if it repeats a sample */
-	uint64_t begin, end;   /* positions of the global batch, over all ranks */
-	bool last;             /* last batch of its epoch, on this rank */
-	int64_t rows;          /* including repeats and padding */
-	int64_t own_rows;      /* samples of this epoch, which come first */
-	int64_t good_rows;     /* these and then repeats, without padding */
-	atomic_bool checked;   /* mapped files were compared with their versions since the batch was begun */
+	struct leat_block *block; /* of a copy, by column; NULL: a slot */
+	uint64_t epoch, first;    /* position of row 0, counted past the end of the epoch if it repeats a sample */
+	uint64_t begin, end;      /* positions of the global batch, over all ranks */
+	bool last;                /* last batch of its epoch, on this rank */
+	int64_t rows;             /* including repeats and padding */
+	int64_t own_rows;         /* samples of this epoch, which come first */
+	int64_t good_rows;        /* these and then repeats, without padding */
+	atomic_bool checked;      /* mapped files were compared with their versions since the batch was begun */
 
 	/* Under the feed's lock until complete. The large, rarely written error comes first: it keeps fields that
 	 * workers read off the cache lines that the planner writes. */
@@ -83,15 +98,23 @@ struct leat_batch {
 	const struct leat_worker *begun_by; /* worker that last filled it */
 	struct leat_batch *next;            /* in the free list */
 
-	atomic_int refs;            /* consumer and DLPack tensors */
-	int64_t count;              /* rows delivered, without skipped ones */
-	int64_t samples;            /* of these, neither repeats nor padding */
+	atomic_int refs; /* consumer and DLPack tensors; of a copy: the consumer and each reference to a block */
+	int64_t count;   /* rows delivered, without skipped ones */
+	int64_t samples; /* of these, neither repeats nor padding */
 	atomic_size_t arena_used[]; /* by column; also counts bytes of `values` assigned in advance */
 };
 
 size_t leat_batch_bytes(const struct leat_batch_form *form); /* size of the struct, without the mapping */
 struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);
-void leat_batch_free(struct leat_batch *batch, struct leat_mem *mem); /* takes NULL */
+/* Takes NULL. `mem` is that of its bad rows. */
+void leat_batch_free(struct leat_batch *batch, struct leat_mem *mem);
+
+/* Copies a complete batch, without its list of bad rows. NULL: out of memory. */
+struct leat_batch *leat_batch_copy(const struct leat_batch *from, struct leat_mem *mem);
+/* Frees what is left of a copy after all its blocks were dropped. */
+void leat_batch_free_copy(struct leat_batch *copy);
+/* Drops a reference to a block; the last one frees it. */
+void leat_batch_drop_block(struct leat_batch *copy, int column);
 
 /* Empties the batch and frees its list of bad rows. */
 void leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem);
@@ -112,6 +135,23 @@ static inline int64_t *
 leat_batch_offsets(const struct leat_batch *batch, int column)
 {
 	return (int64_t *)(void *)(batch->base + batch->form->column[column].offsets_at);
+}
+
+static inline bool
+leat_batch_is_dense(const struct leat_column_form *column)
+{
+	return column->offsets_at == 0; /* row_bytes does not tell: a dense field may be empty (a shape with a 0) */
+}
+
+/* Bytes of values in a delivered batch that is not a copy. */
+static inline size_t
+leat_batch_value_bytes(const struct leat_batch *batch, int column)
+{
+	const struct leat_column_form *form = &batch->form->column[column];
+
+	if (leat_batch_is_dense(form))
+		return (size_t)batch->count * form->row_bytes;
+	return (size_t)leat_batch_offsets(batch, column)[batch->count] * leat_dtype_size(form->field.dtype);
 }
 
 /* Assigns a ragged row its final place in `values` before it is made, which saves the copy from the arena. Values are

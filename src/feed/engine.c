@@ -25,6 +25,7 @@ open_batches(struct leat_feed *feed, struct leat_err *err)
 			return leat_fail_mem(err, &feed->mem, feed->budget.form.bytes, "a batch");
 		batch->next = feed->free_batches;
 		feed->free_batches = batch;
+		feed->slots++;
 	}
 	return LEAT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -91,7 +92,9 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 		return leat_fail(err, LEAT_NOMEM, "no memory for a feed");
 	memset(feed, 0, sizeof *feed);
 	leat_mem_init(&feed->mem, SIZE_MAX);
+	leat_mem_init(&feed->beyond, SIZE_MAX);
 	atomic_store(&feed->mem.fail_after, fail_after);
+	feed->pid = getpid();
 	feed->opened_ns = leat_now();
 	atomic_store(&feed->refs, 1);
 	pthread_mutex_init(&feed->lock, NULL);
@@ -150,37 +153,88 @@ leat_close(struct leat_feed *feed)
 
 /* ---- next and release ---- */
 
-static void
+/* Under the lock: the consumer no longer holds the slot. True: the caller frees it, because the feed is closed or has a
+ * slot too many. */
+static bool
 recycle(struct leat_feed *feed, struct leat_batch *batch)
 {
+	feed->held--;
+	if (feed->closed)
+		return true;
+	if (feed->spare) {
+		/* The spare one may be in use. Slots are alike: it becomes a regular one. */
+		feed->spare->mem = &feed->mem;
+		batch->mem = &feed->beyond;
+		feed->spare = NULL;
+		feed->slots--;
+		return true;
+	}
 	batch->next = feed->free_batches;
 	feed->free_batches = batch;
 	leat_feed_wake(feed);
+	return false;
 }
 
-void
-leat_release(struct leat_batch *batch)
+/* Gives a slot back. Takes no lock but the feed's and the stores', and nobody calls out of the library with one of
+ * those held: a Python thread may get here with the GIL. */
+static void
+release_slot(struct leat_feed *feed, struct leat_batch *batch)
 {
-	struct leat_feed *feed;
-	bool closed, refill;
+	bool surplus, refill;
 
-	if (!batch || atomic_fetch_sub(&batch->refs, 1) != 1)
-		return;
-	feed = batch->feed;
 	pthread_mutex_lock(&feed->lock);
-	feed->held--;
-	closed = feed->closed;
-	if (!closed)
-		recycle(feed, batch);
-	refill = !closed && feed->idle == 0 && leat_fetch_enter(feed);
+	surplus = recycle(feed, batch);
+	refill = !feed->closed && feed->idle == 0 && leat_fetch_enter(feed);
 	pthread_mutex_unlock(&feed->lock);
-	if (closed)
+	if (surplus)
 		leat_batch_free(batch, &feed->mem);
 	if (refill) {
 		leat_fetch_refill(feed);
 		leat_fetch_leave(feed);
 	}
+}
+
+static void
+unref_batch(struct leat_batch *batch)
+{
+	struct leat_feed *feed = batch->feed;
+
+	if (atomic_fetch_sub(&batch->refs, 1) != 1)
+		return;
+	if (batch->block)
+		leat_batch_free_copy(batch);
+	else
+		release_slot(feed, batch);
 	leat_feed_unref(feed);
+}
+
+/* In a forked child, locks may be held by threads that it does not have. */
+static bool
+is_foreign(const struct leat_batch *batch)
+{
+	return batch->feed->pid != getpid();
+}
+
+void
+leat_batch_release_field(struct leat_batch *batch, int column)
+{
+	if (is_foreign(batch))
+		return;
+	if (batch->block)
+		leat_batch_drop_block(batch, column);
+	unref_batch(batch);
+}
+
+void
+leat_release(struct leat_batch *batch)
+{
+	if (!batch || is_foreign(batch))
+		return;
+	for (int i = 0; batch->block && i < batch->form->columns; i++) {
+		leat_batch_drop_block(batch, i);
+		atomic_fetch_sub(&batch->refs, 1); /* not the last one */
+	}
+	unref_batch(batch);
 }
 
 /* Under the lock. The wait counts as disk time if all workers were waiting for reads when it began. */
@@ -205,7 +259,41 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 		leat_count(&feed->trace.consumer->count.disk_ns, leat_now() - begin);
 }
 
-/* Under the lock: waits for the next batch in order. */
+/* Under the lock. Does the consumer get the slot itself? A loop still holds the previous batch when it asks for the
+ * next one, so one held slot is normal, even if there are only two and the engine has none for a moment. A consumer
+ * that holds more keeps them, and gets copies as soon as fewer than two slots would be left to the engine. */
+static bool
+lends_slot(const struct leat_feed *feed)
+{
+	return feed->held <= 1 || feed->slots - feed->held - 1 >= 2;
+}
+
+static enum leat_status
+fail_held(const struct leat_feed *feed, size_t bytes, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_AGAIN,
+	                 "no memory for a batch of %zu bytes: the program holds %d batches of the feed's and %zu bytes "
+	                 "of copies; release some",
+	                 bytes, feed->held, atomic_load(&feed->beyond.used));
+}
+
+/* Under the lock: the consumer holds all slots, so that no batch can be made. Happens only if memory= has room for no
+ * more than two. */
+static bool
+add_spare_slot(struct leat_feed *feed)
+{
+	struct leat_batch *batch = leat_batch_new(feed, &feed->budget.form, &feed->beyond);
+
+	if (!batch)
+		return false;
+	feed->spare = batch;
+	feed->slots++;
+	batch->next = feed->free_batches;
+	feed->free_batches = batch;
+	return true;
+}
+
+/* Under the lock: waits until the next batch in order, which stays the first of `flight`, is complete. */
 static enum leat_status
 wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **batch, struct leat_err *err)
 {
@@ -213,16 +301,11 @@ wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **bat
 		struct leat_batch *head = feed->flight_count ? feed->flight[feed->flight_head] : NULL;
 
 		if (head && head->complete) {
-			feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
-			feed->flight_count--;
 			*batch = head;
 			return LEAT_OK;
 		}
-		if (feed->held == feed->budget.buffers)
-			return leat_fail(err, LEAT_AGAIN,
-			                 "all %d batches that fit in memory= are in use; release one before asking for "
-			                 "the next",
-			                 feed->budget.buffers);
+		if (feed->held == feed->slots && !add_spare_slot(feed))
+			return fail_held(feed, feed->budget.form.bytes, err);
 		leat_feed_wake(feed);
 		if (deadline != UINT64_MAX && leat_now() >= deadline)
 			return leat_fail(err, LEAT_TIMEOUT, "the next batch is not ready yet");
@@ -300,13 +383,8 @@ batch_bytes(const struct leat_batch *batch)
 {
 	uint64_t bytes = 0;
 
-	for (int i = 0; i < batch->form->columns; i++) {
-		const struct leat_column_form *column = &batch->form->column[i];
-
-		bytes += column->offsets_at ? (uint64_t)leat_batch_offsets(batch, i)[batch->count] *
-		                                      leat_dtype_size(column->field.dtype)
-		                            : (uint64_t)batch->count * column->row_bytes;
-	}
+	for (int i = 0; i < batch->form->columns; i++)
+		bytes += leat_batch_value_bytes(batch, i);
 	return bytes;
 }
 
@@ -335,34 +413,88 @@ end_epoch(struct leat_feed *feed, struct leat_err *err)
 	return leat_fail(err, LEAT_END, "epoch %llu has ended", (unsigned long long)feed->epoch - 1);
 }
 
+/* Under the lock: takes the first batch of `flight`. The consumer holds its slot. */
+static void
+take_head(struct leat_feed *feed)
+{
+	feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
+	feed->flight_count--;
+	feed->held++;
+}
+
+/* Counts a batch as delivered, unless it fails the feed. */
+static enum leat_status
+count_delivered(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err)
+{
+	enum leat_status status;
+
+	if (batch->err_row >= 0)
+		return leat_fail(err, batch->err.status, "%s", batch->err.text);
+	status = count_bad(feed, batch, err);
+	if (status == LEAT_OK)
+		count_batch(feed, batch);
+	return status;
+}
+
+static enum leat_status
+deliver(struct leat_feed *feed, struct leat_batch *batch, struct leat_batch **out, struct leat_err *err)
+{
+	enum leat_status status = count_delivered(feed, batch, err);
+
+	atomic_store(&batch->refs, 1);
+	atomic_fetch_add(&feed->refs, 1);
+	if (status == LEAT_OK)
+		*out = batch;
+	else
+		leat_release(batch);
+	return status;
+}
+
+/* The batch stays in `flight` until there is a copy: if there is no memory for one, the next call delivers it. */
+static enum leat_status
+deliver_copy(struct leat_feed *feed, struct leat_batch *batch, struct leat_batch **out, struct leat_err *err)
+{
+	struct leat_batch *copy = leat_batch_copy(batch, &feed->beyond);
+	enum leat_status status = copy ? count_delivered(feed, batch, err) : LEAT_AGAIN;
+
+	pthread_mutex_lock(&feed->lock);
+	if (copy)
+		take_head(feed);
+	else
+		fail_held(feed, batch_bytes(batch), err);
+	pthread_mutex_unlock(&feed->lock);
+	if (!copy)
+		return LEAT_AGAIN;
+	release_slot(feed, batch);
+	atomic_fetch_add(&feed->refs, 1);
+	leat_count(&feed->trace.consumer->count.copied, status == LEAT_OK);
+	if (status == LEAT_OK)
+		*out = copy;
+	else
+		leat_release(copy);
+	return status;
+}
+
 static enum leat_status
 next_batch(struct leat_feed *feed, uint64_t deadline, struct leat_batch **out, struct leat_err *err)
 {
 	struct leat_batch *batch = NULL;
 	enum leat_status status;
+	bool copies = false;
 
 	pthread_mutex_lock(&feed->lock);
 	feed->wanted = true;
 	status = wait_for_head(feed, deadline, &batch, err);
 	feed->wanted = false;
-	feed->held += status == LEAT_OK;
+	if (batch) {
+		copies = batch->err_row < 0 && !lends_slot(feed);
+		if (!copies)
+			take_head(feed);
+	}
 	pthread_mutex_unlock(&feed->lock);
 	if (!batch)
 		return status;
-
-	atomic_store(&batch->refs, 1);
-	atomic_fetch_add(&feed->refs, 1);
-	if (batch->err_row >= 0)
-		status = leat_fail(err, batch->err.status, "%s", batch->err.text);
-	else
-		status = count_bad(feed, batch, err);
-	if (status != LEAT_OK) {
-		leat_release(batch);
-		return status;
-	}
-	count_batch(feed, batch);
-	*out = batch;
-	return LEAT_OK;
+	return copies ? deliver_copy(feed, batch, out, err) : deliver(feed, batch, out, err);
 }
 
 static bool

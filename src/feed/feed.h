@@ -14,6 +14,7 @@
 #define LEAT_FEED_FEED_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/log.h"
 #include "base/threads.h"
@@ -67,6 +68,8 @@ struct leat_worker {
 
 struct leat_feed {
 	struct leat_mem mem;
+	struct leat_mem beyond; /* not limited: batches that the consumer keeps although memory= has no room for them */
+	pid_t pid;              /* of the process that opened it; a forked child has its memory, but not its threads */
 	struct leat_log log;
 	struct leat_options options;
 	struct leat_pipeline pipeline;
@@ -99,7 +102,9 @@ struct leat_feed {
 	struct leat_batch **flight;         /* planned but not delivered, in plan order: a ring of `buffers` */
 	int flight_head, flight_count;
 	struct leat_batch *free_batches; /* a stack: the most recently used is still in the CPU cache */
-	int held;                        /* batches the consumer holds */
+	int slots;                       /* budget.buffers, or one more: see wait_for_head */
+	int held;                        /* slots the consumer holds */
+	struct leat_batch *spare;        /* slot beyond budget.buffers; NULL: none */
 	struct leat_run *free_runs, *ready_runs, **ready_tail;
 	struct leat_fetch fetch;
 	struct leat_sample plan_sample; /* for the planner's cache lookups */
@@ -176,5 +181,7 @@ enum leat_status leat_options_resolve(struct leat_options *to, const struct leat
 enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
                                 long fail_after, struct leat_feed **feed, struct leat_err *err);
 void leat_feed_unref(struct leat_feed *feed);
+/* feed.c, any thread: drops a reference that a DLPack tensor has to a field. */
+void leat_batch_release_field(struct leat_batch *batch, int column);
 
 #endif

@@ -39,6 +39,7 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 			.memory = atomic_load(&feed->mem.used),
 		.memory_peak = atomic_load(&feed->mem.peak),
 		.threads = feed->budget.threads,
+		.held = atomic_load(&feed->beyond.used),
 	};
 	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0);
 	strcpy(stats->limit, limit_name(feed, limit));

@@ -33,6 +33,18 @@ leat_batch_epoch(const struct leat_batch *batch)
 	return batch->epoch;
 }
 
+uint64_t
+leat_batch_begin(const struct leat_batch *batch)
+{
+	return batch->begin;
+}
+
+bool
+leat_batch_copied(const struct leat_batch *batch)
+{
+	return batch->block != NULL;
+}
+
 static int
 find_column(const struct leat_batch_form *form, const char *name, struct leat_err *err)
 {
@@ -50,10 +62,25 @@ find_column(const struct leat_batch_form *form, const char *name, struct leat_er
 	return -1;
 }
 
+/* Where the parts of a field are. `offsets` and `shapes` mean nothing if the field has none. */
+static void
+locate(const struct leat_batch *batch, int i, unsigned char **values, const int64_t **offsets, const int64_t **shapes)
+{
+	const struct leat_column_form *column = &batch->form->column[i];
+	const struct leat_block *block = batch->block ? &batch->block[i] : NULL;
+	unsigned char *base = block ? block->at : batch->base;
+
+	*values = block ? base : base + column->values_at;
+	*offsets = (const int64_t *)(const void *)(base + (block ? block->offsets_at : column->offsets_at));
+	*shapes = (const int64_t *)(const void *)(base + (block ? block->shapes_at : column->shapes_at));
+}
+
 enum leat_status
 leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor, struct leat_err *err)
 {
 	const struct leat_column_form *column;
+	const int64_t *offsets, *shapes;
+	unsigned char *values;
 	int i;
 
 	leat_err_clear(err);
@@ -61,13 +88,13 @@ leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_t
 	if (i < 0)
 		return LEAT_INVALID;
 	column = &batch->form->column[i];
-	*tensor =
-		(struct leat_tensor){.data = batch->base + column->values_at, .dtype = column->field.dtype, .ndim = 1};
-	if (column->offsets_at) {
-		tensor->offsets = leat_batch_offsets(batch, i);
-		tensor->shape[0] = tensor->offsets[batch->count];
+	locate(batch, i, &values, &offsets, &shapes);
+	*tensor = (struct leat_tensor){.data = values, .dtype = column->field.dtype, .ndim = 1};
+	if (!leat_batch_is_dense(column)) {
+		tensor->offsets = offsets;
+		tensor->shape[0] = offsets[batch->count];
 		if (column->shapes_at)
-			tensor->sample_shapes = (const int64_t *)(const void *)(batch->base + column->shapes_at);
+			tensor->sample_shapes = shapes;
 		tensor->bytes = (size_t)tensor->shape[0] * leat_dtype_size(tensor->dtype);
 	} else {
 		tensor->ndim = 1 + column->field.ndim;
@@ -83,6 +110,7 @@ leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_t
 struct exported {
 	struct DLManagedTensor managed; /* must be first: the consumer gets a pointer to it */
 	struct leat_batch *batch;
+	int column;
 	int64_t shape[1 + LEAT_MAX_DIMS];
 };
 
@@ -91,7 +119,7 @@ exported_delete(struct DLManagedTensor *self)
 {
 	struct exported *e = (struct exported *)self;
 
-	leat_release(e->batch);
+	leat_batch_release_field(e->batch, e->column);
 	free(e);
 }
 
@@ -148,6 +176,7 @@ leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part par
 	if (!e)
 		return leat_fail(err, LEAT_NOMEM, "no memory for a tensor");
 	e->batch = batch;
+	e->column = find_column(batch->form, name, NULL);
 	e->managed.tensor.data = tensor.data;
 	e->managed.tensor.ndim = tensor.ndim;
 	memcpy(e->shape, tensor.shape, sizeof e->shape);
@@ -156,16 +185,36 @@ leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part par
 		e->managed.tensor.data = (void *)tensor.offsets;
 		e->shape[0] = batch->count + 1;
 	} else if (part == LEAT_PART_SHAPES) {
-		int i = find_column(batch->form, name, NULL);
-
 		e->managed.tensor.data = (void *)tensor.sample_shapes;
 		e->managed.tensor.ndim = 2;
 		e->shape[0] = batch->count;
-		e->shape[1] = batch->form->column[i].field.ndim;
+		e->shape[1] = batch->form->column[e->column].field.ndim;
 	}
 	e->managed.tensor.shape = e->shape;
 	e->managed.deleter = exported_delete;
+	if (batch->block)
+		atomic_fetch_add(&batch->block[e->column].refs, 1);
 	atomic_fetch_add(&batch->refs, 1);
 	*out = &e->managed;
 	return LEAT_OK;
+}
+
+/* ---- Python ---- */
+
+/* Weak: found where there is a Python interpreter. */
+extern int PyCapsule_IsValid(void *capsule, const char *name) __attribute__((weak));
+extern void *PyCapsule_GetPointer(void *capsule, const char *name) __attribute__((weak));
+
+void
+leat_capsule_free(void *capsule)
+{
+	if (!PyCapsule_IsValid || !PyCapsule_GetPointer)
+		return;
+	if (PyCapsule_IsValid(capsule, LEAT_CAPSULE)) {
+		leat_release(PyCapsule_GetPointer(capsule, LEAT_CAPSULE));
+	} else if (PyCapsule_IsValid(capsule, "dltensor")) { /* nobody took it: a taker renames the capsule */
+		struct DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
+
+		tensor->deleter(tensor);
+	}
 }

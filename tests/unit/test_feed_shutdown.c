@@ -165,40 +165,6 @@ held_batches_stay_readable_after_close(void **state)
 	trace_free(&after);
 }
 
-static void
-holding_all_batches_is_told_and_ends_with_a_release(void **state)
-{
-	static const char *const rests[] = {" | batch(4) | prefetch(0)", " | batch(4) | prefetch(1)",
-	                                    " | batch(4) | prefetch(4)"};
-	struct leat_options options;
-
-	(void)state;
-	trace_options(&options);
-	options.epochs = 0;
-	for (size_t i = 0; i < 3; i++) {
-		struct leat_feed *feed = trace_open(spec_on(&data, rests[i]), &options);
-		struct leat_batch *held[64], *none;
-		struct leat_err err;
-		char expected[200];
-		int n = 0;
-
-		while (n < 64 && leat_next(feed, &held[n], &err) == LEAT_OK)
-			n++;
-		assert_in_range(n, 2, 63);
-		assert_int_equal(err.status, LEAT_AGAIN);
-		snprintf(expected, sizeof expected,
-		         "all %d batches that fit in memory= are in use; release one before asking for the next", n);
-		assert_string_equal(err.text, expected);
-		assert_int_equal(leat_next(feed, &none, &err), LEAT_AGAIN);
-		leat_release(held[n / 2]);
-		assert_int_equal(leat_next(feed, &held[n / 2], &err), LEAT_OK);
-		assert_int_equal(leat_batch_position(held[n / 2], 0), 4 * n); /* nothing was lost */
-		for (int k = 0; k < n; k++)
-			leat_release(held[k]);
-		close_at_once(feed, "after all were held");
-	}
-}
-
 static void *
 release_all(void *arg)
 {
@@ -471,7 +437,6 @@ main(void)
 		cmocka_unit_test(closing_does_not_wait_for_the_rest_of_a_batch),
 		cmocka_unit_test(a_failed_feed_is_closed_like_any_other),
 		cmocka_unit_test(held_batches_stay_readable_after_close),
-		cmocka_unit_test(holding_all_batches_is_told_and_ends_with_a_release),
 		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_closes),
 		cmocka_unit_test(batches_are_released_by_other_threads_while_a_feed_goes_back),
 		cmocka_unit_test(a_wait_ends_when_its_time_is_over_and_can_go_on),
