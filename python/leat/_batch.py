@@ -1,12 +1,11 @@
 """A batch: its fields as NumPy arrays that share the engine's memory.
 
-Nothing is copied. Every array keeps its batch alive; the batch returns to its feed when the last array, tensor or
-batch object that refers to it is dropped.
+Every array keeps its batch alive; the batch returns to its feed when the last array, tensor or batch object that refers
+to it is dropped. Of a batch that the engine copied, because the program keeps many, an array keeps only its own field.
 """
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Mapping
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -35,29 +34,16 @@ class Form:
         self.text = self.typestr == "|u1" and shape == (None,)
 
 
-class _Hold:
-    """One reference to a batch of the C library."""
-
-    __slots__ = ("pointer", "pid")
-
-    def __init__(self, pointer: int) -> None:
-        self.pointer, self.pid = pointer, os.getpid()
-
-    def __del__(self, release: Any = _lib.release, getpid: Any = os.getpid) -> None:
-        if self.pid == getpid():  # a forked child has the memory, but not the threads, and locks may be held
-            release(self.pointer)
-
-
 class _View:
     """Memory of a batch in NumPy's array interface; becomes the base of the array."""
 
     __slots__ = ("__array_interface__", "hold")
 
     __array_interface__: Dict[str, Any]
-    hold: _Hold
+    hold: Any
 
 
-def _array(hold: _Hold, address: Optional[int], typestr: str, shape: Tuple[int, ...]) -> np.ndarray:
+def _array(hold: Any, address: Optional[int], typestr: str, shape: Tuple[int, ...]) -> np.ndarray:
     view = _View()
     view.hold = hold
     view.__array_interface__ = {"data": (address or 0, False), "typestr": typestr, "shape": shape, "version": 3}
@@ -145,13 +131,13 @@ class Batch(Mapping[str, Any]):
 
     `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` if samples differ in size. The arrays
     share the engine's memory. You may keep a batch, or anything made from it, as long as you like; the engine does
-    not reuse the memory while you hold it.
+    not reuse the memory while you hold it. If you keep many, the engine hands out copies instead of its own memory.
     """
 
-    __slots__ = ("_hold", "_fields", "_made", "_count", "seed", "has_fill")
+    __slots__ = ("_hold", "_pointer", "_fields", "_made", "_count", "seed", "has_fill")
 
-    def __init__(self, pointer: int, fields: Dict[str, Form], seed: int, has_fill: bool = False) -> None:
-        self._hold = _Hold(pointer)
+    def __init__(self, hold: Any, pointer: int, fields: Dict[str, Form], seed: int, has_fill: bool = False) -> None:
+        self._hold, self._pointer = hold, pointer  # a capsule that owns the batch at `pointer`
         self.has_fill = has_fill
         self._fields = fields
         self._made: Dict[str, Any] = {}
@@ -189,24 +175,24 @@ class Batch(Mapping[str, Any]):
     def count(self) -> int:
         """Number of rows, including repeats and padding."""
         if self._count < 0:
-            self._count = _lib.batch_count(self._hold.pointer)
+            self._count = _lib.batch_count(self._pointer)
         return self._count
 
     @property
     def epoch(self) -> int:
-        return _lib.batch_epoch(self._hold.pointer)
+        return _lib.batch_epoch(self._pointer)
 
     @property
     def valid(self) -> np.ndarray:
         """True for samples that count for this epoch, False for repeats and padding; read-only."""
-        valid = _array(self._hold, _lib.batch_valid(self._hold.pointer), "|b1", (self.count,))
+        valid = _array(self._hold, _lib.batch_valid(self._pointer), "|b1", (self.count,)).copy()
         valid.flags.writeable = False
         return valid
 
     @property
     def positions(self) -> np.ndarray:
         """Each row's global position in the epoch; for a repeat, that of the sample it repeats; 2**64 - 1 for padding."""
-        pointer = self._hold.pointer
+        pointer = self._pointer
         return np.array([_lib.batch_position(pointer, i) for i in range(self.count)], np.uint64)
 
     # ---- memory ----
@@ -215,9 +201,11 @@ class Batch(Mapping[str, Any]):
         hold, form, tensor = self._hold, self._fields.get(name), _lib.Tensor()
         if form is None:
             err = _lib.Err()
-            _lib.batch_field(hold.pointer, str(name).encode(), tensor, err)
+            _lib.batch_field(self._pointer, str(name).encode(), tensor, err)
             raise KeyError(err.text.decode(errors="replace"))
-        _lib.batch_field(hold.pointer, form.name, tensor, None)
+        _lib.batch_field(self._pointer, form.name, tensor, None)
+        if _lib.batch_copied(self._pointer):
+            hold = _exported(self._pointer, form.name, DATA)  # of this field alone
         if not form.ragged:
             values = _array(hold, tensor.data, form.typestr, (self.count, *form.shape))
             return _bfloat16(values) if form.bfloat16 else values
@@ -230,7 +218,7 @@ class Batch(Mapping[str, Any]):
 
     def dlpack(self, name: str, part: int = DATA) -> "DLPack":
         """A field (or its offsets or shapes) for any framework's from_dlpack, without a copy."""
-        return DLPack(self._hold, self._fields[name].name, part)
+        return DLPack(self, self._fields[name].name, part)
 
     def to_dict(self) -> Dict[str, Any]:
         """All fields as a plain dict of arrays, without a copy; and `valid`, if batches of the feed can have fill."""
@@ -251,41 +239,26 @@ def _copied(value: Any) -> Any:
 
 # ---- DLPack ----
 
-_api = ctypes.pythonapi
-_capsule_new = _api.PyCapsule_New
-_capsule_new.restype, _capsule_new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_capsule_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
-_NAME = b"dltensor"
+def _exported(pointer: int, name: bytes, part: int) -> Any:
+    """A capsule with a tensor of the batch at `pointer`.
 
-
-class _Managed(ctypes.Structure):
-    """The parts of a DLManagedTensor that come before its deleter."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
-                ("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
-                ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
-                ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p))]
-
-
-def _drop(capsule: int) -> None:
-    """Capsule destructor: call the deleter if no one has taken the tensor. A taker renames the capsule."""
-    if _capsule_is_valid(capsule, _NAME):
-        pointer = _capsule_pointer(capsule, _NAME)
-        _Managed.from_address(pointer).deleter(pointer)
-
-
-_dropping = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop)
-_drop_address = ctypes.cast(_dropping, ctypes.c_void_p)
+    zip makes both calls: between two calls of Python code, a signal could lose the tensor.
+    """
+    tensor, err = ctypes.c_void_p(), _lib.Err()
+    try:
+        return list(zip(map(_lib.batch_dlpack, (pointer,), (name,), (part,), (tensor,), (err,)),
+                        map(_lib.capsule_new, (tensor,), (b"dltensor",), (_lib.capsule_free,))))[0][1]
+    except ValueError:  # a capsule cannot hold NULL
+        raise _lib.error(err) from None
 
 
 class DLPack:
     """A tensor that from_dlpack of NumPy, PyTorch, JAX, ... can take."""
 
-    __slots__ = ("_hold", "_name", "_part")
+    __slots__ = ("_batch", "_name", "_part")
 
-    def __init__(self, hold: _Hold, name: bytes, part: int) -> None:
-        self._hold, self._name, self._part = hold, name, part
+    def __init__(self, batch: Batch, name: bytes, part: int) -> None:
+        self._batch, self._name, self._part = batch, name, part
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         return 1, 0  # kDLCPU
@@ -296,6 +269,4 @@ class DLPack:
             raise BufferError("a batch is in CPU memory; copy it to the device after from_dlpack")
         if copy:
             raise BufferError("a batch is exported without a copy; copy it after from_dlpack")
-        pointer, err = ctypes.c_void_p(), _lib.Err()
-        _lib.check(_lib.batch_dlpack(self._hold.pointer, self._name, self._part, pointer, err), err)
-        return _capsule_new(pointer, _NAME, _drop_address)
+        return _exported(self._batch._pointer, self._name, self._part)

@@ -16,6 +16,7 @@ import sys
 import threading
 import warnings
 import weakref
+from threading import get_ident
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from . import _lib, _ops, _options
@@ -80,6 +81,10 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
         if distributed.is_available() and distributed.is_initialized():
             return distributed.get_rank(), distributed.get_world_size()
     return _UNKNOWN[0] if rank is None else rank, _UNKNOWN[1] if world is None else world
+
+
+def _place(batch: Batch) -> Tuple[int, int]:
+    return _lib.batch_epoch(batch._pointer), _lib.batch_begin(batch._pointer)
 
 
 class _Opening:
@@ -200,6 +205,9 @@ class Feed:
         self._lock = self._handle.lock  # held for library calls that only one thread at a time may make
         self._gate = threading.RLock()  # held for calls that are allowed at any time, to keep `close` out
         self._seed = options["seed"]
+        self._begun: Dict[int, Batch] = {}  # by thread: taken, but not handed over to the program yet
+        self._back: List[Batch] = []  # not handed over because a function failed
+        self._held = 0  # bytes held after the last garbage collection
         self._ends = 0  # epoch ends seen, so that an iterator notices an end seen by another thread
         self._maps = pipeline._maps
         self._close = weakref.finalize(self, self._handle.close)
@@ -208,6 +216,8 @@ class Feed:
         self._err = _lib.Err()
         self._out: Any = ctypes.c_void_p()
         self._refs = ctypes.byref(self._out), ctypes.byref(self._err)
+        self._holds: List[Any] = []  # the capsule that owns the batch in `_out`
+        self._hold_of_out = (self._out,), (_lib.CAPSULE,), (_lib.capsule_free,)
         self.fields: Dict[str, FieldSpec] = {}
         self._fields: Dict[str, Form] = {}
         for i in range(_lib.field_count(pointer)):
@@ -254,7 +264,7 @@ class Feed:
         collected = False
         while status in (_lib.TIMEOUT, _lib.AGAIN):  # between calls the interpreter handles signals
             if status == _lib.AGAIN and collected:
-                raise HeldError(self._err.text.decode() + "; use batch.copy() for batches you keep")
+                raise HeldError(self._err.text.decode())
             if status == _lib.AGAIN:
                 gc.collect()  # dead reference cycles may hold batches
                 collected = True
@@ -265,26 +275,86 @@ class Feed:
         return status
 
     def _next(self, mark: int) -> Optional[Batch]:
-        """The next batch of the epoch that began when `_ends` was `mark`; None at its end."""
+        """The next batch of the epoch that began when `_ends` was `mark`; None at its end.
+
+        The batch is in `_begun` until the caller hands it over or puts it back. A signal may interrupt this at any
+        call: then the batch is in `_out`, or also in `_holds`, or in `_begun`, and the next call finds it there. The
+        interpreter looks for signals after calls, not between assignments.
+        """
         with self._lock:
             if self._ends != mark:
                 return None
             self._pointer()
-            status = _lib.next_within(self._feed, _POLL, *self._refs)
-            if status != _lib.OK:
-                status = self._wait(status)
-            if status == _lib.OK:
-                batch = Batch(self._out.value, self._fields, self._seed, self._has_fill)
-            else:
-                self._ends += 1
-                batch = None
+            batch = self._unfinished() if self._begun or self._back else None
+            if batch is None:
+                if not self._out:
+                    status = _lib.next_within(self._feed, _POLL, *self._refs)
+                    if status != _lib.OK and self._wait(status) != _lib.OK:
+                        self._ends += 1
+                        return None
+                if not self._holds:
+                    self._holds.extend(map(_lib.capsule_new, *self._hold_of_out))
+                batch = Batch(self._holds[0], self._out.value, self._fields, self._seed, self._has_fill)
+                self._begun[get_ident()] = batch
+                del self._holds[:]
+                self._out.value = None
+                if _lib.batch_copied(batch._pointer):
+                    self._collect()
         if self._handle.log:
             self._handle.drain()
         return batch
 
+    def _unfinished(self) -> Optional[Batch]:
+        """The batch that this thread did not hand over, or the first that was put back. The caller holds the lock."""
+        me = get_ident()
+        if me not in self._begun and self._back:
+            self._begun[me] = min(self._back, key=_place)
+        batch = self._begun.get(me)
+        if batch is not None:
+            self._back = [other for other in self._back if other is not batch]
+            if self._out.value == batch._pointer:
+                self._out.value = None
+        return batch
+
+    def _put_back(self) -> None:
+        """Keep the batch that this thread took but did not hand over, for the next call of any thread."""
+        me = get_ident()
+        with self._lock:
+            if me in self._begun:
+                self._back.append(self._begun[me])
+                del self._begun[me]
+
+    def _collect(self) -> None:
+        """Look for batches in dead reference cycles when the program holds twice as much as the last time."""
+        def held() -> int:
+            return json.loads(_lib.taken(_lib.stats_json(self._pointer())))["held"]
+
+        if held() > 2 * self._held:
+            gc.collect()
+            self._held = held()
+
+    def _forget(self) -> None:
+        """Drop the batches that were not handed over. The caller holds the lock."""
+        self._unfinished()
+        if self._out and not self._holds:
+            self._holds.extend(map(_lib.capsule_new, *self._hold_of_out))
+        self._out.value = None
+        self._holds.clear()
+        self._begun.clear()
+        self._back.clear()
+
+    def _reached(self) -> Optional[Tuple[int, int]]:
+        """Epoch and position of the first batch that was not handed over; None if the library's count. Under the lock.
+        """
+        if self._out:
+            waiting = [(_lib.batch_epoch(self._out), _lib.batch_begin(self._out))]
+        else:
+            waiting = []
+        return min(waiting + [_place(batch) for batch in (*self._back, *self._begun.values())], default=None)
+
     def __iter__(self) -> Iterator[Batch]:
         """Iterate to the end of the epoch."""
-        return _Epoch(self)
+        return Epoch(self)
 
     def __len__(self) -> int:
         """Batches per epoch on this rank."""
@@ -336,13 +406,15 @@ class Feed:
     def epoch(self) -> int:
         """The epoch of the next batch."""
         with self._lock:
-            return _lib.epoch(self._pointer())
+            pointer, reached = self._pointer(), self._reached()
+            return _lib.epoch(pointer) if reached is None else reached[0]
 
     @property
     def position(self) -> int:
         """Samples of this epoch delivered so far, over all ranks."""
         with self._lock:
-            return _lib.position(self._pointer())
+            pointer, reached = self._pointer(), self._reached()
+            return _lib.position(pointer) if reached is None else reached[1]
 
     @property
     def samples(self) -> int:
@@ -395,7 +467,8 @@ class Feed:
     def state_dict(self) -> Dict[str, Any]:
         """Make a checkpoint for `load_state_dict`: a small dict of plain values.
 
-        It counts the batches delivered so far, not those prefetched. It can be loaded with a different number of
+        It counts the batches your program got so far, not those prefetched or lost to an exception in a function given
+        to map: they come again. It can be loaded with a different number of
         threads or ranks, and with a copy of the same data elsewhere.
         """
         with self._lock:
@@ -405,7 +478,8 @@ class Feed:
             else:
                 status = _lib.save(self._pointer(), json_text, err)
             _lib.check(status, err)
-        return json.loads(_lib.taken(json_text.value))
+            state, reached = json.loads(_lib.taken(json_text.value)), self._reached()
+        return state if reached is None else dict(state, epoch=reached[0], position=reached[1])
 
     def load_state_dict(self, state: Dict[str, Any], strict: bool = True) -> None:
         """Resume from a checkpoint, without rereading anything. Also restores the seed.
@@ -421,6 +495,7 @@ class Feed:
             arguments = (pointer, text, err) if strict else (pointer, text, changes, err)
             status = self._patiently(call, *arguments) if "contents" in state else call(*arguments)
             _lib.check(status, err)
+            self._forget()
             self._seed = int(state["seed"])
             self._look_for_fill()
         if changes.value:
@@ -496,19 +571,22 @@ class Feed:
 Feed.stats.__doc__ = f"{Feed.stats.__doc__}\n\n{_ops.stats_doc()}"
 
 
-class _Epoch:
-    """Iterates to the end of an epoch. Threads may share one or have one each."""
+class Epoch:
+    """Iterates to the end of an epoch, with each batch converted by `convert`. Threads may share one or have one each.
 
-    __slots__ = ("_feed", "_mark", "_fresh")
+    If a function given to map, or `convert`, fails, the batch counts as not delivered and comes again.
+    """
 
-    def __init__(self, feed: Feed) -> None:
-        self._feed, self._mark, self._fresh = feed, feed._ends, True
+    __slots__ = ("_feed", "_mark", "_fresh", "_steps")
 
-    def __iter__(self) -> "_Epoch":
+    def __init__(self, feed: Feed, *convert: Any) -> None:
+        self._feed, self._mark, self._fresh, self._steps = feed, feed._ends, True, (*feed._maps, *convert)
+
+    def __iter__(self) -> "Epoch":
         return self
 
-    def __next__(self) -> Batch:
-        feed = self._feed
+    def __next__(self) -> Any:
+        feed, begun, me = self._feed, self._feed._begun, get_ident()
         batch: Any = feed._next(self._mark)
         if self._fresh:
             # The last loop stopped right after an epoch's last batch, before its end: start the next epoch.
@@ -518,6 +596,12 @@ class _Epoch:
             self._fresh = False
         if batch is None:
             raise StopIteration
-        for stage in feed._maps:
-            batch = stage(batch)
+        if self._steps:
+            try:
+                for step in self._steps:
+                    batch = step(batch)
+            except BaseException:
+                feed._put_back()
+                raise
+        del begun[me]  # no call after this: the program gets the batch
         return batch

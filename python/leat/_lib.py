@@ -1,7 +1,6 @@
 """ctypes declarations of the structs and functions in include/leat.h, and nothing else.
 
-Calls that may block, if only on a lock that a logging worker holds, release the GIL (`waiting`). Short calls keep it
-(`quick`), which is cheaper.
+Calls that may block release the GIL (`waiting`). Short calls keep it (`quick`), which is cheaper.
 """
 from __future__ import annotations
 
@@ -77,7 +76,6 @@ open = _declare(waiting, "leat_open", c_int, c_char_p, POINTER(Options), POINTER
 close = _declare(waiting, "leat_close", None, c_void_p)
 # Called for every batch. Without argtypes ctypes skips conversion, so callers must pass ctypes objects.
 next_within = waiting.leat_next_within
-release = _declare(waiting, "leat_release", None, c_void_p)
 cancel = _declare(waiting, "leat_cancel", None, c_void_p)
 samples = _declare(quick, "leat_samples", c_uint64, c_void_p)
 batches = _declare(quick, "leat_batches", c_uint64, c_void_p)
@@ -96,6 +94,8 @@ batch_count = _declare(quick, "leat_batch_count", c_int64, c_void_p)
 batch_valid = _declare(quick, "leat_batch_valid", c_void_p, c_void_p)
 batch_position = _declare(quick, "leat_batch_position", c_uint64, c_void_p, c_int64)
 batch_epoch = _declare(quick, "leat_batch_epoch", c_uint64, c_void_p)
+batch_begin = _declare(quick, "leat_batch_begin", c_uint64, c_void_p)
+batch_copied = _declare(quick, "leat_batch_copied", ctypes.c_bool, c_void_p)
 batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POINTER(Tensor), POINTER(Err))
 batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
@@ -106,6 +106,12 @@ stats_json = _declare(quick, "leat_stats_json", c_void_p, c_void_p)
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
 describe = _declare(quick, "leat_describe", c_void_p)
+
+# A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
+# be interrupted by a signal.
+capsule_new: Any = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+capsule_free = ctypes.cast(quick.leat_capsule_free, c_void_p)
+CAPSULE = b"leat_batch"  # LEAT_CAPSULE
 
 # Status names, in the order of the header.
 OK, END, DONE, AGAIN = range(4)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Optional
 
-from ._feed import Feed
+from ._feed import Epoch, Feed
 
 
 class View:
@@ -13,7 +13,7 @@ class View:
         self.feed, self._convert = feed, convert
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._convert, iter(self.feed))
+        return Epoch(self.feed, self._convert)
 
     def __len__(self) -> int:
         return len(self.feed)

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator
 import tensorflow as tf
 
 from ._batch import OFFSETS, Batch, Ragged
-from ._feed import Feed
+from ._feed import Epoch, Feed
 from ._view import Epochs
 from .errors import InvalidError
 
@@ -48,7 +48,7 @@ class View:
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
-        return map(tensors, iter(self.feed))
+        return Epoch(self.feed, tensors)
 
     def _signature(self, name: str) -> Any:
         if self.feed.pipeline._maps:

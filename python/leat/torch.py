@@ -12,7 +12,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from ._batch import OFFSETS, SHAPES, Batch, Ragged
-from ._feed import Feed
+from ._feed import Epoch, Feed
 from ._view import Epochs, View
 from .errors import InvalidError
 
@@ -76,11 +76,10 @@ class _OnDevice:
         return len(self.feed)
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
-        return self._ahead() if self.device.type == "cuda" else self._plain()
+        return self._ahead() if self.device.type == "cuda" else Epoch(self.feed, self._moved)
 
-    def _plain(self) -> Iterator[Dict[str, Any]]:
-        for batch in self.feed:
-            yield {name: _each(lambda t: t.to(self.device), value) for name, value in tensors(batch).items()}
+    def _moved(self, batch: Any) -> Dict[str, Any]:
+        return {name: _each(lambda t: t.to(self.device), value) for name, value in tensors(batch).items()}
 
     def _start(self, batch: Any, stream: Any) -> Any:
         # The copy to pinned memory releases the engine's batch. PyTorch keeps the pinned memory until the copy
