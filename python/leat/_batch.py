@@ -26,10 +26,10 @@ def dtype_name(dtype: int) -> str:
 class Form:
     """The properties of a field that all batches of a feed share."""
 
-    __slots__ = ("name", "typestr", "shape", "ragged", "text", "bfloat16")
+    __slots__ = ("name", "dtype", "typestr", "shape", "ragged", "text", "bfloat16")
 
     def __init__(self, name: bytes, dtype: int, shape: Tuple[Any, ...]) -> None:
-        self.name, self.typestr, self.shape = name, _TYPESTR[dtype], shape
+        self.name, self.dtype, self.typestr, self.shape = name, dtype_name(dtype), _TYPESTR[dtype], shape
         self.ragged, self.bfloat16 = None in shape, dtype == _BF16
         self.text = self.typestr == "|u1" and shape == (None,)
 
@@ -162,12 +162,11 @@ class Batch(Mapping[str, Any]):
         return name in self._fields
 
     def __repr__(self) -> str:
-        parts = []
-        for name in self:
-            value = self[name]
-            shape = list(value.shape) if isinstance(value, np.ndarray) else [len(value), None]
-            parts.append(f"{name}: {getattr(value, 'dtype', type(value).__name__)}{shape}")
-        return f"<batch of {self.count}: {', '.join(parts)}>"
+        fields = (f"{name}: {form.dtype}{[self.count, *form.shape]}" for name, form in self._fields.items())
+        return f"<batch of {self.count}: {', '.join(fields)}>"
+
+    def _ipython_key_completions_(self) -> List[str]:
+        return list(self)
 
     # ---- samples ----
 

@@ -54,6 +54,10 @@ class Bad(NamedTuple):
     reason: str
     replaced: bool
 
+    def __repr__(self) -> str:
+        state = " (replaced)" if self.replaced else ""
+        return f"<bad sample at position {self.position} of epoch {self.epoch}{state}: {self.reason}>"
+
 
 def _bytes_of(memory: Union[int, str]) -> int:
     if not isinstance(memory, str):
@@ -380,7 +384,7 @@ class Feed:
         """Batches as dicts of NumPy arrays."""
         from ._view import View
 
-        return View(self, Batch.to_dict)
+        return View(self, Batch.to_dict, "NumPy")
 
     def torch(self, device: Any = None, prefetch: int = 1) -> Any:
         """Batches as dicts of PyTorch tensors: on the CPU they share memory; on CUDA they are copied ahead."""

@@ -37,6 +37,9 @@ class MappedBatch(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"<mapped batch of {self.count}: {', '.join(self)}>"
 
+    def _ipython_key_completions_(self) -> List[str]:
+        return list(self)
+
     count = property(lambda self: self.origin.count)
     epoch = property(lambda self: self.origin.epoch)
     valid = property(lambda self: self.origin.valid)

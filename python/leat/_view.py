@@ -9,14 +9,17 @@ from ._feed import Epoch, Feed
 class View:
     """Iterates like the feed, one epoch per loop, and converts every batch."""
 
-    def __init__(self, feed: Feed, convert: Callable[[Any], Any]) -> None:
-        self.feed, self._convert = feed, convert
+    def __init__(self, feed: Feed, convert: Callable[[Any], Any], kind: str) -> None:
+        self.feed, self._convert, self._kind = feed, convert, kind
 
     def __iter__(self) -> Iterator[Any]:
         return Epoch(self.feed, self._convert)
 
     def __len__(self) -> int:
         return len(self.feed)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} batches of {self.feed!r}>"
 
 
 class Epochs:

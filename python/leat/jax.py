@@ -47,5 +47,5 @@ def arrays(batch: Any) -> Dict[str, Any]:
 def view(feed: Feed, device: Any = None) -> View:
     """What `feed.jax(...)` returns: iterates like the feed and yields dicts of arrays, on `device` if given."""
     if device is None and jax.default_backend() == "cpu":
-        return View(feed, arrays)
-    return View(feed, lambda batch: jax.device_put(batch.to_dict(), device))
+        return View(feed, arrays, "JAX")
+    return View(feed, lambda batch: jax.device_put(batch.to_dict(), device), "JAX")

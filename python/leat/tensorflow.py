@@ -47,6 +47,9 @@ class View:
     def __len__(self) -> int:
         return len(self.feed)
 
+    def __repr__(self) -> str:
+        return f"<TensorFlow batches of {self.feed!r}>"
+
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         return Epoch(self.feed, tensors)
 

@@ -75,6 +75,9 @@ class _OnDevice:
     def __len__(self) -> int:
         return len(self.feed)
 
+    def __repr__(self) -> str:
+        return f"<PyTorch batches on {self.device} of {self.feed!r}>"
+
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         return self._ahead() if self.device.type == "cuda" else Epoch(self.feed, self._moved)
 
@@ -118,7 +121,7 @@ def view(feed: Feed, device: Any = None, prefetch: int = 1) -> Any:
     """What `feed.torch(...)` returns: iterates like the feed and yields dicts of tensors."""
     device = torch.device("cpu" if device is None else device)
     if device.type == "cpu":
-        return View(feed, tensors)
+        return View(feed, tensors, "PyTorch")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InvalidError(f"cannot use device {device}: PyTorch finds no GPU")
     return _OnDevice(feed, device, prefetch)
@@ -176,6 +179,9 @@ class DataLoader:
     def feed(self) -> Feed:
         self._feed._join()
         return self._feed
+
+    def __repr__(self) -> str:
+        return f"<leat.torch.DataLoader of {self._view!r}>"
 
     @property
     def batch_size(self) -> int:

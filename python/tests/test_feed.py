@@ -157,6 +157,25 @@ def test_narrow_arrays_are_read_as_they_are():
     assert all(batch[name].dtype == name and batch[name].tolist() == [0, 1, 2, 3] for name in arrays)
 
 
+def test_what_a_notebook_shows(images, numbers, cells, tmp_path):
+    feed = images.batch(8).feed()
+    batch = next(iter(feed))
+    assert repr(batch) == "<batch of 8: image: float32[8, 16, 16, 3], label: int64[8]>"
+    assert batch._ipython_key_completions_() == ["image", "label"]
+    mapped = next(iter(numbers.batch(4).map_batch(lambda fields: None).feed()))
+    assert repr(mapped) == "<mapped batch of 4: x, y>" and mapped._ipython_key_completions_() == ["x", "y"]
+    ragged = next(iter(leat.tfrecord(cells / "cells-*.tfrecord").example(image=bytes).decode().batch(2).feed()))
+    assert repr(ragged) == "<batch of 2: image: uint8[2, None, None, 3]>"
+    assert repr(ragged["image"]).startswith("Ragged(2 samples, ")
+    assert repr(feed.fields["label"]) == "FieldSpec(dtype='int64', shape=())"
+    assert repr(feed.numpy()) == f"<NumPy batches of {feed!r}>"
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat/bad.jpg").write_bytes(b"no image")
+    feed = leat.folder(tmp_path).decode().batch(1).feed(on_error="skip")
+    list(feed)
+    assert repr(feed.bad()[0]).startswith("<bad sample at position 0 of epoch 0: ")
+
+
 def test_types_of_fields_are_known_beforehand(images):
     feed = images.batch(8).feed()
     assert feed.fields == {"image": leat.FieldSpec("float32", (16, 16, 3)), "label": leat.FieldSpec("int64", ())}

@@ -216,7 +216,7 @@ def test_a_conversion_that_fails_loses_nothing(numbers):
 
     convert = failing(1)
     feed = numbers.batch(2).feed()
-    view = View(feed, lambda batch: convert(batch) or int(batch["x"][0]))
+    view = View(feed, lambda batch: convert(batch) or int(batch["x"][0]), "first")
     seen = []
     with pytest.raises(Stop):
         seen.extend(view)
