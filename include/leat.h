@@ -226,6 +226,7 @@ struct leat_tensor {
 	const int64_t *offsets;       /* ragged: count + 1 numbers, in elements; else NULL */
 	const int64_t *sample_shapes; /* ragged, field ndim >= 2: count x ndim numbers; else NULL */
 	size_t bytes;                 /* of `data` in use */
+	bool copied;                  /* part of a copied batch: the field has its own memory */
 };
 
 /* Rows of this batch, including repeats and padding. Less than a full batch at the end of an epoch or after skipped
@@ -240,7 +241,7 @@ LEAT_API const uint8_t *leat_batch_valid(const struct leat_batch *batch);
 LEAT_API uint64_t leat_batch_position(const struct leat_batch *batch, int64_t i);
 LEAT_API uint64_t leat_batch_epoch(const struct leat_batch *batch);
 LEAT_API uint64_t leat_batch_begin(const struct leat_batch *batch); /* leat_position before the batch was delivered */
-/* Whether the batch is a copy, because the caller holds others. Each field of a copy has its own memory. */
+/* Whether the batch is a copy, because the caller holds others. */
 LEAT_API bool leat_batch_copied(const struct leat_batch *batch);
 LEAT_API enum leat_status leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_tensor *tensor,
                                            struct leat_err *err);

@@ -203,7 +203,7 @@ class Batch(Mapping[str, Any]):
             _lib.batch_field(self._pointer, str(name).encode(), tensor, err)
             raise KeyError(err.text.decode(errors="replace"))
         _lib.batch_field(self._pointer, form.name, tensor, None)
-        if _lib.batch_copied(self._pointer):
+        if tensor.copied:
             hold = _exported(self._pointer, form.name, DATA)  # of this field alone
         if not form.ragged:
             values = _array(hold, tensor.data, form.typestr, (self.count, *form.shape))

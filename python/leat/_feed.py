@@ -16,6 +16,7 @@ import sys
 import threading
 import warnings
 import weakref
+from os import getpid
 from threading import get_ident
 from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple, Union
 
@@ -25,6 +26,7 @@ from ._pipeline import Pipeline
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
+_capsule_new, _NAMES, _FREES = _lib.capsule_new, (_lib.CAPSULE,), (_lib.capsule_free,)  # arguments of map
 _ON_ERROR = ("fail", "skip", "replace")
 _FINGERPRINTS = ("names", "full")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
@@ -211,6 +213,7 @@ class Feed:
         self._seed = options["seed"]
         self._begun: Dict[int, Batch] = {}  # by thread: taken, but not handed over to the program yet
         self._back: List[Batch] = []  # not handed over because a function failed
+        self._newest = self._taken = 0  # address of the last batch taken, and the number of batches taken
         self._held = 0  # bytes held after the last garbage collection
         self._ends = 0  # epoch ends seen, so that an iterator notices an end seen by another thread
         self._maps = pipeline._maps
@@ -221,7 +224,7 @@ class Feed:
         self._out: Any = ctypes.c_void_p()
         self._refs = ctypes.byref(self._out), ctypes.byref(self._err)
         self._holds: List[Any] = []  # the capsule that owns the batch in `_out`
-        self._hold_of_out = (self._out,), (_lib.CAPSULE,), (_lib.capsule_free,)
+        self._outs = (self._out,)
         self.fields: Dict[str, FieldSpec] = {}
         self._fields: Dict[str, Form] = {}
         for i in range(_lib.field_count(pointer)):
@@ -278,39 +281,46 @@ class Feed:
             raise _lib.error(self._err)
         return status
 
-    def _next(self, mark: int) -> Optional[Batch]:
-        """The next batch of the epoch that began when `_ends` was `mark`; None at its end.
+    def _next(self, mark: int, me: int) -> Optional[Batch]:
+        """The next batch of the epoch that began when `_ends` was `mark`, for the thread `me`; None at its end.
 
         The batch is in `_begun` until the caller hands it over or puts it back. A signal may interrupt this at any
         call: then the batch is in `_out`, or also in `_holds`, or in `_begun`, and the next call finds it there. The
         interpreter looks for signals after calls, not between assignments.
         """
+        out, holds = self._out, self._holds
         with self._lock:
             if self._ends != mark:
                 return None
-            self._pointer()
-            batch = self._unfinished() if self._begun or self._back else None
+            if self._pid != getpid() or self._handle.pointer is None:
+                self._pointer()
+            batch = self._unfinished(me) if self._begun or self._back else None
             if batch is None:
-                if not self._out:
+                if not out:
                     status = _lib.next_within(self._feed, _POLL, *self._refs)
                     if status != _lib.OK and self._wait(status) != _lib.OK:
                         self._ends += 1
                         return None
-                if not self._holds:
-                    self._holds.extend(map(_lib.capsule_new, *self._hold_of_out))
-                batch = Batch(self._holds[0], self._out.value, self._fields, self._seed, self._has_fill)
-                self._begun[get_ident()] = batch
-                del self._holds[:]
-                self._out.value = None
-                if _lib.batch_copied(batch._pointer):
+                if not holds:
+                    holds.extend(map(_capsule_new, self._outs, _NAMES, _FREES))
+                pointer = self._newest = out.value
+                batch = Batch(holds[0], pointer, self._fields, self._seed, self._has_fill)
+                self._begun[me] = batch
+                del holds[0]
+                out.value = None
+                self._taken += 1
+                if not self._taken % 8 and _lib.batch_copied(ctypes.c_void_p(pointer)):
                     self._collect()
         if self._handle.log:
             self._handle.drain()
         return batch
 
-    def _unfinished(self) -> Optional[Batch]:
+    def _unfinished(self, me: int) -> Optional[Batch]:
         """The batch that this thread did not hand over, or the first that was put back. The caller holds the lock."""
-        me = get_ident()
+        pointer = self._pointer()
+        here = _lib.epoch(pointer), _lib.position(pointer)
+        if me in self._begun and _place(self._begun[me]) >= here:  # interrupted in _put_back: it is made again
+            del self._begun[me]
         if me not in self._begun and self._back:
             self._begun[me] = min(self._back, key=_place)
         batch = self._begun.get(me)
@@ -321,12 +331,28 @@ class Feed:
         return batch
 
     def _put_back(self) -> None:
-        """Keep the batch that this thread took but did not hand over, for the next call of any thread."""
+        """Deliver the batch that this thread took but did not hand over again, to the next call of any thread.
+
+        A function may have changed it in place before it failed. So the library makes it again, unless that would make
+        others again that the program has already.
+        """
         me = get_ident()
         with self._lock:
-            if me in self._begun:
-                self._back.append(self._begun[me])
+            batch = self._begun.get(me)
+            if batch is None:
+                return
+            if self._newest == batch._pointer and len(self._begun) == 1 and not self._back and not self.closed:
+                self._rewind(batch)
+            else:
+                self._back.append(batch)
                 del self._begun[me]
+
+    def _rewind(self, batch: Batch) -> None:
+        json_text, err, (epoch, position) = ctypes.c_void_p(), _lib.Err(), _place(batch)
+        _lib.check(_lib.save(self._pointer(), json_text, err), err)
+        state = dict(json.loads(_lib.taken(json_text.value)), epoch=epoch, position=position)
+        _lib.check(_lib.restore(self._pointer(), json.dumps(state).encode(), err), err)
+        self._forget()
 
     def _collect(self) -> None:
         """Look for batches in dead reference cycles when the program holds twice as much as the last time."""
@@ -339,9 +365,8 @@ class Feed:
 
     def _forget(self) -> None:
         """Drop the batches that were not handed over. The caller holds the lock."""
-        self._unfinished()
-        if self._out and not self._holds:
-            self._holds.extend(map(_lib.capsule_new, *self._hold_of_out))
+        if self._out and not self._holds and all(b._pointer != self._out.value for b in self._begun.values()):
+            self._holds.extend(map(_capsule_new, self._outs, _NAMES, _FREES))
         self._out.value = None
         self._holds.clear()
         self._begun.clear()
@@ -549,6 +574,8 @@ class Feed:
         if self._pid == os.getpid():
             with self._gate:
                 self._close()
+            with self._lock:
+                self._forget()
 
     @property
     def closed(self) -> bool:
@@ -591,12 +618,12 @@ class Epoch:
 
     def __next__(self) -> Any:
         feed, begun, me = self._feed, self._feed._begun, get_ident()
-        batch: Any = feed._next(self._mark)
+        batch: Any = feed._next(self._mark, me)
         if self._fresh:
             # The last loop stopped right after an epoch's last batch, before its end: start the next epoch.
             if batch is None and feed._ends == self._mark + 1 and not feed._empty:
                 self._mark += 1
-                batch = feed._next(self._mark)
+                batch = feed._next(self._mark, me)
             self._fresh = False
         if batch is None:
             raise StopIteration

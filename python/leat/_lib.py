@@ -47,7 +47,7 @@ class Field(Structure):
 
 class Tensor(Structure):
     _fields_ = [("data", c_void_p), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * (1 + MAX_DIMS)),
-                ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t)]
+                ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t), ("copied", ctypes.c_bool)]
 
 
 class Bad(Structure):
@@ -95,7 +95,8 @@ batch_valid = _declare(quick, "leat_batch_valid", c_void_p, c_void_p)
 batch_position = _declare(quick, "leat_batch_position", c_uint64, c_void_p, c_int64)
 batch_epoch = _declare(quick, "leat_batch_epoch", c_uint64, c_void_p)
 batch_begin = _declare(quick, "leat_batch_begin", c_uint64, c_void_p)
-batch_copied = _declare(quick, "leat_batch_copied", ctypes.c_bool, c_void_p)
+batch_copied = quick.leat_batch_copied  # like next_within
+batch_copied.restype = ctypes.c_bool
 batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POINTER(Tensor), POINTER(Err))
 batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
@@ -109,7 +110,8 @@ describe = _declare(quick, "leat_describe", c_void_p)
 
 # A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
 # be interrupted by a signal.
-capsule_new: Any = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+capsule_new = ctypes.PyDLL(None)["PyCapsule_New"]  # called for every batch: like next_within
+capsule_new.restype = ctypes.py_object
 capsule_free = ctypes.cast(quick.leat_capsule_free, c_void_p)
 CAPSULE = b"leat_batch"  # LEAT_CAPSULE
 

@@ -180,6 +180,25 @@ def test_a_checkpoint_after_a_failure_begins_with_the_batch_that_failed(numbers)
     assert firsts(feed) == right[7:]
 
 
+def test_what_a_function_changed_before_it_failed_is_undone(numbers):
+    left = [3]
+
+    def fails(fields):
+        fields["x"] += 1000
+        if fields["x"][0] == 1006 and left[0]:
+            left[0] -= 1
+            raise Stop
+
+    feed = numbers.batch(2).map_batch(fails).feed()
+    seen = []
+    while feed.epoch == 0:
+        try:
+            seen.extend(firsts_of(feed))
+        except leat.MapError:
+            pass
+    assert seen == list(range(1000, 1100, 2)) and not left[0]
+
+
 def test_the_last_batch_of_an_epoch_may_fail(numbers):
     left = [1]
 

@@ -89,7 +89,8 @@ leat_batch_field(const struct leat_batch *batch, const char *name, struct leat_t
 		return LEAT_INVALID;
 	column = &batch->form->column[i];
 	locate(batch, i, &values, &offsets, &shapes);
-	*tensor = (struct leat_tensor){.data = values, .dtype = column->field.dtype, .ndim = 1};
+	*tensor = (struct leat_tensor){
+		.data = values, .dtype = column->field.dtype, .ndim = 1, .copied = batch->block != NULL};
 	if (!leat_batch_is_dense(column)) {
 		tensor->offsets = offsets;
 		tensor->shape[0] = offsets[batch->count];

@@ -257,6 +257,7 @@ batches_are_held_over_a_jump_and_after_close(void **state)
 			assert_int_equal(leat_restore(feed, json, NULL), LEAT_OK);
 		held[i] = take(feed);
 	}
+	free(json);
 	leat_close(feed);
 	for (int i = 0; i < HELD; i++) {
 		struct leat_tensor label;
