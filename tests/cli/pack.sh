@@ -78,7 +78,7 @@ try leat pack numbers.csv -o numbers --no-shuffle
 python3 show.py numbers-*.tfrecord
 
 # The samples, labels and order are those of the sources.
-samples() { leat look "$1" -n 100 | sed 's/^  [a-z]* *//'; }
+samples() { leat look "$1" -n 100 | sed '/^[0-9]* classes:/d; s/^  [a-z]* *//'; }
 mkdir -p nested/a/b/c nested/a-b nested/B
 for f in a/z.jpg a/b/1.bmp a/b/c/1.tiff a/b.webp a-b/1.ppm B/x.pgm B/y.PNG; do printf '%s' "$f" >nested/$f; done
 leat pack nested -o nested --no-shuffle | sed 1d
