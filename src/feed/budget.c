@@ -5,8 +5,7 @@
  * The minimum comes first; the rest goes to prefetched batches, runs in flight, and scratch.
  *
  * If the user gave no limit, a quarter of the RAM is allowed, but a feed that needs little should
- * not take it: the rest is then counted up to 1 GiB, or twice the minimum. Only the scratch for
- * large samples, whose pages are hardly ever touched, may be larger. */
+ * not take it: the rest is then counted up to 1 GiB, or twice the minimum. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,8 +25,6 @@ enum {
 	MEAN_LOOKS = 256,
 	ENOUGH = 1 << 30, /* a default limit is not used beyond this for speed alone */
 };
-
-static const size_t jumbo_plenty = (size_t)4 << 30;
 
 /* ---- upper bounds for ragged values ---- */
 
@@ -394,7 +391,7 @@ enum leat_status
 leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
                  size_t used, size_t peak, const struct leat_log *log, struct leat_err *err)
 {
-	size_t minimum, divided = options->memory;
+	size_t minimum;
 	int unbounded;
 
 	*b = (struct leat_budget){
@@ -416,15 +413,8 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));
 		minimum = used + total(b, p);
 	}
-	if (b->frugal)
-		divided = enough(b, options->memory, minimum);
-	divide_rest(b, p, divided - minimum, divided, log);
-	if (p->stages > 0) {
-		size_t more = options->memory - divided;
-
-		more -= more / 16;
-		b->jumbo += page_down(more < jumbo_plenty ? more : jumbo_plenty);
-	}
+	b->divided = b->frugal ? enough(b, options->memory, minimum) : options->memory;
+	divide_rest(b, p, b->divided - minimum, b->divided, log);
 	return LEAT_OK;
 }
 
@@ -456,6 +446,7 @@ memory_for(const struct leat_worker *w, size_t jumbo, bool whole_sample, struct 
 		.form.column = leat_alloc_array(mem, (size_t)p->schema.count, sizeof(struct leat_column_form))};
 	bool fits = false;
 
+	o.memory = feed->budget.divided;
 	while (trial.form.column && !fits && o.memory < LEAT_MOST_BYTES) {
 		o.memory += o.memory / 8 + 1024;
 		fits = leat_budget_make(&trial, p, &o, feed->budget.form.rows, feed->budget.used, 0,
@@ -465,7 +456,7 @@ memory_for(const struct leat_worker *w, size_t jumbo, bool whole_sample, struct 
 	leat_free(mem, trial.form.column);
 	/* A cache without a size takes three quarters of what is added. */
 	if (fits && feed->cache && feed->cache_size < feed->budget.used)
-		o.memory += 3 * (o.memory - feed->options.memory);
+		o.memory += 3 * (o.memory - feed->budget.divided);
 	return fits ? o.memory : 0;
 }
 

@@ -48,8 +48,9 @@ struct leat_budget {
 	size_t jumbo;        /* bytes of the shared scratch for samples too large for a worker's own */
 	size_t sample_bytes; /* size of a struct leat_sample with the most fields of any stage */
 	struct leat_batch_form form;
-	size_t used;  /* already allocated when the budget was made */
-	size_t least; /* minimum memory */
+	size_t used;    /* already allocated when the budget was made */
+	size_t least;   /* minimum memory */
+	size_t divided; /* memory=, or as much of a default as is used */
 };
 
 struct leat_worker {
@@ -76,7 +77,7 @@ struct leat_feed {
 	struct leat_budget budget;
 	struct leat_cache *cache; /* NULL: none */
 	uint64_t cache_size;
-	char *cache_dir; /* NULL: in memory */
+	char *cache_dir;     /* NULL: in memory */
 	int64_t global_rows; /* rows of a batch, over all ranks */
 	int tail;            /* enum leat_tail, never AUTO */
 	uint64_t started_at; /* position at which the first batch began after opening or restoring a checkpoint */
