@@ -116,9 +116,27 @@ put_next(struct reader *r, const struct leat_opt *opt, const char *attached)
 	return put(r, opt, attached);
 }
 
+/* Options of other loaders, and where they are here. */
+static const struct {
+	const char *name, *instead;
+} elsewhere[] = {
+	{"batch_size", "add batch(N) to the spec"},
+	{"batch", "add batch(N) to the spec"},
+	{"shuffle", "add shuffle to the spec, before batch"},
+	{"prefetch", "add prefetch(N) to the spec"},
+	{"prefetch_factor", "add prefetch(N) to the spec"},
+	{"cache", "add cache to the spec"},
+	{"workers", "use --threads"},
+	{"num_workers", "use --threads"},
+	{"num_threads", "use --threads"},
+	{"num_epochs", "use --epochs"},
+	{"strict", "use --force to accept a changed pipeline"},
+};
+
 static enum leat_status
 fail_unknown(const struct reader *r, const char *word, size_t len)
 {
+	char table[MAX_FLAG];
 	struct leat_unknown unknown = {.what = "option", .prefix = "--"};
 	char name[100], flags[LEAT_MAX_OPTS][MAX_FLAG];
 	const char *known[LEAT_MAX_OPTS];
@@ -127,6 +145,11 @@ fail_unknown(const struct reader *r, const char *word, size_t len)
 		flag_name(flags[unknown.count], r->opts[unknown.count].name);
 		known[unknown.count] = flags[unknown.count] + 2;
 	}
+	table_name(table, word + 2, len - 2);
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++)
+		if (strcmp(elsewhere[i].name, table) == 0)
+			return leat_fail(r->err, LEAT_INVALID, "there is no option '--%.*s': %s", (int)(len - 2),
+			                 word + 2, elsewhere[i].instead);
 	unknown.name = leat_show(name, sizeof(name), word + 2, len - 2);
 	unknown.known = known;
 	return leat_fail_unknown(r->err, LEAT_INVALID, &unknown);

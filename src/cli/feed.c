@@ -99,7 +99,27 @@ resume(struct session *s, struct leat_err *err)
 	free(changes);
 	if (status != LEAT_OK)
 		leat_err_in(err, "--resume %s", s->p->resume);
+	if (status == LEAT_OK && !s->p->quiet && s->p->epochs > 0 && leat_epoch(s->feed) >= (uint64_t)s->p->epochs)
+		fprintf(stderr, "leat: nothing is left to do: the checkpoint is at epoch %" PRIu64 "; raise --epochs\n",
+		        leat_epoch(s->feed));
 	leat_free(s->mem, json);
+	return status;
+}
+
+/* Fails before the run, not after it, if the checkpoint cannot be written. */
+static enum leat_status
+check_save(const struct session *s, struct leat_err *err)
+{
+	struct leat_writer *writer = NULL;
+	struct leat_stores stores;
+	enum leat_status status;
+
+	leat_stores_init(&stores, s->mem);
+	status = leat_write_begin(&writer, &stores, s->p->save, err);
+	leat_write_abort(writer);
+	leat_stores_close(&stores);
+	if (status != LEAT_OK)
+		leat_err_in(err, "--save");
 	return status;
 }
 
@@ -373,6 +393,11 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 
 	if (s.p->force && !*s.p->resume)
 		return leat_fail(err, LEAT_INVALID, "--force is for --resume, which is not given");
+	status = leat_check_spec(run->operand[0], run->mem, err);
+	if (status == LEAT_OK && *s.p->save)
+		status = check_save(&s, err);
+	if (status != LEAT_OK)
+		return status;
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
 	status = open_digest(&s, err);
 	if (status == LEAT_OK)

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/row.h"
 #include "cli/sheet.h"
+#include "cli/text.h"
 #include "feed/feed.h"
 
 struct params {
@@ -135,6 +137,17 @@ print_classes(const struct leat_feed *feed)
 
 /* ---- the sheet ---- */
 
+static void
+fail_field(const struct leat_feed *feed, const char *name, struct leat_err *err)
+{
+	const char *known[LEAT_MAX_FIELDS];
+	struct leat_unknown unknown = {.what = "field", .name = name, .known = known};
+
+	for (int f = 0; f < leat_field_count(feed); f++)
+		known[unknown.count++] = leat_field_at(feed, f)->name;
+	leat_fail_unknown(err, LEAT_INVALID, &unknown);
+}
+
 static const struct leat_field *
 find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
 {
@@ -154,7 +167,7 @@ find_image(const struct leat_feed *feed, const char *name, struct leat_err *err)
 		}
 	}
 	if (*name)
-		leat_fail(err, LEAT_INVALID, "there is no field '%s'", name);
+		fail_field(feed, name, err);
 	else
 		leat_fail(err, LEAT_INVALID,
 		          "no field is a drawable image (uint8 or float32 with 1 or 3 channels): is 'decode' missing "
@@ -228,6 +241,9 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	struct leat_feed *feed;
 	enum leat_status status;
 
+	status = leat_check_spec(run->operand[0], run->mem, err);
+	if (status != LEAT_OK)
+		return status;
 	leat_options_init(&o);
 	o.seed = (uint64_t)p->seed;
 	o.epochs = 1;

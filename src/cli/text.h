@@ -1,4 +1,4 @@
-/* text.h - read small text files from any store */
+/* text.h - read small text files from any store, and recognize what is no spec */
 #ifndef LEAT_CLI_TEXT_H
 #define LEAT_CLI_TEXT_H
 
@@ -7,5 +7,8 @@
 
 /* Reads the whole file, NUL-terminated; free it with leat_free. Fails above 16 MiB. */
 enum leat_status leat_read_text(const char *path, struct leat_mem *mem, char **text, struct leat_err *err);
+
+/* Fails if `spec` is the name of a file or folder, and names the source that reads it. */
+enum leat_status leat_check_spec(const char *spec, struct leat_mem *mem, struct leat_err *err);
 
 #endif

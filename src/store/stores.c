@@ -315,7 +315,7 @@ leat_object_load(struct leat_store *store, const char *uri, size_t most, struct 
 		leat_err_clear(err);
 		status = store->kind->look(store, uri, &object, NULL);
 		if (status != LEAT_OK)
-			return status == LEAT_IO ? LEAT_AGAIN : leat_fail(err, status, "'%s' cannot be read", uri);
+			return status == LEAT_IO ? LEAT_AGAIN : leat_fail(err, status, "'%s' is not a file", uri);
 		if (object.size > most)
 			return leat_fail(err, LEAT_LIMIT, "'%s' is too large", uri);
 		/* Any version is fine. If the object is replaced while we read it, try again. */

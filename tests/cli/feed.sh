@@ -109,3 +109,14 @@ try leat feed "$order"
 leat feed "$order" --on-error skip --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
 leat feed "$order" --on-error replace --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
 try leat feed "$order" --on-error skip --max-bad 0
+
+echo "# what newcomers try"
+mv good cells-00001-of-00003.tfrecord
+try leat feed cells
+try leat look cells-00000-of-00003.tfrecord
+try leat feed "$spec" --batch-size 6
+try leat feed "$spec" --num-workers 4
+try leat feed "$spec" --resume cells
+try leat feed "$spec" --save none/place.json
+leat feed "$spec" --save end.json >/dev/null
+leat feed "$spec" --resume end.json >/dev/null
