@@ -535,14 +535,26 @@ class Feed:
         """A call that may read all data, on another thread: Ctrl-C then ends it, and cancels the feed."""
         if threading.current_thread() is not threading.main_thread():
             return call(*arguments)
+        pointer, running, abandoned = self._pointer(), threading.Lock(), False
         done: List[int] = []
-        thread = threading.Thread(target=lambda: done.append(call(*arguments)), name="leat-hash", daemon=True)
-        thread.start()
+
+        def run() -> None:
+            with running:
+                if not abandoned:
+                    done.append(call(*arguments))
+
+        thread = threading.Thread(target=run, name="leat-hash", daemon=True)
         try:
+            thread.start()
             thread.join()
         except BaseException:
-            _lib.cancel(self._pointer())
-            thread.join()
+            while not abandoned:  # the feed must not be closed before the call has returned
+                try:
+                    _lib.cancel(pointer)
+                    with running:
+                        abandoned = True
+                except KeyboardInterrupt:
+                    pass
             raise
         return done[0]
 

@@ -124,6 +124,25 @@ def test_a_killed_process_leaves_no_files(python, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_interrupts_a_full_fingerprint(python, tmp_path):
+    rows = 2**30  # a sparse file of 4 TiB, which would take hours
+    with open(tmp_path / "x.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (rows, 4096)})
+        file.truncate(file.tell() + rows * 4096)
+    out = python("""if True:
+        import signal, sys, leat
+        feed = leat.npy(x=sys.argv[1]).batch(1).feed(fingerprint="full")
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            feed.state_dict()
+        except KeyboardInterrupt:
+            print("interrupted")
+        feed.close()
+    """, tmp_path / "x.npy")
+    assert out == "interrupted\n"
+
+
 def test_an_unknown_fingerprint_is_refused(numbers):
     with pytest.raises(leat.InvalidError, match="names, full"):
         numbers.batch(10).feed(fingerprint="md5")
