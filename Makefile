@@ -2,7 +2,7 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench bench-images soak sanitize fuzz format docs install clean help
+.PHONY: all setup configure demo test test-all bench bench-images soak sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
@@ -49,6 +49,9 @@ format: setup ## clang-format everything
 
 docs: all ## write docs/REFERENCE.md from the op tables
 	@$(BUILD)/leat ops --markdown >docs/REFERENCE.md
+
+wheel: setup ## build the Python wheel, with all libraries it needs, in build/dist
+	@scripts/wheel $(BUILD)
 
 install: all ## install command, libraries, header and pkg-config file (DESTDIR is honoured)
 	@meson install -C $(BUILD) --no-rebuild --quiet

@@ -1,7 +1,7 @@
 #!/bin/sh
 # python.sh BUILD: the tests of the Python package, in a virtual environment below BUILD that is made once.
 #
-# The package is installed from this tree as a user would do it. Frameworks that cannot be installed here are
+# The package is installed from the wheel that users get. Frameworks that cannot be installed here are
 # left out, and the tests that need them are skipped. The oldest Python that is supported and a new one run the
 # tests that need no framework, where they are installed.
 set -eu
@@ -21,14 +21,12 @@ if ! cat $tests/requirements.txt $tests/frameworks.txt | cmp -s - "$venv/install
 	done
 	cat $tests/requirements.txt $tests/frameworks.txt >"$venv/installed"
 fi
-rm -rf "$build/wheel"
-PATH=$venv/bin:$PATH "$venv/bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-	--config-settings=build-dir="$build/python-wheel" --wheel-dir "$build/wheel" .
+scripts/wheel "$build"
 
 # check VENV: the tests, with the wheel that was built.
 check()
 {
-	"$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$build"/wheel/*.whl
+	"$1/bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$build"/dist/*.whl
 	LEAT_BUILD=$build "$1/bin/python" -m pytest -q -p no:cacheprovider $tests
 }
 
