@@ -203,10 +203,20 @@ def sidecar(golden):
     return {"files": build_sidecar(files), "none": build_sidecar([])}
 
 
+def webp(golden):
+    """Images, some of them cut off, and lossless ones without a container."""
+    seeds = {file.name: file.read_bytes() for file in (golden / "webp").glob("*.webp")}
+    for name in list(seeds):
+        seeds["cut-" + name] = seeds[name][: len(seeds[name]) * 2 // 3]
+        if seeds[name][12:16] == b"VP8L":
+            seeds[name + "-bare"] = seeds[name][20:]
+    return seeds
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    for maker in cache, image, jpeg, mds, npy, png, sidecar, tar, tfds, tfrecord_gz:
+    for maker in cache, image, jpeg, mds, npy, png, sidecar, tar, tfds, tfrecord_gz, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
                 sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")

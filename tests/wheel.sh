@@ -70,7 +70,7 @@ for file in leat/leat leat/libleat.so leat.libs/*; do
 		esac
 	done
 done
-for author in 'Independent JPEG Group' 'OpenSSL Project' Lehtinen Gailly Biggers Randy; do
+for author in 'Independent JPEG Group' 'OpenSSL Project' Lehtinen Gailly Biggers Randy 'Google Inc'; do
 	grep -q "$author" ./*.dist-info/licenses/*.txt || fail "the license with the words $author is missing"
 done
 

@@ -37,7 +37,7 @@ const struct leat_command leat_command_convert = {
 	.min_operands = 1,
 	.max_operands = 1,
 	.help = "Writes the samples of one epoch, in order: as tf.train.Example in TFRecord files, as\n"
-		"members KEY.FIELD.EXTENSION of tar files (.npy, .cls, .jpg, .png, .bin), or as one\n"
+		"members KEY.FIELD.EXTENSION of tar files (.npy, .cls, .jpg, .png, .webp, .bin), or as one\n"
 		"array per field. Files appear only when all are complete. Prints the spec that reads\n"
 		"them back. Use it to run the slow part of a pipeline once, or to make any source\n"
 		"readable by other programs.",

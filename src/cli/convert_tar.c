@@ -1,7 +1,7 @@
 /* convert_tar.c - samples in WebDataset format: members KEY.NAME.EXTENSION of a tar file
  *
- * The key is the sample's position. Tensors are .npy, integer scalars .cls, and bytes .jpg, .png or .bin depending
- * on their content. A bytes field whose name looks like a file name (jpg, seg.png) keeps that name. */
+ * The key is the sample's position. Tensors are .npy, integer scalars .cls, and bytes .jpg, .png, .webp or .bin
+ * depending on their content. A bytes field whose name looks like a file name (jpg, seg.png) keeps that name. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "format/sample.h"
 #include "format/tar_write.h"
 
-enum extension { JPG, PNG, BIN, CLS, NPY, OWN, EXTENSIONS };
+enum extension { JPG, PNG, WEBP, BIN, CLS, NPY, OWN, EXTENSIONS };
 
-static const char *const extensions[EXTENSIONS] = {".jpg", ".png", ".bin", ".cls", ".npy", ""};
+static const char *const extensions[EXTENSIONS] = {".jpg", ".png", ".webp", ".bin", ".cls", ".npy", ""};
 
 static bool
 is_bytes(const struct leat_field *field)
@@ -25,7 +25,7 @@ is_bytes(const struct leat_field *field)
 static bool
 is_file_name(const char *name)
 {
-	static const char *const known[] = {"jpg", "jpeg", "png", "bin", "cls", "txt", "json"};
+	static const char *const known[] = {"jpg", "jpeg", "png", "webp", "bin", "cls", "txt", "json"};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (strcmp(name, known[i]) == 0)
@@ -48,6 +48,9 @@ extension_of(const struct leat_row *row)
 		return JPG;
 	if (row->bytes >= 8 && memcmp(row->data, "\x89PNG\r\n\x1a\n", 8) == 0)
 		return PNG;
+	if (row->bytes >= 12 && memcmp(row->data, "RIFF", 4) == 0 &&
+	    memcmp((const char *)row->data + 8, "WEBP", 4) == 0)
+		return WEBP;
 	return BIN;
 }
 

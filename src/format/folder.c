@@ -4,8 +4,8 @@
  *
  * One file is one sample: `image` holds its bytes, `label` the number of its class and, on
  * request, `path` its name relative to the folder. Classes are numbered in order of their
- * names, and their files come in torchvision's order (folder_walk.c). Files other than images
- * are skipped and counted in the log.
+ * names, and their files come in torchvision's order (folder_walk.c). Files that cannot be
+ * decoded are skipped, and a warning counts them (image_formats.h has the extensions).
  *
  * The listing is saved in a sidecar, `.NAME.leatidx` next to the folder or in the user's cache
  * folder. It is valid until a folder's mtime changes, as it does when an entry is added,
@@ -18,6 +18,8 @@
 #include "format/folder.h"
 
 #include <string.h>
+
+#include "format/image_formats.h"
 
 struct folder {
 	const char *dir;
@@ -192,9 +194,10 @@ tell(const struct leat_source *source, const struct state *state)
 
 	leat_folder_left_out(&state->sidecar, &left_out);
 	if (left_out.count)
-		leat_log(source->log, LEAT_LOG_INFO, "%llu file%s in '%s' %s skipped, such as '%.*s': images end in %s",
+		leat_log(source->log, LEAT_LOG_WARN,
+		         "%llu file%s in '%s' %s skipped, such as '%.*s': images that can be decoded end in %s",
 		         (unsigned long long)left_out.count, left_out.count == 1 ? "" : "s", state->dir,
-		         left_out.count == 1 ? "is" : "are", left_out.len, left_out.first, LEAT_FOLDER_EXTENSIONS);
+		         left_out.count == 1 ? "is" : "are", left_out.len, left_out.first, leat_image_extensions);
 	if (state->files.missing)
 		leat_log(source->log, LEAT_LOG_WARN, "%llu symlink%s in '%s' point%s to no file",
 		         (unsigned long long)state->files.missing, state->files.missing == 1 ? "" : "s", state->dir,
@@ -251,6 +254,9 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the list of files");
 	status = find_folder(source, state, err);
+	/* Another version of Leat may decode other formats, and have listed other files. */
+	if (status == LEAT_OK && leat_sha256(leat_image_extensions, strlen(leat_image_extensions), of.key) != 0)
+		status = leat_fail(err, LEAT_NOMEM, "out of memory while opening '%s'", state->dir);
 	if (status == LEAT_OK) {
 		of.store = state->store;
 		of.data = state->absolute;

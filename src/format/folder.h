@@ -4,9 +4,6 @@
 
 #include "format/file_table.h"
 
-/* For messages about skipped files. */
-#define LEAT_FOLDER_EXTENSIONS ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
-
 /* Sections of the sidecar, after those of the file table. */
 enum {
 	LEAT_FOLDER_CLASSES = LEAT_FILE_TABLE_SECTIONS, /* class i: samples [classes[i], classes[i + 1]) */

@@ -13,10 +13,9 @@
 
 #include "base/array.h"
 #include "base/threads.h"
+#include "format/image_formats.h"
 
 #define NO_PLACE SIZE_MAX
-
-static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
 
 /* One folder: its path below the root, and its contents. */
 struct place {
@@ -106,26 +105,6 @@ entries_sort(struct entries *entries)
 
 /* ---- reading one folder ---- */
 
-/* Case-insensitive in ASCII, whatever the locale. */
-static bool
-is_extension(const char *end, const char *extension)
-{
-	while (*extension && (*end >= 'A' && *end <= 'Z' ? *end - 'A' + 'a' : *end) == *extension)
-		end++, extension++;
-	return !*extension && !*end;
-}
-
-static bool
-is_image(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	for (size_t i = 0; dot && i < sizeof(extensions) / sizeof(*extensions); i++)
-		if (is_extension(dot, extensions[i]))
-			return true;
-	return false;
-}
-
 /* Contents of one folder: subfolders, images (NULL: count them as others), number of other files and the first one. */
 struct listing {
 	struct entries *folders, *images;
@@ -153,7 +132,7 @@ take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
 
 	if (entry->is_folder)
 		return entries_add(listing->folders, entry, err);
-	if (listing->images && is_image(entry->name))
+	if (listing->images && leat_is_image_name(entry->name))
 		return entries_add(listing->images, entry, err);
 	return take_other(listing, entry->name, err);
 }
@@ -269,6 +248,23 @@ compare_places(const void *a, const void *b)
 	return strcmp(((const struct place *)a)->path, ((const struct place *)b)->path);
 }
 
+/* Says what is in the class folder instead of images. */
+static enum leat_status
+fail_empty(const struct walk *walk, const struct group *group, const char *name, struct leat_err *err)
+{
+	const struct place *place = group->place;
+
+	while (group->left_out && !place->other)
+		place++;
+	if (!group->left_out)
+		return leat_fail(err, LEAT_DATA, "class folder '%s/%s' has no files; remove it", walk->path, name);
+	return leat_fail(err, LEAT_DATA,
+	                 "class folder '%s/%s' has no images that can be decoded (%s), only %llu other file%s, such as "
+	                 "'%s/%s'; convert or remove them",
+	                 walk->path, name, leat_image_extensions, (unsigned long long)group->left_out,
+	                 leat_plural(group->left_out), place->path, place->other);
+}
+
 static enum leat_status
 walk_group(void *arg, size_t i, struct leat_err *err)
 {
@@ -279,8 +275,7 @@ walk_group(void *arg, size_t i, struct leat_err *err)
 	for (size_t k = 0; k < group->places && status == LEAT_OK; k++)
 		status = walk_place(walk, group, k, err);
 	if (status == LEAT_OK && group->files == 0)
-		status = leat_fail(err, LEAT_DATA, "class folder '%s/%s' has no images (%s); remove it", walk->path,
-		                   walk->names.value[i], LEAT_FOLDER_EXTENSIONS);
+		status = fail_empty(walk, group, walk->names.value[i], err);
 	if (status == LEAT_OK)
 		qsort(group->place, group->places, sizeof(*group->place), compare_places);
 	return status;

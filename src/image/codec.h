@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "format/image_formats.h"
 #include "image/image.h"
 
 struct leat_codec {
@@ -27,7 +28,9 @@ struct leat_codec {
 	void (*end)(struct leat_decode *decode);
 };
 
-extern const struct leat_codec leat_codec_jpeg, leat_codec_png;
+#define LEAT_CODEC_(name, title, extensions) extern const struct leat_codec leat_codec_##name;
+LEAT_IMAGE_FORMATS(LEAT_CODEC_)
+#undef LEAT_CODEC_
 
 /* Checks the size in a header against the limit and stores it in `decode`. */
 enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);

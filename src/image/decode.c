@@ -8,7 +8,8 @@
 
 #include "image/scratch.h"
 
-static const struct leat_codec *const codecs[] = {&leat_codec_jpeg, &leat_codec_png};
+#define CODEC(name, title, extensions) &leat_codec_##name,
+static const struct leat_codec *const codecs[] = {LEAT_IMAGE_FORMATS(CODEC)};
 
 /* Shows the first bytes: they usually tell what the file is ("GIF89a", "<html>", zeros). */
 static enum leat_status
@@ -23,7 +24,8 @@ fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 		snprintf(hex + 3 * i, sizeof(hex) - 3 * i, " %02x", bytes[i]);
 		text[i] = bytes[i] >= ' ' && bytes[i] <= '~' ? (char)bytes[i] : '.';
 	}
-	return leat_fail(err, LEAT_DATA, "neither JPEG nor PNG: the %zu bytes start with%s (\"%s\")", size, hex, text);
+	return leat_fail(err, LEAT_DATA, "not an image that can be decoded (%s): the %zu bytes start with%s (\"%s\")",
+	                 leat_image_formats, size, hex, text);
 }
 
 enum leat_status

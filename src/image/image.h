@@ -25,6 +25,8 @@ struct leat_window {
  *  - always: less than 100 KB and some dozen rows;
  *  - PNG: the file's pixels in their own format (up to 8 bytes each) and its compressed bytes. With less scratch, it
  *    decodes more slowly instead, except from 16 bits, alpha or color to gray, which needs up to 8 bytes per pixel;
+ *  - WebP: an upper bound of libwebp's heap, which is reserved here but not touched: 64 KB and 160 bytes per column if
+ *    it is lossy; if it is lossless, some 4.5 bytes per pixel and 20 KB per group of codes. Gray: 3 bytes per pixel more;
  *  - progressive JPEG: up to 6 bytes per pixel, both sides rounded up to whole blocks (at most 32 pixels).
  * Cached with the scratch for the following images: 11 KB from the heap after the first PNG and, if the caller's memory
  * limit allows, 38 KB of tables after the first JPEG. */
@@ -49,14 +51,14 @@ struct leat_decoding {
 	bool fast;    /* decoding at reduced size is allowed */
 };
 
-/* Detects the format, JPEG or PNG, by the first bytes. An image with no pixels or more than max_pixels is an error. If
+/* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels or more than max_pixels is an error. If
  * this fails, leat_decode_end must not be called. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
                                    const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);
 /* Decode a region of the image (not empty, within it) to rows `stride` bytes apart; call this or leat_decode_reduced,
- * once. Only as much of the file is read as the region needs, so damage elsewhere may go unnoticed. A PNG is always
- * decoded whole: a region of one takes up to 4 bytes of scratch for each pixel of the image. */
+ * once. Only as much of the file is read as the region needs, so damage elsewhere may go unnoticed. PNG and WebP
+ * are always decoded whole: a region takes up to 4 bytes of scratch for each pixel of the image. */
 enum leat_status leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out,
                                     size_t stride, struct leat_err *err);
 /* Decode a region of the image at 1/2, 1/4 or 1/8 size (1 to LEAT_DECODE_HALVINGS halvings, sides rounded up). Each

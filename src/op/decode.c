@@ -15,6 +15,9 @@
  *   libpng's weights; for Pillow's convert("L"), use decode(mode=torch) | grayscale(1);
  * - transparent colors (tRNS) with channels=4, in gray of 1 to 4 bits and in 16 bits, which Pillow does not detect.
  *
+ * WebP is the same in both modes, as tf.io.decode_webp and Pillow: the first frame of an animation, on a canvas of
+ * zeros. Color becomes gray as in PNG.
+ *
  * fast=true: if the next resize, ignoring crops, at least halves the image, a JPEG is decoded at reduced size
  * (image/pass.h). Those pixels match neither mode; all other images still match theirs. */
 #include "op/op.h"
@@ -82,7 +85,7 @@ reduces(const void *params)
 
 const struct leat_op leat_op_decode = {
 	.name = "decode",
-	.doc = "Decode a JPEG or PNG image to uint8 pixels, height x width x channels.",
+	.doc = "Decode a JPEG, PNG or WebP image to uint8 pixels, height x width x channels.",
 	.example = "decode(channels=1)",
 	.kind = LEAT_OP_DECODE,
 	.version = 1,
@@ -90,7 +93,7 @@ const struct leat_op leat_op_decode = {
 	.params_size = sizeof(struct decode),
 	.check = check,
 	.on_field.accepts = leat_accepts_bytes,
-	.on_field.wants = "the bytes of a JPEG or PNG file (uint8, one dimension)",
+	.on_field.wants = "the bytes of a JPEG, PNG or WebP file (uint8, one dimension)",
 	.on_field.infer = infer,
 	.on_field.fuse.decode = begin,
 	.on_field.fuse.reduces = reduces,

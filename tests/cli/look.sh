@@ -29,3 +29,10 @@ for i in 10 11 12 13 14 15 16 17 18 19 20; do
 	printf x >"many/class $i/1.jpg"
 done
 try leat look "folder('many')" -n 1
+
+echo "# files that cannot be decoded are skipped"
+cp "$golden/webp/lossy.webp" drawn/$(ls drawn | head -n 1)/0.webp
+for i in 1 2 3; do printf GIF89a >drawn/$(ls drawn | head -n 1)/$i.gif; done
+try leat look "folder('drawn') | decode" -n 1
+mkdir -p only/a && printf GIF89a >only/a/1.gif
+try leat look "folder('only') | decode" -n 1

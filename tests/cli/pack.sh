@@ -80,11 +80,11 @@ python3 show.py numbers-*.tfrecord
 # The samples, labels and order are those of the sources.
 samples() { leat look "$1" -n 100 | sed '/^[0-9]* classes:/d; s/^  [a-z]* *//'; }
 mkdir -p nested/a/b/c nested/a-b nested/B
-for f in a/z.jpg a/b/1.bmp a/b/c/1.tiff a/b.webp a-b/1.ppm B/x.pgm B/y.PNG; do printf '%s' "$f" >nested/$f; done
+for f in a/z.jpg a/b/1.webp a/b/c/1.jpeg a/b.webp a-b/1.png B/x.jpg B/y.PNG; do printf '%s' "$f" >nested/$f; done
 leat pack nested -o nested --no-shuffle | sed 1d
 samples "tfrecord('nested-*') | example(image=bytes, label=int64)" >packed.txt
 samples "folder('nested')" | diff - packed.txt && cat packed.txt
-printf 'id,file,weight,class\n1,"nested/a/z.jpg",0.5, 7\n2,nested/B/x.pgm,1,-8 \n' >listed.csv
+printf 'id,file,weight,class\n1,"nested/a/z.jpg",0.5, 7\n2,nested/B/x.jpg,1,-8 \n' >listed.csv
 leat pack file:listed.csv -o listed --no-shuffle >/dev/null
 samples "tfrecord('listed-*') | example(image=bytes, label=int64)" >packed.txt
 samples "list('listed.csv', path='file', columns=[class])" | diff - packed.txt && cat packed.txt

@@ -68,7 +68,6 @@ make_small(void)
 	put("cat/1.jpg");
 	put("cat/more/3.png");
 	put("dog/1.jpg");
-	put("dog/list.txt");
 	age();
 }
 
@@ -182,17 +181,21 @@ fields_are_image_and_label_and_if_asked_for_path(void **state)
 }
 
 static void
-others_are_left_out_and_counted_in_the_log(void **state)
+files_that_cannot_be_decoded_are_skipped_with_one_warning(void **state)
 {
 	(void)state;
 	make_small();
+	put("dog/2.gif");
 	put("readme.txt");
 	for (int again = 0; again < 2; again++) {
 		age();
-		logged.text[0] = '\0';
+		memset(&logged, 0, sizeof logged);
 		expect_small();
+		assert_int_equal(logged.warn, 1);
 		assert_non_null(strstr(logged.text, "2 files in"));
-		assert_non_null(strstr(logged.text, "are skipped, such as 'readme.txt': images end in .jpg, .jpeg"));
+		assert_non_null(
+			strstr(logged.text,
+		               "are skipped, such as 'readme.txt': images that can be decoded end in .jpg, .jpeg"));
 	}
 }
 
@@ -261,8 +264,14 @@ what_is_no_such_folder_is_refused(void **state)
 	put("1.jpg");
 	expect_refused(spec(")"), LEAT_DATA, "data/cat/1.jpg'");
 	put("cat/1.jpg");
-	put("dog/1.txt");
-	expect_refused(spec(")"), LEAT_DATA, "data/dog' has no images (.jpg, .jpeg");
+	make_folder("data/dog");
+	expect_refused(spec(")"), LEAT_DATA, "data/dog' has no files; remove it");
+	put("dog/more/1.gif");
+	put("dog/more/2.gif");
+	expect_refused(
+		spec(")"), LEAT_DATA,
+		"data/dog' has no images that can be decoded (.jpg, .jpeg, .png, .webp), only 2 other files, such as "
+		"'dog/more/1.gif'");
 	expect_refused("folder", LEAT_SPEC, "needs the option 'dir'");
 }
 
@@ -311,6 +320,26 @@ an_index_is_used_as_long_as_nothing_changes(void **state)
 	assert_true(first != 0);
 	expect_small();
 	assert_int_equal(inode(".data.leatidx"), first);
+	assert_int_equal(logged.warn, 0);
+}
+
+/* As written by a version of Leat that decodes other formats. */
+static void
+an_index_made_for_other_extensions_is_made_again(void **state)
+{
+	unsigned char *bytes;
+	size_t len, first;
+
+	(void)state;
+	make_small();
+	expect_small();
+	first = inode(".data.leatidx");
+	bytes = temp_read(temp_path(&temp, ".data.leatidx"), &len);
+	bytes[offsetof(struct leat_sidecar_head, key)] ^= 1;
+	temp_write(&temp, ".data.leatidx", bytes, len);
+	free(bytes);
+	expect_small();
+	assert_true(inode(".data.leatidx") != first);
 	assert_int_equal(logged.warn, 0);
 }
 
@@ -651,13 +680,14 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(files_come_in_the_order_of_imagefolder),
 		TEST(fields_are_image_and_label_and_if_asked_for_path),
-		TEST(others_are_left_out_and_counted_in_the_log),
+		TEST(files_that_cannot_be_decoded_are_skipped_with_one_warning),
 		TEST(empty_files_are_samples_without_bytes),
 		TEST(classes_are_the_parts_of_the_source),
 		TEST(a_folder_may_be_written_in_several_ways),
 		TEST(what_is_no_such_folder_is_refused),
 		TEST(changes_of_folders_are_seen),
 		TEST(an_index_is_used_as_long_as_nothing_changes),
+		TEST(an_index_made_for_other_extensions_is_made_again),
 		TEST(what_was_changed_just_now_is_not_kept),
 		TEST(an_index_lies_in_the_cache_folder_where_it_cannot_be_beside),
 		TEST(a_damaged_index_is_made_again),

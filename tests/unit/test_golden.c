@@ -158,6 +158,13 @@ decoding_agrees_with_pillow(void **state)
 	run_cases("pillow", 30);
 }
 
+static void
+webp_images_agree_with_pillow(void **state)
+{
+	(void)state;
+	run_cases("webp", 20);
+}
+
 /* Which of the outputs the sample is now; -1: none. */
 static int
 find_output(const struct leat_datum *outputs, const struct leat_datum *sample)
@@ -231,6 +238,7 @@ main(void)
 		cmocka_unit_test(geometry_agrees_with_tensorflow_pillow_and_numpy),
 		cmocka_unit_test(colors_agree_with_torchvision),
 		cmocka_unit_test(decoding_agrees_with_pillow),
+		cmocka_unit_test(webp_images_agree_with_pillow),
 		cmocka_unit_test(augmentations_are_drawn_as_by_torchvision),
 	};
 
