@@ -51,6 +51,8 @@ struct leat_strings { /* the strings live in the spec's memory */
 enum leat_opt_flag {
 	LEAT_OPT_LOCATION = 1, /* where the data is, not what it is: not part of the pipeline's hash */
 	LEAT_OPT_NAMED = 2,    /* never positional */
+	LEAT_OPT_NEW = 4, /* added after others: canonical text and the pipeline's hash leave it out while it has its
+	                   * default, so old checkpoints stay valid */
 };
 
 struct leat_opt {

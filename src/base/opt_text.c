@@ -110,13 +110,34 @@ print_value(const struct leat_opt *opt, const void *at, struct leat_str *out)
 	}
 }
 
+/* For options with LEAT_OPT_NEW, whose types are the simple ones. */
+static bool
+is_default(const struct leat_opt *opt, const void *at)
+{
+	const char *choice;
+	size_t len;
+
+	switch (opt->type) {
+	case LEAT_OPT_INT:
+		return *(const int64_t *)at == strtoll(opt->def, NULL, 10);
+	case LEAT_OPT_BOOL:
+		return *(const bool *)at == !strcmp(opt->def, "true");
+	case LEAT_OPT_ENUM:
+		choice = leat_opt_choice(opt->choices, *(const int *)at, &len);
+		return choice && strlen(opt->def) == len && !strncmp(choice, opt->def, len);
+	default:
+		return false;
+	}
+}
+
 void
 leat_opts_print(const struct leat_opt *opts, const void *params, bool locations, struct leat_str *out)
 {
 	bool first = true;
 
 	for (; opts && opts->type != LEAT_OPT_NONE; opts++) {
-		if ((opts->flags & LEAT_OPT_LOCATION) && !locations)
+		if (((opts->flags & LEAT_OPT_LOCATION) && !locations) ||
+		    ((opts->flags & LEAT_OPT_NEW) && is_default(opts, (const char *)params + opts->offset)))
 			continue;
 		leat_str_addf(out, "%s%s=", first ? "" : ", ", opts->was ? opts->was : opts->name);
 		print_value(opts, (const char *)params + opts->offset, out);
