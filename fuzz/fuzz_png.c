@@ -61,17 +61,18 @@ struct result {
 };
 
 static struct result
-decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, int channels, struct leat_scratch *scratch)
+decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
+       struct leat_scratch *scratch)
 {
 	struct leat_decode image = {.scratch = scratch, .max_pixels = MAX_PIXELS, .codec = codec};
 	struct result result = {0};
 
 	leat_err_clear(&result.err);
 	leat_scratch_reset(scratch);
-	result.status = codec->begin(&image, bytes, size, &(struct leat_decoding){.channels = channels}, &result.err);
+	result.status = codec->begin(&image, bytes, size, how, &result.err);
 	if (result.status != LEAT_OK)
 		return result;
-	result.count = (size_t)(image.height * image.width * image.channels);
+	result.count = (size_t)(image.height * image.width) * leat_decode_pixel(&image);
 	result.pixels = calloc(1, result.count);
 	if (!result.pixels)
 		abort();
@@ -81,15 +82,15 @@ decode(const struct leat_codec *codec, const uint8_t *bytes, size_t size, int ch
 }
 
 static void
-compare(const uint8_t *bytes, size_t size, int channels, struct leat_scratch *scratch)
+compare(const uint8_t *bytes, size_t size, const struct leat_decoding *how, struct leat_scratch *scratch)
 {
-	struct result own = decode(&leat_codec_png, bytes, size, channels, scratch);
-	struct result want = decode(&leat_codec_png_plain, bytes, size, channels, scratch);
+	struct result own = decode(&leat_codec_png, bytes, size, how, scratch);
+	struct result want = decode(&leat_codec_png_plain, bytes, size, how, scratch);
 
 	if (own.status != want.status || strcmp(own.err.text, want.err.text) != 0 || own.count != want.count ||
 	    (own.status == LEAT_OK && memcmp(own.pixels, want.pixels, own.count) != 0)) {
-		fprintf(stderr, "channels %d: own %d '%s', libspng %d '%s'\n", channels, own.status, own.err.text,
-		        want.status, want.err.text);
+		fprintf(stderr, "channels %d, wide %d, raw %d: own %d '%s', libspng %d '%s'\n", how->channels,
+		        how->wide, how->raw, own.status, own.err.text, want.status, want.err.text);
 		abort();
 	}
 	free(own.pixels);
@@ -112,8 +113,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size);
 	mend(bytes, size);
 	for (int channels = 0; channels <= 4; channels++)
-		if (channels != 2)
-			compare(bytes, size, channels, &scratch);
+		for (int wide = 0; channels != 2 && wide < 2; wide++)
+			compare(bytes, size, &(struct leat_decoding){.channels = channels, .wide = wide}, &scratch);
+	for (int wide = 0; wide < 2; wide++)
+		compare(bytes, size, &(struct leat_decoding){.channels = 1, .wide = wide, .raw = true}, &scratch);
 	leat_scratch_close(&scratch, &mem);
 	free(bytes);
 	return 0;

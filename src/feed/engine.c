@@ -58,6 +58,7 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 		feed->worker[i].feed = feed;
 		feed->worker[i].lane = &feed->trace.worker[i];
 		feed->worker[i].work.max_pixels = MAX_PIXELS;
+		feed->worker[i].work.warnings = &feed->warnings;
 		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
 			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");
 		feed->worker[i].sample = leat_alloc(&feed->mem, feed->budget.sample_bytes);

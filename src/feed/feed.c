@@ -104,6 +104,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
+	feed->warnings.log = &feed->log;
 	feed->seed = feed->options.seed;
 	feed->budget.frugal = !options || options->memory == 0;
 	if (status == LEAT_OK)

@@ -72,6 +72,7 @@ struct leat_feed {
 	struct leat_mem beyond; /* not limited: batches that the consumer keeps although memory= has no room for them */
 	pid_t pid;              /* of the process that opened it; a forked child has its memory, but not its threads */
 	struct leat_log log;
+	struct leat_warnings warnings;
 	struct leat_options options;
 	struct leat_pipeline pipeline;
 	struct leat_budget budget;

@@ -8,8 +8,10 @@
 #include "image/image.h"
 
 struct leat_codec {
+	bool takes_all_options; /* `wide` and `raw` too */
 	bool (*recognize)(const uint8_t *bytes, size_t size);
-	/* Sets height, width (by leat_decode_size), channels and state. If it fails, `end` is not called. */
+	/* Sets height, width (by leat_decode_size), channels, state and, if they are not u8 and nothing, dtype and
+	 * loss. If it fails, `end` is not called. */
 	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size,
 	                          const struct leat_decoding *how, struct leat_err *err);
 	/* Exactly one of these two. `pixels` is for a format where decoding a region costs as much as the image. */
@@ -31,6 +33,13 @@ struct leat_codec {
 #define LEAT_CODEC_(name, title, extensions) extern const struct leat_codec leat_codec_##name;
 LEAT_IMAGE_FORMATS(LEAT_CODEC_)
 #undef LEAT_CODEC_
+
+/* Bytes per pixel of the decoded image. */
+static inline size_t
+leat_decode_pixel(const struct leat_decode *decode)
+{
+	return (size_t)decode->channels * leat_dtype_size(decode->dtype);
+}
 
 /* Checks the size in a header against the limit and stores it in `decode`. */
 enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);

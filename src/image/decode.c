@@ -32,10 +32,13 @@ enum leat_status
 leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, const struct leat_decoding *how,
                   size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err)
 {
-	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels};
+	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels, .dtype = LEAT_U8};
 	for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
 		if (!codecs[i]->recognize(bytes, size))
 			continue;
+		if ((how->wide || how->raw) && !codecs[i]->takes_all_options)
+			return leat_fail(err, LEAT_DATA, "%s is for PNG images; this is not one",
+			                 how->raw ? "raw=true" : "dtype=uint16");
 		decode->codec = codecs[i];
 		decode->reducible = how->fast && codecs[i]->reduced;
 		return decode->codec->begin(decode, bytes, size, how, err);
@@ -48,8 +51,8 @@ static enum leat_status
 cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
            struct leat_err *err)
 {
-	const size_t mark = decode->scratch->used, channels = (size_t)decode->channels;
-	const size_t row = (size_t)decode->width * channels, size = row * (size_t)decode->height;
+	const size_t mark = decode->scratch->used, pixel = leat_decode_pixel(decode);
+	const size_t row = (size_t)decode->width * pixel, size = row * (size_t)decode->height;
 	uint8_t *whole = leat_scratch_alloc(decode->scratch, size);
 	enum leat_status status;
 
@@ -57,8 +60,8 @@ cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *
 		return leat_fail_image(err, "decoding", decode->scratch);
 	status = decode->codec->pixels(decode, whole, err);
 	for (int64_t y = 0; status == LEAT_OK && y < part->height; y++)
-		memcpy(out + (size_t)y * stride, whole + (size_t)(part->top + y) * row + (size_t)part->left * channels,
-		       (size_t)part->width * channels);
+		memcpy(out + (size_t)y * stride, whole + (size_t)(part->top + y) * row + (size_t)part->left * pixel,
+		       (size_t)part->width * pixel);
 	decode->scratch->used = mark;
 	return status;
 }
@@ -69,7 +72,7 @@ leat_decode_region(struct leat_decode *decode, const struct leat_window *part, u
 {
 	if (decode->codec->region)
 		return decode->codec->region(decode, part, out, stride, err);
-	if (stride == (size_t)(decode->width * decode->channels) && part->width == decode->width &&
+	if (stride == (size_t)decode->width * leat_decode_pixel(decode) && part->width == decode->width &&
 	    part->height == decode->height)
 		return decode->codec->pixels(decode, out, err);
 	return cut_region(decode, part, out, stride, err);

@@ -17,22 +17,34 @@ struct leat_window {
 	int64_t top, left, height, width;
 };
 
-/* Decoding one image: begin reads the header, so that the caller can allocate height x width x channels bytes; region
+/* Decoding one image: begin reads the header, so that the caller can allocate height x width x channels values; region
  * fills them; end frees the rest, after a failure too.
  *
  * Decoders, and the libraries they call, take memory from `scratch`, never from the heap in proportion to the image, so
  * the caller's limit holds for hostile files too:
  *  - always: less than 100 KB and some dozen rows;
  *  - PNG: the file's pixels in their own format (up to 8 bytes each) and its compressed bytes. With less scratch, it
- *    decodes more slowly instead, except from 16 bits, alpha or color to gray, which needs up to 8 bytes per pixel;
+ *    decodes more slowly instead, except to 16 bits, and from 16 bits, alpha or color to gray, which needs up to 8
+ * bytes per pixel;
  *  - WebP: an upper bound of libwebp's heap, which is reserved here but not touched: 64 KB and 160 bytes per column if
- *    it is lossy; if it is lossless, some 4.5 bytes per pixel and 20 KB per group of codes. Gray: 3 bytes per pixel more;
+ *    it is lossy; if it is lossless, some 4.5 bytes per pixel and 20 KB per group of codes. Gray: 3 bytes per pixel
+ * more;
  *  - progressive JPEG: up to 6 bytes per pixel, both sides rounded up to whole blocks (at most 32 pixels).
  * Cached with the scratch for the following images: 11 KB from the heap after the first PNG and, if the caller's memory
  * limit allows, 38 KB of tables after the first JPEG. */
 struct leat_codec;
+
+/* What is lost because nothing else was asked for. */
+enum leat_decode_loss {
+	LEAT_LOSES_NOTHING,
+	LEAT_LOSES_LOW_BYTES, /* 16 bits become 8 */
+	LEAT_LOSES_INDICES,   /* a palette becomes gray */
+};
+
 struct leat_decode {
 	int64_t height, width, channels; /* of the decoded image; set by begin */
+	enum leat_dtype dtype;           /* likewise */
+	enum leat_decode_loss loss;      /* likewise */
 	bool reducible;                  /* leat_decode_reduced may be called; set by begin */
 	/* Private: */
 	const struct leat_codec *codec;
@@ -49,10 +61,12 @@ struct leat_decoding {
 	               */
 	int mode;     /* enum leat_decode_mode; int for the option tables */
 	bool fast;    /* decoding at reduced size is allowed */
+	bool wide;    /* PNG only: 16 bits per value, not 8; fewer bits are scaled up */
+	bool raw;     /* PNG only: values as stored, palette indices or gray, one channel; more bits than wanted fail */
 };
 
-/* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels or more than max_pixels is an error. If
- * this fails, leat_decode_end must not be called. */
+/* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels or more than max_pixels is an
+ * error. If this fails, leat_decode_end must not be called. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
                                    const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);

@@ -43,7 +43,7 @@ leat_pass_encoded(struct leat_pass *pass, struct leat_scratch *scratch)
 		.height = pass->decode.height,
 		.width = pass->decode.width,
 		.channels = (size_t)pass->decode.channels,
-		.dtype = LEAT_U8,
+		.dtype = pass->decode.dtype,
 	};
 	start_source(pass);
 }
@@ -113,7 +113,7 @@ halve_part(struct leat_pass *pass, int count)
 static enum leat_status
 decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat_err *err)
 {
-	const size_t stride = (size_t)pass->part.width * pass->in.channels;
+	const size_t stride = (size_t)pass->part.width * pass->in.channels * leat_dtype_size(pass->in.dtype);
 	enum leat_status status = halvings ? leat_decode_reduced(&pass->decode, halvings, &pass->part, to, stride, err)
 	                                   : leat_decode_region(&pass->decode, &pass->part, to, stride, err);
 
@@ -131,7 +131,8 @@ decode_part(struct leat_pass *pass, int halvings, unsigned char *to, struct leat
 static enum leat_status
 decode_to_scratch(struct leat_pass *pass, int halvings, struct leat_err *err)
 {
-	const size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels;
+	const size_t bytes = (size_t)pass->part.height * (size_t)pass->part.width * pass->in.channels *
+	                     leat_dtype_size(pass->in.dtype);
 	unsigned char *to = leat_scratch_alloc(pass->scratch, bytes);
 
 	return to ? decode_part(pass, halvings, to, err) : leat_fail_scratch(err, pass->scratch, bytes);

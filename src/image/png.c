@@ -1,11 +1,11 @@
-/* png.c - decode PNG to 8 bits and 1, 3 or 4 channels, as tf.io.decode_png does
+/* png.c - decode PNG to 8 or 16 bits and 1, 3 or 4 channels, as tf.io.decode_png does, or as the file stores it
  *
  * png_fast.c decodes most files. libspng decodes the others, and reports errors.
  *
  * Alpha, from an alpha channel or a transparent color (tRNS), becomes the fourth channel or is dropped; it is never
  * blended. Without alpha the fourth channel is 255 (TensorFlow writes 1, 3 or 15 for files of 1, 2 or 4 bits). 16 bits
- * become 8 by dropping the lower byte. Color becomes gray with the weights of libpng's fixed-point conversion (but
- * gAMA, which libpng would apply, is ignored).
+ * become 8 by dropping the lower byte, fewer become 16 by scaling. Color becomes gray with the weights of libpng's
+ * fixed-point conversion (but gAMA, which libpng would apply, is ignored).
  *
  * libspng sees only critical chunks, and tRNS if alpha is requested. No other chunk changes a pixel, so none should be
  * able to use up memory (compressed text) or fail an intact image (libspng is stricter than libpng).
@@ -32,6 +32,7 @@ struct png {
 	spng_ctx *ctx; /* NULL: libspng is not used so far */
 	struct leat_scratch *scratch;
 	bool alpha; /* requested */
+	bool raw;   /* likewise, values as they are stored */
 	bool fast;  /* png_fast.c has read the header */
 	bool full;  /* ran out of scratch, which libspng may report as some other error */
 	struct spng_ihdr header;
@@ -210,6 +211,41 @@ swap_16(uint16_t *numbers, size_t count)
 	}
 }
 
+/* By way of 16-bit RGBA, which libspng makes of any file. */
+static int
+decode_wide(struct leat_decode *decode, uint16_t *out)
+{
+	struct png *png = decode->state;
+	const size_t pixels = (size_t)decode->height * (size_t)decode->width;
+	uint16_t *copy = pixels > SIZE_MAX / 8 ? NULL : leat_scratch_alloc(decode->scratch, pixels * 8);
+	int error;
+
+	if (!copy)
+		return SPNG_EMEM;
+	error = spng_decode_image(png->ctx, copy, pixels * 8, SPNG_FMT_RGBA16, png->alpha ? SPNG_DECODE_TRNS : 0);
+	if (!error)
+		leat_png_row_wide(copy, has_color(&png->header), out, (size_t)decode->channels, pixels);
+	return error;
+}
+
+/* Palette indices or gray of at most 8 bits. */
+static int
+decode_raw(struct leat_decode *decode, uint8_t *out)
+{
+	struct png *png = decode->state;
+	const size_t width = (size_t)decode->width, row = (width * png->header.bit_depth + 7) / 8;
+	uint8_t *packed = leat_scratch_alloc(decode->scratch, row * (size_t)decode->height);
+	int error;
+
+	if (!packed)
+		return SPNG_EMEM;
+	memset(packed, 0, row * (size_t)decode->height); /* libspng ORs the passes of an interlaced image together */
+	error = spng_decode_image(png->ctx, packed, row * (size_t)decode->height, SPNG_FMT_PNG, 0);
+	for (size_t y = 0; !error && y < (size_t)decode->height; y++)
+		leat_png_unpack(packed + y * row, png->header.bit_depth, out + y * width, width);
+	return error;
+}
+
 static int
 decode_image(struct leat_decode *decode, uint8_t *out)
 {
@@ -219,6 +255,10 @@ decode_image(struct leat_decode *decode, uint8_t *out)
 	void *copy;
 	int error;
 
+	if (png->raw && png->header.bit_depth <= 8)
+		return decode_raw(decode, out);
+	if (decode->dtype == LEAT_U16)
+		return decode_wide(decode, (uint16_t *)(void *)out);
 	if (!needs_conversion(&png->header, decode->channels, &native))
 		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format,
 		                         png->alpha ? SPNG_DECODE_TRNS : 0);
@@ -275,22 +315,54 @@ open_spng(struct png *png)
 	return error;
 }
 
+/* Values as they are stored need one channel, and as many bits as are wanted. */
 static enum leat_status
-read_header(struct leat_decode *decode, int channels, bool fast, struct leat_err *err)
+check_raw(const struct leat_decode *decode, struct leat_err *err)
+{
+	static const char *const kinds[] = {[2] = "RGB", [4] = "gray with alpha", [6] = "RGB with alpha"};
+	const struct spng_ihdr *header = &((const struct png *)decode->state)->header;
+
+	if (header->color_type != SPNG_COLOR_TYPE_GRAYSCALE && header->color_type != SPNG_COLOR_TYPE_INDEXED)
+		return leat_fail(err, LEAT_DATA, "raw=true is for PNG images with a palette or in gray; this one is %s",
+		                 kinds[header->color_type]);
+	if (header->bit_depth == 16 && decode->dtype == LEAT_U8)
+		return leat_fail(err, LEAT_DATA, "the PNG image has 16 bits: use raw=true with dtype=uint16");
+	return LEAT_OK;
+}
+
+static enum leat_decode_loss
+loss(const struct leat_decode *decode)
+{
+	const struct png *png = decode->state;
+
+	if (png->header.bit_depth == 16 && decode->dtype == LEAT_U8)
+		return LEAT_LOSES_LOW_BYTES;
+	return decode->channels == 1 && !png->raw && png->header.color_type == SPNG_COLOR_TYPE_INDEXED
+	               ? LEAT_LOSES_INDICES
+	               : LEAT_LOSES_NOTHING;
+}
+
+static enum leat_status
+read_header(struct leat_decode *decode, const struct leat_decoding *how, bool fast, struct leat_err *err)
 {
 	struct png *png = decode->state;
+	enum leat_status status;
 	int error;
 
 	png->fast = fast && leat_png_fast_header(png->bytes, png->size, &png->header);
 	error = png->fast ? 0 : open_spng(png);
 	if (error)
 		return fail(decode, error, err);
-	decode->channels = channels ? channels : has_color(&png->header) ? 3 : 1;
-	return leat_decode_size(decode, png->header.width, png->header.height, err);
+	decode->channels = how->raw ? 1 : how->channels ? how->channels : has_color(&png->header) ? 3 : 1;
+	decode->dtype = how->wide ? LEAT_U16 : LEAT_U8;
+	decode->loss = loss(decode);
+	status = how->raw ? check_raw(decode, err) : LEAT_OK;
+	return status == LEAT_OK ? leat_decode_size(decode, png->header.width, png->header.height, err) : status;
 }
 
 static enum leat_status
-begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channels, bool fast, struct leat_err *err)
+begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how, bool fast,
+      struct leat_err *err)
 {
 	struct png *png = leat_scratch_alloc(decode->scratch, sizeof(*png));
 	enum leat_status status;
@@ -299,14 +371,15 @@ begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, int channel
 		return leat_fail_image(err, "decoding", decode->scratch);
 	*png = (struct png){
 		.scratch = decode->scratch,
-		.alpha = channels == 4,
+		.alpha = how->channels == 4 && !how->raw,
+		.raw = how->raw,
 		.bytes = bytes,
 		.size = size,
 		.segment_end = SIGNATURE,
 	};
 	decode->state = png;
 	current = png;
-	status = read_header(decode, channels, fast, err);
+	status = read_header(decode, how, fast, err);
 	if (status != LEAT_OK)
 		png_end(decode);
 	current = NULL;
@@ -317,14 +390,14 @@ static enum leat_status
 png_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
           struct leat_err *err)
 {
-	return begin(decode, bytes, size, how->channels, true, err);
+	return begin(decode, bytes, size, how, true, err);
 }
 
 static enum leat_status
 png_begin_plain(struct leat_decode *decode, const uint8_t *bytes, size_t size, const struct leat_decoding *how,
                 struct leat_err *err)
 {
-	return begin(decode, bytes, size, how->channels, false, err);
+	return begin(decode, bytes, size, how, false, err);
 }
 
 /* Reads to the end of the file, to detect damage or truncation there too. */
@@ -342,13 +415,15 @@ pixels_by_spng(struct leat_decode *decode, uint8_t *out)
 }
 
 static enum leat_status
-png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 {
 	struct png *png = decode->state;
 	const size_t mark = decode->scratch->used;
 	enum leat_status status = LEAT_OK;
-	bool done = png->fast && leat_png_fast_pixels(png->bytes, png->size, &png->header, (size_t)decode->channels,
-	                                              decode->scratch, out);
+	const bool narrow = decode->dtype == LEAT_U8 || (png->raw && png->header.bit_depth <= 8);
+	bool done = png->fast && narrow &&
+	            leat_png_fast_pixels(png->bytes, png->size, &png->header, (size_t)decode->channels, png->raw,
+	                                 decode->scratch, out);
 
 	decode->scratch->used = mark;
 	if (!done) {
@@ -365,7 +440,24 @@ png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
 	return status;
 }
 
+/* Raw values of at most 8 bits are widened in place, from the last one on. */
+static enum leat_status
+png_pixels(struct leat_decode *decode, uint8_t *out, struct leat_err *err)
+{
+	const struct png *png = decode->state;
+	enum leat_status status = pixels(decode, out, err);
+
+	if (status == LEAT_OK && png->raw && png->header.bit_depth <= 8 && decode->dtype == LEAT_U16)
+		for (size_t i = (size_t)decode->height * (size_t)decode->width; i-- > 0;) {
+			const uint16_t value = out[i];
+
+			memcpy(out + 2 * i, &value, sizeof(value));
+		}
+	return status;
+}
+
 const struct leat_codec leat_codec_png = {
+	.takes_all_options = true,
 	.recognize = png_recognize,
 	.begin = png_begin,
 	.pixels = png_pixels,
@@ -373,6 +465,7 @@ const struct leat_codec leat_codec_png = {
 };
 
 const struct leat_codec leat_codec_png_plain = {
+	.takes_all_options = true,
 	.recognize = png_recognize,
 	.begin = png_begin_plain,
 	.pixels = png_pixels,

@@ -112,6 +112,7 @@ struct file {
 	size_t size;
 	const struct spng_ihdr *header;
 	size_t channels; /* wanted */
+	bool raw;
 	const uint8_t *palette, *alpha;
 	size_t palette_count, alpha_count;
 	size_t first; /* offset of the first IDAT chunk */
@@ -289,6 +290,15 @@ gray_colors(const struct file *file, struct leat_png_colors *colors)
 	}
 }
 
+/* Values as they are stored; an index may be beyond the palette. */
+static void
+raw_colors(struct leat_png_colors *colors)
+{
+	colors->count = 256;
+	for (unsigned i = 0; i < colors->count; i++)
+		colors->color[i][0] = (uint8_t)i;
+}
+
 static void
 set_format(const struct file *file, struct row_format *format)
 {
@@ -303,8 +313,10 @@ set_format(const struct file *file, struct row_format *format)
 	format->bits = header->bit_depth;
 	format->step = format->bits < 8 ? 1 : format->samples * format->bits / 8;
 	format->row = (header->width * format->samples * format->bits + 7) / 8;
-	format->is_mapped = header->color_type == SPNG_COLOR_TYPE_INDEXED || format->bits < 8;
-	if (header->color_type == SPNG_COLOR_TYPE_INDEXED)
+	format->is_mapped = (header->color_type == SPNG_COLOR_TYPE_INDEXED && !file->raw) || format->bits < 8;
+	if (file->raw)
+		raw_colors(&format->colors);
+	else if (header->color_type == SPNG_COLOR_TYPE_INDEXED)
 		palette_colors(file, &format->colors);
 	else if (format->is_mapped)
 		gray_colors(file, &format->colors);
@@ -390,10 +402,10 @@ decode(struct file *file, struct leat_scratch *scratch, uint8_t *out)
 }
 
 bool
-leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels,
+leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels, bool raw,
                      struct leat_scratch *scratch, uint8_t *out)
 {
-	struct file file = {.bytes = bytes, .size = size, .header = header, .channels = channels};
+	struct file file = {.bytes = bytes, .size = size, .header = header, .channels = channels, .raw = raw};
 
 	if (header->interlace_method || !read_chunks(&file) ||
 	    (header->color_type == SPNG_COLOR_TYPE_INDEXED && !file.palette))

@@ -14,9 +14,10 @@
 /* Reads the header of a file that starts with the PNG signature. Width and height are above 0. */
 bool leat_png_fast_header(const uint8_t *bytes, size_t size, struct spng_ihdr *header);
 
-/* Decodes the file to height x width x channels (1, 3 or 4) bytes; may have written some of them if it returns false.
- * Takes up to the size of the image plus that of the file from the scratch, which the caller gives back. */
-bool leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels,
+/* Decodes the file to height x width x channels (1, 3 or 4) bytes; `raw`: to one channel, the values as they are
+ * stored, of a palette or gray image of at most 8 bits. May have written some of them if it returns false. Takes up to
+ * the size of the image plus that of the file from the scratch, which the caller gives back. */
+bool leat_png_fast_pixels(const uint8_t *bytes, size_t size, const struct spng_ihdr *header, size_t channels, bool raw,
                           struct leat_scratch *scratch, uint8_t *out);
 
 #endif

@@ -130,6 +130,20 @@ leat_png_row(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t 
 }
 
 void
+leat_png_row_wide(const uint16_t *in, bool color, uint16_t *out, size_t to, size_t pixels)
+{
+	for (size_t i = 0; i < pixels; i++, in += 4, out += to) {
+		if (to > 1 || !color) {
+			memcpy(out, in, to * sizeof(*out));
+			continue;
+		}
+		out[0] = (uint16_t)(((uint32_t)LEAT_PNG_RED * in[0] + (uint32_t)LEAT_PNG_GREEN * in[1] +
+		                     (uint32_t)LEAT_PNG_BLUE * in[2] + 16384u) >>
+		                    15);
+	}
+}
+
+void
 leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count)
 {
 	const unsigned per_byte = 8 / bits, mask = (1u << bits) - 1;

@@ -16,6 +16,9 @@ enum { LEAT_PNG_RED = 9797, LEAT_PNG_GREEN = 19234, LEAT_PNG_BLUE = 32768 - LEAT
 void leat_png_row(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_t pixels);
 void leat_png_row_plain(const uint8_t *in, size_t from, size_t bytes, uint8_t *out, size_t to, size_t pixels);
 
+/* The same for numbers of 16 bits in host order, from 4 channels to 1, 3 or 4. `color`: the first three may differ. */
+void leat_png_row_wide(const uint16_t *in, bool color, uint16_t *out, size_t to, size_t pixels);
+
 /* Unpacks samples of 1, 2, 4 or 8 bits, most significant first, to bytes. */
 void leat_png_unpack(const uint8_t *in, unsigned bits, uint8_t *out, size_t count);
 

@@ -12,9 +12,20 @@ struct center_crop {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct center_crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
-	LEAT_INT(struct center_crop, width, LEAT_REQUIRED, 1, 65500, "output width"),
+	LEAT_INT(struct center_crop, width, "0", 0, 65500, "output width; 0: the height, for a square"),
 	LEAT_OPT_END,
 };
+
+static enum leat_status
+check(void *params, struct leat_err *err)
+{
+	struct center_crop *crop = params;
+
+	(void)err;
+	if (!crop->width)
+		crop->width = crop->height;
+	return LEAT_OK;
+}
 
 /* Start of a centred interval of length `wanted` within [0, there); negative if it starts before 0. */
 static int64_t
@@ -50,13 +61,14 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 const struct leat_op leat_op_center_crop = {
 	.name = "center_crop",
 	.doc = "Keep the middle of an image; smaller images are padded with zeros.",
-	.example = "center_crop(224, 224)",
+	.example = "center_crop(224)",
 	.kind = LEAT_OP_GEOMETRY,
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct center_crop),
-	.on_field.accepts = leat_accepts_image,
-	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.check = check,
+	.on_field.accepts = leat_accepts_pixels,
+	.on_field.wants = "an image (height x width x channels, uint8, uint16 or float32)",
 	.on_field.infer = infer,
 	.on_field.fuse.move = move,
 };

@@ -2,7 +2,12 @@
  *
  * The header is read first, so pixels are written straight to their destination, and only those that later ops
  * need. Alpha is never blended: it is dropped, or kept with channels=4 (opaque if the file has none). EXIF is
- * ignored. Output is always 8 bits.
+ * ignored.
+ *
+ * A PNG image with a palette becomes RGB, or gray with channels=1, and 16 bits become 8. Where that loses what the
+ * file was made for, the feed warns once. raw=true keeps the values of the file instead: palette indices, as in
+ * segmentation masks, or gray of any depth, in one channel. dtype=uint16 keeps 16 bits; fewer bits are scaled up, as
+ * tf.io.decode_png does, unless raw=true.
  *
  * mode=tf: JPEG as tf.io.decode_jpeg with its defaults, PNG as tf.io.decode_png (details in image/jpeg.c and
  * image/png.c).
@@ -26,7 +31,11 @@ struct decode {
 	int64_t channels;
 	int mode;
 	bool fast;
+	int dtype; /* enum dtype */
+	bool raw;
 };
+
+enum dtype { UINT8, UINT16 };
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct decode, channels, "3", 0, 4,
@@ -36,16 +45,25 @@ static const struct leat_opt options[] = {
 	LEAT_BOOL(struct decode, fast, "false",
                   "decode a JPEG at 1/2, 1/4 or 1/8 size when the next resize (ignoring crops) at least halves it; "
                   "faster, pixels differ slightly"),
+	LEAT_OPT_(struct decode, dtype, LEAT_OPT_ENUM, "uint8", 0, 0, "uint8|uint16",
+                  "output type; uint16 keeps all bits of 16-bit PNG images", LEAT_OPT_NAMED | LEAT_OPT_NEW),
+	LEAT_OPT_(struct decode, raw, LEAT_OPT_BOOL, "false", 0, 1, NULL,
+                  "values as stored in a PNG file: palette indices, as in segmentation masks, or gray; one channel",
+                  LEAT_OPT_NAMED | LEAT_OPT_NEW),
 	LEAT_OPT_END,
 };
 
 static enum leat_status
 check(void *params, struct leat_err *err)
 {
-	const struct decode *decode = params;
+	struct decode *decode = params;
 
 	if (decode->channels == 2)
 		return leat_fail(err, LEAT_SPEC, "channels=2 is not supported: expected 0, 1, 3 or 4");
+	if (decode->raw && decode->channels != 3 && decode->channels != 1)
+		return leat_fail(err, LEAT_SPEC, "raw=true gives one channel: leave out channels");
+	if (decode->raw)
+		decode->channels = 1;
 	return LEAT_OK;
 }
 
@@ -55,7 +73,7 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 	const struct decode *decode = params;
 
 	(void)err;
-	field->dtype = LEAT_U8;
+	field->dtype = decode->dtype == UINT16 ? LEAT_U16 : LEAT_U8;
 	field->ndim = 3;
 	field->shape[0] = field->shape[1] = -1;
 	field->shape[2] = decode->channels ? decode->channels : -1;
@@ -69,10 +87,23 @@ begin(const void *params, const struct leat_datum *bytes, const struct leat_work
 {
 	const struct decode *decode = params;
 	const struct leat_decoding how = {
-		.channels = (int)decode->channels, .mode = decode->mode, .fast = decode->fast};
+		.channels = (int)decode->channels,
+		.mode = decode->mode,
+		.fast = decode->fast,
+		.wide = decode->dtype == UINT16,
+		.raw = decode->raw,
+	};
+	enum leat_status status = leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), &how, work->max_pixels,
+	                                            work->scratch, err);
 
-	return leat_decode_begin(image, bytes->data, leat_datum_bytes(bytes), &how, work->max_pixels, work->scratch,
-	                         err);
+	if (status == LEAT_OK && image->loss == LEAT_LOSES_LOW_BYTES)
+		leat_work_warn(work, LEAT_WARN_LOW_BYTES,
+		               "decode: 16-bit PNG images become 8-bit; use decode(dtype=uint16) to keep all bits");
+	if (status == LEAT_OK && image->loss == LEAT_LOSES_INDICES)
+		leat_work_warn(work, LEAT_WARN_INDICES,
+		               "decode: PNG images with a palette become gray levels; use decode(raw=true) to keep the "
+		               "palette indices, as in segmentation masks");
+	return status;
 }
 
 static bool
@@ -85,7 +116,7 @@ reduces(const void *params)
 
 const struct leat_op leat_op_decode = {
 	.name = "decode",
-	.doc = "Decode a JPEG, PNG or WebP image to uint8 pixels, height x width x channels.",
+	.doc = "Decode a JPEG, PNG or WebP image to pixels, height x width x channels.",
 	.example = "decode(channels=1)",
 	.kind = LEAT_OP_DECODE,
 	.version = 1,

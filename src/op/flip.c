@@ -29,8 +29,8 @@ const struct leat_op leat_op_flip = {
 	.version = 1,
 	.opts = options,
 	.params_size = sizeof(struct flip),
-	.on_field.accepts = leat_accepts_image,
-	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.accepts = leat_accepts_pixels,
+	.on_field.wants = "an image (height x width x channels, uint8, uint16 or float32)",
 	.on_field.in_place = true,
 	.on_field.fuse.move = move,
 };

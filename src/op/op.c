@@ -28,6 +28,16 @@ leat_accepts_image(const struct leat_field *field, enum leat_layout layout)
 }
 
 bool
+leat_accepts_pixels(const struct leat_field *field, enum leat_layout layout)
+{
+	struct leat_field narrow = *field;
+
+	if (narrow.dtype == LEAT_U16)
+		narrow.dtype = LEAT_U8;
+	return leat_accepts_image(&narrow, layout);
+}
+
+bool
 leat_accepts_color(const struct leat_field *field, enum leat_layout layout)
 {
 	return leat_accepts_image(field, layout) &&
@@ -117,6 +127,18 @@ leat_check_scale(const struct leat_datum *image, struct leat_err *err)
 	                 "expected float32 pixels from 0 to 1, but this image has the value %g: put scale(1/255) "
 	                 "before it, or move it before cast and resize, where pixels are uint8",
 	                 (double)x[i]);
+}
+
+void
+leat_work_warn(const struct leat_work *work, enum leat_warning kind, const char *text)
+{
+	struct leat_warnings *warnings = work->warnings;
+
+	/* Reading first: most samples of such a feed warn, and a write would move the cache line between CPUs. */
+	if (!warnings || (atomic_load_explicit(&warnings->given, memory_order_relaxed) & (unsigned)kind) ||
+	    (atomic_fetch_or(&warnings->given, (unsigned)kind) & (unsigned)kind))
+		return;
+	leat_log(warnings->log, LEAT_LOG_WARN, "%s", text);
 }
 
 enum leat_status

@@ -11,6 +11,9 @@
 #ifndef LEAT_OP_OP_H
 #define LEAT_OP_OP_H
 
+#include <stdatomic.h>
+
+#include "base/log.h"
 #include "base/opt.h"
 #include "base/rng.h"
 #include "format/sample.h"
@@ -35,13 +38,21 @@ enum leat_op_kind {
 /* Most steps of one pointwise op. */
 enum { LEAT_MAX_AFFINE = 2 };
 
+/* Warnings that each feed logs once. */
+enum leat_warning { LEAT_WARN_LOW_BYTES = 1, LEAT_WARN_INDICES = 2 };
+struct leat_warnings {
+	const struct leat_log *log;
+	atomic_uint given; /* enum leat_warning */
+};
+
 /* Context of a running sample op; one per worker thread. */
 struct leat_work {
 	struct leat_sample *sample;
-	struct leat_scratch *scratch; /* valid until the sample is finished */
-	struct leat_rng rng;          /* this op's stream for this sample; every field gets the same one */
-	size_t max_pixels;            /* limit for decode */
-	enum leat_layout layout;      /* of the field passed to `run` */
+	struct leat_scratch *scratch;   /* valid until the sample is finished */
+	struct leat_rng rng;            /* this op's stream for this sample; every field gets the same one */
+	size_t max_pixels;              /* limit for decode */
+	enum leat_layout layout;        /* of the field passed to `run` */
+	struct leat_warnings *warnings; /* shared by the workers of a feed; NULL: none */
 	/* Private to the engine: */
 	void *(*output_slot)(struct leat_work *work, int field,
 	                     size_t bytes); /* destination of a final result; NULL: scratch */
@@ -55,6 +66,8 @@ struct leat_work {
  * it. */
 enum leat_status leat_work_out(struct leat_work *work, int field, enum leat_dtype dtype, int ndim, const int64_t *shape,
                                struct leat_err *err);
+/* Logs a warning, unless one of its kind was logged before. */
+void leat_work_warn(const struct leat_work *work, enum leat_warning kind, const char *text);
 /* Scratch for the op's own use, 64-byte aligned. */
 void *leat_work_scratch(struct leat_work *work, size_t bytes, struct leat_err *err); /* NULL: see err */
 
@@ -223,6 +236,8 @@ const struct leat_op *leat_op_find(const char *name);
 
 /* For `accepts`: */
 bool leat_accepts_image(const struct leat_field *field, enum leat_layout layout); /* u8 or f32, HWC, <= 4 channels */
+bool leat_accepts_pixels(const struct leat_field *field,
+                         enum leat_layout layout); /* or u16: for ops that move pixels */
 bool leat_accepts_color(const struct leat_field *field,
                         enum leat_layout layout); /* an image that is gray, RGB or unknown */
 bool leat_accepts_bytes(const struct leat_field *field, enum leat_layout layout); /* u8, 1 dim, any length */

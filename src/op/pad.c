@@ -22,7 +22,7 @@ static const struct leat_opt options[] = {
 	SIDE(bottom, "rows to add at the bottom"),
 	SIDE(right, "columns to add on the right"),
 	LEAT_OPT_(struct pad, fill, LEAT_OPT_FLOAT, "0", -INFINITY, INFINITY, NULL,
-                  "fill value for mode=constant; clipped to 0..255 for uint8", LEAT_OPT_NAMED),
+                  "fill value for mode=constant; clipped to the range of uint8 or uint16", LEAT_OPT_NAMED),
 	LEAT_OPT_(struct pad, mode, LEAT_OPT_ENUM, "constant", 0, 0, "constant|edge|reflect|symmetric",
                   "pad with fill, with the edge pixel, or with the mirrored image (reflect omits the edge pixel, "
                   "symmetric repeats it)",
@@ -92,8 +92,8 @@ const struct leat_op leat_op_pad = {
 	.opts = options,
 	.params_size = sizeof(struct pad),
 	.check = check,
-	.on_field.accepts = leat_accepts_image,
-	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.accepts = leat_accepts_pixels,
+	.on_field.wants = "an image (height x width x channels, uint8, uint16 or float32)",
 	.on_field.infer = infer,
 	.on_field.fuse.move = move,
 };

@@ -91,8 +91,8 @@ const struct leat_op leat_op_random_crop = {
 	.opts = options,
 	.params_size = sizeof(struct random_crop),
 	.random = true,
-	.on_field.accepts = leat_accepts_image,
-	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.accepts = leat_accepts_pixels,
+	.on_field.wants = "an image (height x width x channels, uint8, uint16 or float32)",
 	.on_field.infer = infer,
 	.on_field.fuse.move = move,
 };

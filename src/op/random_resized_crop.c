@@ -47,11 +47,13 @@ infer(void *params, struct leat_field *field, enum leat_layout *layout, struct l
 {
 	const struct random_resized_crop *crop = params;
 
-	(void)layout, (void)err;
+	enum leat_status status = leat_check_resampled(&crop->how, field, err);
+
+	(void)layout;
 	field->dtype = leat_resize_dtype(&crop->how, field->dtype);
 	field->shape[0] = crop->height;
 	field->shape[1] = crop->width;
-	return LEAT_OK;
+	return status;
 }
 
 static size_t
@@ -125,8 +127,8 @@ const struct leat_op leat_op_random_resized_crop = {
 	.params_size = sizeof(struct random_resized_crop),
 	.random = true,
 	.check = check,
-	.on_field.accepts = leat_accepts_image,
-	.on_field.wants = "an image (height x width x channels, uint8 or float32)",
+	.on_field.accepts = leat_accepts_pixels,
+	.on_field.wants = "an image (height x width x channels, uint8, uint16 or float32)",
 	.on_field.infer = infer,
 	.on_field.scratch_bytes = scratch_bytes,
 	.on_field.fuse.move = move,

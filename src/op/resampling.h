@@ -30,4 +30,15 @@
 			"filter when downscaling, to avoid aliasing; no effect on nearest and area", 0                 \
 	}
 
+/* For `infer`: only nearest works on uint16. */
+static inline enum leat_status
+leat_check_resampled(const struct leat_resampling *how, const struct leat_field *field, struct leat_err *err)
+{
+	if (field->dtype == LEAT_U16 && how->method != LEAT_RESIZE_NEAREST)
+		return leat_fail(
+			err, LEAT_SPEC,
+			"on uint16 only method=nearest is supported; for other methods, put cast(float32) before");
+	return LEAT_OK;
+}
+
 #endif

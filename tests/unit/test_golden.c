@@ -159,6 +159,13 @@ decoding_agrees_with_pillow(void **state)
 }
 
 static void
+evaluation_and_masks_agree_with_torchvision_tensorflow_and_pillow(void **state)
+{
+	(void)state;
+	run_cases("eval", 90);
+}
+
+static void
 webp_images_agree_with_pillow(void **state)
 {
 	(void)state;
@@ -239,6 +246,7 @@ main(void)
 		cmocka_unit_test(colors_agree_with_torchvision),
 		cmocka_unit_test(decoding_agrees_with_pillow),
 		cmocka_unit_test(webp_images_agree_with_pillow),
+		cmocka_unit_test(evaluation_and_masks_agree_with_torchvision_tensorflow_and_pillow),
 		cmocka_unit_test(augmentations_are_drawn_as_by_torchvision),
 	};
 

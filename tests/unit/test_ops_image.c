@@ -412,7 +412,7 @@ decode_takes_0_1_3_or_4_channels(void **state)
 	run("decode");
 	free(file);
 	put(4, LEAT_U8);
-	refuse("decode", LEAT_SPEC, "JPEG or PNG");
+	refuse("decode", LEAT_SPEC, "JPEG, PNG or WebP");
 }
 
 /* What a schema cannot know: images from sources without fixed shapes. */

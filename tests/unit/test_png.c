@@ -231,7 +231,7 @@ is_read_at_once(const uint8_t *bytes, size_t size, size_t channels)
 
 	leat_scratch_reset(&scratch);
 	is = leat_png_fast_header(bytes, size, &header) &&
-	     leat_png_fast_pixels(bytes, size, &header, channels, &scratch, pixels);
+	     leat_png_fast_pixels(bytes, size, &header, channels, false, &scratch, pixels);
 	free(pixels);
 	return is;
 }
