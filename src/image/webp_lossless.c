@@ -26,7 +26,8 @@ enum {
 	ENTRY = 4,
 	GROUP = 640,
 	NUMBERS = 65536 * 4,
-	ROWS = 17, /* kept besides the image */
+	RENUMBERED = 1000, /* with more groups than this, unused ones are left out, of which there may be any number */
+	ROWS = 17,         /* kept besides the image */
 	REST = 64 * 1024,
 };
 
@@ -262,7 +263,9 @@ leat_webp_lossless_memory(const uint8_t *bytes, size_t size, uint32_t width, uin
 		count = tiles(coded, height, read_bits(&bits, 3) + 2);
 		if (!read_image(&bits, count, &largest))
 			return false;
-		groups = largest + 1u < count ? largest + 1u : count;
+		groups = largest + 1u;
+		if (groups > RENUMBERED && groups > count)
+			groups = count;
 	}
 	pixels += (uint64_t)width * height + (uint64_t)ROWS * width + count;
 	*memory = (size_t)(4 * pixels + groups * (TABLE_ENTRIES * ENTRY + GROUP) + NUMBERS + REST);
