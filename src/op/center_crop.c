@@ -12,7 +12,8 @@ struct center_crop {
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct center_crop, height, LEAT_REQUIRED, 1, 65500, "output height"),
-	LEAT_INT(struct center_crop, width, "0", 0, 65500, "output width; 0: the height, for a square"),
+	LEAT_OPT_(struct center_crop, width, LEAT_OPT_INT, "0", 0, 65500, NULL,
+                  "output width; 0: the height, for a square", LEAT_OPT_NEW),
 	LEAT_OPT_END,
 };
 

@@ -102,16 +102,25 @@ print_options(struct specs *specs, const struct leat_opt *opts, char *out, size_
 
 	out[0] = '\0';
 	for (; opts && opts->type != LEAT_OPT_NONE; opts++) {
+		struct leat_opt opt = *opts;
 		char value[128];
 
-		if (opts->def && specs_below(specs, 2))
+		/* Drawn specs stay as they were, so that their checksums do: options that were added are left out, and
+		 * sides that were required still are. */
+		if (opt.flags & LEAT_OPT_NEW) {
+			if (opt.flags & LEAT_OPT_NAMED)
+				continue;
+			opt.def = NULL;
+			opt.min = 1;
+		}
+		if (opt.def && specs_below(specs, 2))
 			continue;
-		if (!print_value(specs, opts, value, sizeof value)) {
-			if (!opts->def)
+		if (!print_value(specs, &opt, value, sizeof value)) {
+			if (!opt.def)
 				return false;
 			continue;
 		}
-		len += (size_t)snprintf(out + len, cap - len, "%s%s=%s", len ? ", " : "", opts->name, value);
+		len += (size_t)snprintf(out + len, cap - len, "%s%s=%s", len ? ", " : "", opt.name, value);
 	}
 	return true;
 }

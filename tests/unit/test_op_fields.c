@@ -225,12 +225,14 @@ errors_about_fields_say_what_there_is(void **state)
 {
 	(void)state;
 	assert_refused("resize(4, 4, field=imag)", "resize: there is no field 'imag', did you mean 'image'?");
-	assert_refused("resize(4, 4, field=label)",
-	               "resize needs an image (height x width x channels, uint8 or float32), but field 'label' is "
-	               "int64");
-	assert_refused("resize(4, 4)",
-	               "resize needs an image (height x width x channels, uint8 or float32), but there is none; the "
-	               "fields here are image: uint8[?], label: int64, tokens: int64[?], box: float32[4]");
+	assert_refused(
+		"resize(4, 4, field=label)",
+		"resize needs an image (height x width x channels, uint8, uint16 or float32), but field 'label' is "
+		"int64");
+	assert_refused(
+		"resize(4, 4)",
+		"resize needs an image (height x width x channels, uint8, uint16 or float32), but there is none; the "
+		"fields here are image: uint8[?], label: int64, tokens: int64[?], box: float32[4]");
 	assert_refused("drop(image) | rename(a=label) | cast(float32)",
 	               "cast needs numbers, such as a decoded image or a label, and several fields fit: choose with "
 	               "field=NAME; the fields here are a: int64, tokens: int64[?], box: float32[4]");
