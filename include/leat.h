@@ -163,6 +163,8 @@ LEAT_API void leat_cancel(struct leat_feed *feed);
 LEAT_API uint64_t leat_samples(const struct leat_feed *feed);   /* per epoch, over all ranks; may be 0 */
 LEAT_API uint64_t leat_batches(const struct leat_feed *feed);   /* per epoch, on this rank; may be 0 */
 LEAT_API int64_t leat_batch_size(const struct leat_feed *feed); /* samples in a full batch, on this rank */
+LEAT_API int leat_rank(const struct leat_feed *feed);           /* this process's rank: 0 .. world - 1 */
+LEAT_API int leat_world(const struct leat_feed *feed);          /* number of ranks */
 LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);     /* epoch of the next batch */
 LEAT_API uint64_t leat_position(const struct leat_feed *feed);  /* samples delivered in that epoch, over all ranks */
 

@@ -480,6 +480,18 @@ class Feed:
         return self._has_fill
 
     @property
+    def rank(self) -> int:
+        """The rank of this process."""
+        with self._gate:
+            return _lib.rank(self._pointer())
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        with self._gate:
+            return _lib.world(self._pointer())
+
+    @property
     def seed(self) -> int:
         return self._seed
 

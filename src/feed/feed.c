@@ -575,6 +575,18 @@ leat_samples(const struct leat_feed *feed)
 	return feed->pipeline.plan.size;
 }
 
+int
+leat_rank(const struct leat_feed *feed)
+{
+	return feed->options.rank;
+}
+
+int
+leat_world(const struct leat_feed *feed)
+{
+	return feed->options.world;
+}
+
 uint64_t
 leat_epoch(const struct leat_feed *feed)
 {
