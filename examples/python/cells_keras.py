@@ -54,8 +54,8 @@ def train(args):
     count = cells.batch(BATCH).feed().samples
     some = augmented(cells.take(count * 4 // 5)).feed(seed=1)
     rest = prepared(cells.skip(count * 4 // 5)).batch(BATCH).feed()
-    network().fit(some.tensorflow().dataset("image", "label"), epochs=args.epochs, verbose=2,
-                  validation_data=rest.tensorflow().dataset("image", "label"))
+    network().fit(some.tensorflow("image", "label"), epochs=args.epochs, verbose=2,
+                  validation_data=rest.tensorflow("image", "label"))
 
 
 # ---- how long it takes ----

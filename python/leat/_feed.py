@@ -423,11 +423,15 @@ class Feed:
 
         return jax.view(self, device)
 
-    def tensorflow(self) -> Any:
-        """Batches as dicts of TensorFlow tensors, which share memory; `.dataset()` makes a tf.data.Dataset."""
+    def tensorflow(self, *fields: str) -> Any:
+        """Batches as dicts of TensorFlow tensors, which share memory, or as tuples of the fields that are named.
+
+        Keras takes the result as it is: `model.fit(feed.tensorflow("image", "label"))`. `.dataset()` makes a
+        tf.data.Dataset.
+        """
         from . import tensorflow
 
-        return tensorflow.View(self)
+        return tensorflow.View(self, *fields)
 
     # ---- position and checkpoints ----
 

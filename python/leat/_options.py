@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "worker_init_fn": _PROCESSES,
     "multiprocessing_context": _PROCESSES,
     "timeout": _PROCESSES,
+    "in_order": "not needed: batches always come in order",
     "strict": "give it to load_state_dict",
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._batch import OFFSETS, SHAPES, Batch, Ragged
 from ._feed import Feed
-from ._view import View
+from ._view import View, is_valid, names_of
 
 
 def _wide(value: Any) -> bool:
@@ -21,6 +21,8 @@ def _from_engine(batch: Batch, name: str, part: int, value: np.ndarray) -> jax.A
 
 
 def _field(batch: Any, name: str) -> Any:
+    if is_valid(batch, name):
+        return jax.numpy.asarray(batch.valid)
     value = batch[name]
     engine = isinstance(batch, Batch)
 
@@ -40,8 +42,7 @@ def arrays(batch: Any) -> Dict[str, Any]:
 
     64-bit numbers are narrowed as JAX does.
     """
-    made = {name: _field(batch, name) for name in batch}
-    return {**made, "valid": jax.numpy.asarray(batch.valid)} if isinstance(batch, Batch) and batch.has_fill else made
+    return {name: _field(batch, name) for name in names_of(batch)}
 
 
 def view(feed: Feed, device: Any = None) -> View:

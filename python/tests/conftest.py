@@ -1,8 +1,10 @@
 """What the tests share: a small data set of drawn cells, and the programs of the C build (LEAT_BUILD)."""
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -58,5 +60,37 @@ def python():
                               stderr=subprocess.STDOUT, text=True, timeout=timeout, env={**os.environ, **environment})
         assert done.returncode == 0, done.stdout
         return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """Runs code in two processes that torch.distributed can join (gloo, this machine); gives what each one saved.
+
+    The code calls `save(value)` once, with something JSON can hold.
+    """
+
+    def run(code, *args, timeout=180):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        started = []
+        for rank in range(2):
+            out = tmp_path / f"rank{rank}.json"
+            before = f"import json\ndef save(value): open({str(out)!r}, 'w').write(json.dumps(value))\n"
+            environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2",
+                           "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                           "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+            started.append(subprocess.Popen([sys.executable, "-W", "ignore", "-c", before + code, *map(str, args)],
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                            env=environment))
+        try:
+            printed = [process.communicate(timeout=timeout)[0] for process in started]
+        finally:
+            for process in started:
+                process.kill()
+        assert [process.returncode for process in started] == [0, 0], "\n".join(printed)
+        return [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
 
     return run

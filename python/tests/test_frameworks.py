@@ -122,10 +122,10 @@ def test_torch_copies_to_a_gpu_ahead_and_loses_nothing(numbers, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: done.append("kept"))
     feed = numbers.batch(10).feed()
-    view = leat.torch._OnDevice(feed, torch.device("cpu"), 1)
+    view = leat.torch._OnDevice(feed, leat.torch.tensors, torch.device("cpu"), 1)
     monkeypatch.setattr(type(view), "__iter__", type(view)._ahead)
     loader = leat.torch.DataLoader(feed, fields=("x",))
-    loader._view = loader._epochs._view = view
+    loader._reader.view = loader._reader.epochs._view = view
     assert [int(x[0]) for x, in loader] == list(range(0, 100, 10))
     assert done[:5] == ["copied", "copied", "waited", "kept", "kept"]
     for i, (x,) in enumerate(loader):
