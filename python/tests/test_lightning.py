@@ -126,7 +126,7 @@ RANKS = """
 import sys
 import numpy as np, torch
 sys.path.insert(0, {tests!r})
-from test_lightning import Notes, lightning, loader, trainer
+from test_lightning import Notes, Scored, lightning, loader, scored, trainer
 early = loader()
 class Data(lightning.LightningDataModule):
     def train_dataloader(self):
@@ -135,7 +135,42 @@ model = Notes()
 runner = trainer(strategy="ddp", devices=2, max_epochs=2, use_distributed_sampler={sampler})
 runner.fit(model, **({{"datamodule": Data()}} if {late} else {{"train_dataloaders": early}}))
 np.save(f"{{sys.argv[1]}}/{{runner.global_rank}}.npy", model.seen)
+scores = runner.validate(Scored(), scored(), verbose=False)
+np.save(f"{{sys.argv[1]}}/scores{{runner.global_rank}}.npy", [scores[0]["accuracy"], scores[0]["count"]])
 """
+
+
+class Scored(Notes):
+    """Calls every number by its remainder of 3, and is scored with torchmetrics over all ranks."""
+
+    def __init__(self):
+        super().__init__()
+        import torchmetrics
+
+        self.accuracy, self.count = torchmetrics.MeanMetric(), torchmetrics.SumMetric()
+
+    def validation_step(self, batch, number):
+        x, y, valid = batch
+        self.accuracy.update((x % 3 == y).float(), valid.float())  # a repeat weighs nothing
+        self.count.update(valid)
+
+    def on_validation_epoch_end(self):
+        self.log_dict({"accuracy": self.accuracy.compute(), "count": self.count.compute()})
+
+
+def scored():
+    """53 samples: two ranks repeat some, or the only one has a short batch."""
+    numbers = leat.array(x=np.arange(53), y=np.arange(53) % 7 % 3)
+    return leat.torch.DataLoader(numbers.batch(10), fields=("x", "y", "valid"))
+
+
+SCORE = [np.mean([i % 3 == i % 7 % 3 for i in range(53)]), 53]
+
+
+def test_metrics_count_every_sample_once():
+    pytest.importorskip("torchmetrics")
+    scores = trainer().validate(Scored(), scored(), verbose=False)
+    assert [scores[0]["accuracy"], scores[0]["count"]] == pytest.approx(SCORE)
 
 
 @pytest.mark.parametrize("late, sampler", [(False, True), (True, False)], ids=["before", "in-a-hook"])
@@ -148,3 +183,83 @@ def test_two_ranks_share_every_batch(straight, tmp_path, late, sampler):
     assert done.returncode == 0, done.stdout
     parts = np.concatenate([np.load(tmp_path / f"{rank}.npy") for rank in (0, 1)], axis=1)
     assert parts.tolist() == straight[1][:12]
+    for rank in (0, 1):  # repeats are not scored
+        assert np.load(tmp_path / f"scores{rank}.npy") == pytest.approx(SCORE)
+
+
+# ---- predicting, metrics, Fabric ----
+
+def test_predictions_come_with_the_numbers_of_their_samples():
+    """What a BasePredictionWriter is given. Lightning rebuilds the loader for it."""
+    class Writer(lightning.pytorch.callbacks.BasePredictionWriter):
+        def write_on_batch_end(self, trainer, module, prediction, indices, batch, number, loader):
+            written.append((prediction.tolist(), list(indices)))
+
+    class Data(lightning.LightningDataModule):
+        def predict_dataloader(self):
+            return loader(shuffled=False)
+
+    for data in (loader(shuffled=False), Data()):
+        written = []
+        trainer(callbacks=[Writer("batch")]).predict(Notes(), data)
+        assert [indices for _, indices in written] == [list(range(i, i + 10)) for i in range(0, 60, 10)]
+        assert all(prediction == indices for prediction, indices in written)
+
+
+def test_the_trainer_keeps_the_loader():
+    train, valid = loader(), loader(shuffled=False)
+    runner = trainer(max_epochs=1)
+    runner.fit(Notes(), train, valid)
+    assert runner.train_dataloader is train and runner.val_dataloaders is valid
+
+
+class Epochs:
+    """A training script with Fabric: some epochs, from a checkpoint or the beginning."""
+
+    def __init__(self, fabric, seed=1):
+        self.fabric = fabric
+        self.loader = fabric.setup_dataloaders(leat.torch.DataLoader(numbers(), fields="x", seed=seed))
+        self.seen = []
+
+    def run(self, first, end, save=None, path=None):
+        for epoch in range(first, end):
+            for x in self.loader:
+                self.seen.append(x.tolist())
+                if len(self.seen) == save:
+                    self.fabric.save(path, {"loader": self.loader})
+        return self.seen
+
+
+def numbers():
+    return leat.array(x=np.arange(60)).shuffle().batch(10)
+
+
+@pytest.mark.parametrize("batches", [4, 6, 9, 12])
+def test_fabric_resumes_after_any_batch(straight, tmp_path, batches):
+    fabric = lightning.Fabric(accelerator="cpu", devices=1)
+    script = Epochs(fabric)
+    assert script.run(0, 3, save=batches, path=tmp_path / "state.ckpt") == straight[1]
+    resumed = Epochs(fabric, seed=7)
+    assert resumed.loader._dataloader.__class__ is leat.torch.DataLoader
+    fabric.load(tmp_path / "state.ckpt", {"loader": resumed.loader._dataloader})
+    assert resumed.run((batches - 1) // 6, 3) == straight[1][batches:]
+
+
+FABRIC = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_lightning import Epochs, lightning
+fabric = lightning.Fabric(accelerator="cpu", devices=2, strategy="ddp")
+fabric.launch()
+script = Epochs(fabric)
+script.run(0, 2, save=8, path=sys.argv[1])
+resumed = Epochs(fabric, seed=7)
+fabric.load(sys.argv[1], {{"loader": resumed.loader._dataloader}})
+save(dict(seen=script.seen, resumed=resumed.run(1, 2), share=len(resumed.loader.sampler)))
+"""
+
+
+def test_fabric_with_two_ranks_shares_every_batch(straight, ranks, tmp_path):
+    one, two = ranks(FABRIC.format(tests=os.path.dirname(__file__)), tmp_path / "state.ckpt")
+    assert [first + second for first, second in zip(one["seen"], two["seen"])] == straight[1][:12]
+    assert one["resumed"] == one["seen"][8:] and two["resumed"] == two["seen"][8:] and one["share"] == 30
