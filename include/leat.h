@@ -70,7 +70,9 @@ extern "C" {
 	X(CANCELLED, "the feed was cancelled")                                                                         \
 	X(UNSUPPORTED, "not supported by this build or machine")                                                       \
 	X(INTERNAL, "a bug in leat")                                                                                   \
-	X(TIMEOUT, "timed out")
+	X(TIMEOUT, "timed out")                                                                                        \
+	X(FUNCTION, "a function called by the pipeline failed")                                                        \
+	X(WORKER, "a worker process ended unexpectedly")
 
 enum leat_status {
 #define LEAT_STATUS_ENUM(name, text) LEAT_##name,
@@ -101,6 +103,9 @@ enum leat_fingerprint {
 	LEAT_FINGERPRINT_FULL,  /* also all bytes: the first leat_save and every leat_restore read all files once */
 };
 
+struct leat_function;
+struct leat_process;
+
 enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
 struct leat_options {
@@ -116,6 +121,11 @@ struct leat_options {
 	void (*log)(void *log_arg, enum leat_log_level level, const char *text); /* may be called from any thread */
 	void *log_arg;
 	enum leat_fingerprint fingerprint;
+	/* For the op map, see "functions" below. What these point to must stay valid until leat_close. */
+	const struct leat_function *functions;
+	size_t function_count;
+	const struct leat_process *processes; /* one per thread, so set `threads` too */
+	size_t process_count;
 };
 
 /* Callers own two structs, options and stats. Later versions may add members at the end, so callers pass the size
@@ -126,6 +136,9 @@ leat_options_init(struct leat_options *options)
 {
 	leat_options_init_sized(options, sizeof *options);
 }
+
+/* Number of CPUs this process may use, and so of worker threads if `threads` is 0. */
+LEAT_API unsigned leat_default_threads(void);
 
 /* Parses a size such as "512MiB", "1.5 GB" or "4096". k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers
  * of 1024. A trailing B is optional, and case does not matter. */
@@ -179,7 +192,7 @@ LEAT_API bool leat_has_fill(const struct leat_feed *feed);
 /* The spec in canonical form: every option with its value. */
 LEAT_API const char *leat_canonical(const struct leat_feed *feed);
 
-/* ---- fields and tensors ---- */
+/* ---- fields ---- */
 
 /* New types are added at the end, so existing values never change. LEAT_BOOL is one byte, 0 or 1. */
 enum leat_dtype {
@@ -215,6 +228,57 @@ LEAT_API const struct leat_field *leat_field_at(const struct leat_feed *feed, in
 /* Names of the classes, if the source knows them: label i is class i. Folders of `folder`, labels of `tfds`. */
 LEAT_API size_t leat_class_count(const struct leat_feed *feed);                   /* 0: unknown */
 LEAT_API const char *leat_class_name(const struct leat_feed *feed, size_t label); /* NULL when out of range */
+
+/* ---- functions ---- */
+
+/* The op map(NAME) calls a function of your program on every sample, at any place before batch. Worker threads call it
+ * concurrently. To keep the promise that the same seed gives the same batches, its results may depend only on the
+ * sample and on `random`. */
+
+struct leat_value {
+	const char *name;
+	const void *data;
+	enum leat_dtype dtype;
+	int ndim;
+	int64_t shape[LEAT_MAX_DIMS];
+};
+
+/* One call of a function. Valid until it returns. */
+struct leat_map_call {
+	uint64_t seed, epoch, position; /* position in the epoch; upstream of a cache: epoch 0 and the sample's index */
+	uint64_t sample;                /* index of the sample in the source */
+	uint64_t random[2];             /* to seed a generator: depends only on the members above and `number` */
+	unsigned number;                /* of this map in the spec: 0 for the first */
+	unsigned thread;                /* calls on the same thread never overlap */
+	int count;                      /* values */
+	const struct leat_value *value; /* the fields it takes */
+};
+
+struct leat_function {
+	const char *name; /* as in map(NAME) */
+	/* LEAT_FUNCTION, LEAT_DATA, LEAT_IO and LEAT_UNSUPPORTED: the sample is bad, and on_error decides. Any other
+	 * error ends the feed. NULL: the function runs in leat_options.processes. */
+	enum leat_status (*run)(void *arg, const struct leat_map_call *call, struct leat_err *err);
+	void *arg;
+	const char *const *takes; /* names of the fields it is given; NULL: all */
+	int take_count;
+	const struct leat_field *gives; /* fields it makes: new ones, or in place of those with the same name */
+	int give_count;
+	bool drops; /* drop all other fields */
+};
+
+/* Inside a function: memory for field `i` of `gives`, which the function must fill. `shape` must match the declared
+ * one. NULL: return err->status. */
+LEAT_API void *leat_map_output(const struct leat_map_call *call, int i, const int64_t *shape, struct leat_err *err);
+
+/* A process that runs functions for one worker thread; docs/C-API.md describes what is sent through the socket, which
+ * must be of type SOCK_SEQPACKET. The caller starts and ends the process. */
+struct leat_process {
+	int pid;
+	int socket;
+};
+
+/* ---- tensors ---- */
 
 /* A field with a fixed shape is one dense tensor: `data` is [count, shape...].
  * A ragged field (a -1 in its shape) packs its samples into `data` back to back: sample i is elements

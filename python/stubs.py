@@ -106,7 +106,7 @@ def main(command: str) -> None:
             print(define(item, "", []), end="")
     print(PIPELINE)
     for item in items:
-        if item["kind"] != "source":
+        if item["kind"] != "source" and item["name"] != "map":
             print(define(item, "    ", ["self"]), end="")
 
 

@@ -241,6 +241,27 @@ leat_map(struct leat_mem *mem, size_t size)
 	return ptr;
 }
 
+void *
+leat_map_shared(struct leat_mem *mem, size_t size, int *fd)
+{
+	size_t pages = whole_pages(size);
+	void *ptr = MAP_FAILED;
+
+	*fd = -1;
+	if (pages == 0 || !reserve(mem, pages))
+		return NULL;
+	*fd = memfd_create("leat", MFD_CLOEXEC);
+	if (*fd >= 0 && ftruncate(*fd, (off_t)pages) == 0)
+		ptr = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (ptr != MAP_FAILED)
+		return ptr;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	give_back(mem, pages);
+	return NULL;
+}
+
 void
 leat_unmap(struct leat_mem *mem, void *ptr, size_t size)
 {

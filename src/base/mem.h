@@ -37,6 +37,8 @@ char *leat_asprintf(struct leat_mem *mem, const char *fmt, ...) __attribute__((f
  * kernel allocates pages on first use. */
 void *leat_map(struct leat_mem *mem, size_t size);
 void leat_unmap(struct leat_mem *mem, void *ptr, size_t size); /* accepts NULL */
+/* The same in a memfd, to share with other processes. leat_unmap ends it; the caller closes *fd. */
+void *leat_map_shared(struct leat_mem *mem, size_t size, int *fd);
 
 /* Destroys an object kept with a scratch. Also serves as the key to find it by. */
 typedef void leat_end_kept(void *object, struct leat_mem *mem);

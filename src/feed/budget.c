@@ -105,9 +105,11 @@ payload_bound(const struct leat_pipeline *p, int64_t rows, bool repeats)
 /* Most bytes of values per payload byte; 0: unknown. Each number in a list takes at least one payload byte; a float
  * that is not converted takes four. Unknown next to images, where payloads are long and lists short. */
 static unsigned
-expansion(const struct leat_field *field, const struct leat_pipeline *p)
+expansion(const struct leat_schema_entry *entry, const struct leat_pipeline *p)
 {
-	if (field->ndim != 1)
+	const struct leat_field *field = &entry->field;
+
+	if (entry->unbounded || field->ndim != 1)
 		return 0;
 	if (field->dtype == LEAT_U8 || (field->dtype == LEAT_F32 && !p->converts))
 		return 1;
@@ -138,7 +140,7 @@ ragged_capacities(const struct leat_pipeline *p, bool repeats, int64_t rows, siz
 
 	for (int i = 0; i < p->schema.count; i++) {
 		const struct leat_field *field = &p->schema.entry[i].field;
-		unsigned times = expansion(field, p);
+		unsigned times = expansion(&p->schema.entry[i], p);
 
 		if (leat_field_is_static(field))
 			continue;
@@ -253,6 +255,17 @@ set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	}
 }
 
+/* Shared memory for functions in processes: a sample on its way there and back. */
+static void
+set_exchange(struct leat_budget *b, const struct leat_pipeline *p)
+{
+	if (!p->in_processes)
+		return;
+	b->exchange = p->exchange.bytes + leat_exchange_overhead(p->max_fields) +
+	              (p->decodes ? SCRATCH_DECODE : p->exchange.times * (size_t)p->source.max_payload + SCRATCH_LEAST);
+	b->exchange_large = b->exchange + (p->decodes ? JUMBO_DECODE : 0);
+}
+
 /* The minimum: two batches, one run in flight per thread and one more. */
 static void
 set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
@@ -269,6 +282,7 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	           p->source.max_unit + p->source.max_unit_length + 4096;
 	b->scratch += p->source.max_scratch < SCRATCH_DECODE ? p->source.max_scratch : SCRATCH_DECODE;
 	b->scratch += p->decodes ? SCRATCH_DECODE : p->stages > 0 ? SCRATCH_LEAST : 4096;
+	set_exchange(b, p);
 }
 
 static size_t
@@ -276,7 +290,8 @@ total(const struct leat_budget *b, const struct leat_pipeline *p)
 {
 	return (size_t)b->units * unit_cost(p) + (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
 	       (size_t)b->runs * run_cost(b) + page_up(b->window) + b->threads * worker_cost(b, p) + page_up(b->jumbo) +
-	       p->source.decode_memory + page_up(leat_trace_bytes(b->threads, b->io_threads)) + SLACK;
+	       p->source.decode_memory + page_up(leat_trace_bytes(b->threads, b->io_threads)) +
+	       b->threads * page_up(b->exchange) + page_up(b->exchange_large) + SLACK;
 }
 
 static int
@@ -351,6 +366,16 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 		rest -= (size_t)more * (p->source.max_unit_length + LEAT_APART);
 	}
 
+	if (p->in_processes) {
+		size_t each = page_down(rest / (4 * b->threads));
+
+		each = each > SCRATCH_PLENTY ? SCRATCH_PLENTY : each;
+		b->exchange += each;
+		rest -= each * b->threads;
+		each = page_down(rest / 3);
+		b->exchange_large += each;
+		rest -= each;
+	}
 	if (p->stages > 0) {
 		size_t each = rest / (2 * b->threads);
 

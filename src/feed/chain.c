@@ -142,6 +142,7 @@ leat_chain_run(const struct leat_pipeline *p, int from, int to, struct leat_work
 		enum leat_status status;
 
 		work->stage = s;
+		work->id = stage_id;
 		status = run_stage(&p->stage[s], work, stage_id, err);
 		if (status != LEAT_OK) {
 			if (status != LEAT_LIMIT)

@@ -82,6 +82,9 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 		status = open_runs(feed, err);
 	if (status == LEAT_OK)
 		status = open_workers(feed, err);
+	if (status == LEAT_OK && feed->pipeline.in_processes)
+		status = leat_processes_open(&feed->processes, &feed->options, feed->budget.exchange,
+		                             feed->budget.exchange_large, &feed->mem, err);
 	if (status == LEAT_OK)
 		leat_engine_seek(feed, 0, 0);
 	return status;
@@ -127,11 +130,13 @@ leat_engine_close(struct leat_feed *feed)
 	}
 	leat_free(&feed->mem, feed->worker);
 	leat_scratch_close(&feed->jumbo, &feed->mem);
+	leat_processes_close(feed->processes);
 	leat_trace_close(&feed->trace, &feed->mem);
 	feed->flight = NULL;
 	feed->run = NULL;
 	feed->run_items = NULL;
 	feed->worker = NULL;
+	feed->processes = NULL;
 }
 
 /* ---- threads ---- */
@@ -143,6 +148,7 @@ leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 
 	atomic_store(&feed->stop, false);
 	leat_stores_interrupt(&feed->pipeline.source.stores, false);
+	leat_processes_interrupt(feed->processes, false);
 	feed->running = true;
 	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
 	                            feed, err);
@@ -161,6 +167,7 @@ leat_engine_stop(struct leat_feed *feed)
 	pthread_cond_broadcast(&feed->work);
 	pthread_mutex_unlock(&feed->lock);
 	leat_stores_interrupt(&feed->pipeline.source.stores, true); /* ends blocking reads of workers */
+	leat_processes_interrupt(feed->processes, true);
 	leat_threads_join(&feed->workers);
 	leat_fetch_drain(feed); /* after the join: workers submit reads until they exit */
 	feed->running = false;

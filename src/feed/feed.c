@@ -39,11 +39,15 @@ static enum leat_status
 open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
 {
 	const struct leat_options *o = &feed->options;
+	const struct leat_functions functions = {o->functions, o->function_count};
 	enum leat_status status;
 	int64_t rows = 0;
 
 	/* No limit until the pipeline is known: only then can the error name the minimum. */
-	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &feed->mem, &feed->log, err);
+	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &functions, &feed->mem,
+	                            &feed->log, err);
+	if (status == LEAT_OK && feed->pipeline.in_processes)
+		status = leat_processes_check(o, err);
 	if (status == LEAT_OK)
 		status = leat_ranks_open(feed, &rows, err);
 	/* A cache of a given size counts toward the minimum; otherwise it gets what is left. */

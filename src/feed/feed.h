@@ -22,6 +22,7 @@
 #include "feed/cache.h"
 #include "feed/fetch.h"
 #include "feed/pipeline.h"
+#include "feed/process.h"
 #include "trace/lane.h"
 
 enum {
@@ -39,14 +40,15 @@ struct leat_budget {
 	int depth;   /* batches prefetched */
 	int buffers; /* batches allocated */
 	int runs, run_rows, run_reads;
-	size_t run_bytes;    /* limit per run; a run of one sample may exceed it */
-	bool outliers;       /* some samples exceed run_bytes */
-	size_t window;       /* byte limit for runs and units in flight */
-	int requests;        /* limit on requests in flight */
-	int units;           /* units decoded or being read at a time */
-	size_t scratch;      /* bytes per worker */
-	size_t jumbo;        /* bytes of the shared scratch for samples too large for a worker's own */
-	size_t sample_bytes; /* size of a struct leat_sample with the most fields of any stage */
+	size_t run_bytes;                /* limit per run; a run of one sample may exceed it */
+	bool outliers;                   /* some samples exceed run_bytes */
+	size_t window;                   /* byte limit for runs and units in flight */
+	int requests;                    /* limit on requests in flight */
+	int units;                       /* units decoded or being read at a time */
+	size_t scratch;                  /* bytes per worker */
+	size_t exchange, exchange_large; /* shared with each worker's process, and with all of them */
+	size_t jumbo;                    /* bytes of the shared scratch for samples too large for a worker's own */
+	size_t sample_bytes;             /* size of a struct leat_sample with the most fields of any stage */
 	struct leat_batch_form form;
 	size_t used;    /* already allocated when the budget was made */
 	size_t least;   /* minimum memory */
@@ -76,7 +78,8 @@ struct leat_feed {
 	struct leat_options options;
 	struct leat_pipeline pipeline;
 	struct leat_budget budget;
-	struct leat_cache *cache; /* NULL: none */
+	struct leat_processes *processes; /* NULL: none */
+	struct leat_cache *cache;         /* NULL: none */
 	uint64_t cache_size;
 	char *cache_dir;     /* NULL: in memory */
 	int64_t global_rows; /* rows of a batch, over all ranks */

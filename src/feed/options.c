@@ -21,6 +21,12 @@ leat_options_init_sized(struct leat_options *options, size_t size)
 	memcpy(options, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
+unsigned
+leat_default_threads(void)
+{
+	return leat_cpus("");
+}
+
 /* How launchers tell a process its rank. */
 struct launcher {
 	const char *rank, *world; /* environment variables */

@@ -29,7 +29,8 @@ open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *lo
 
 enum leat_status
 leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching, uint64_t seed,
-                   unsigned threads, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+                   unsigned threads, const struct leat_functions *functions, struct leat_mem *mem,
+                   const struct leat_log *log, struct leat_err *err)
 {
 	enum leat_status status;
 
@@ -38,6 +39,8 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 	status = leat_spec_parse(&p->spec, spec, mem, err);
 	if (status == LEAT_OK)
 		status = leat_bind_ops(p, err);
+	if (status == LEAT_OK)
+		status = leat_bind_functions(p, functions, err);
 	if (status == LEAT_OK)
 		status = leat_bind_source(p, err);
 	if (status == LEAT_OK && batching == LEAT_BATCH_REQUIRED)

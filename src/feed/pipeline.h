@@ -71,6 +71,9 @@ struct leat_pipeline {
 	size_t op_scratch;         /* most that any op needs while it runs */
 	size_t row_scratch;        /* most for rows between fused ops */
 
+	bool in_processes;          /* some function runs in a process: samples are copied to it and back */
+	struct leat_needs exchange; /* for the largest such copy */
+
 	const struct leat_bound *cache;  /* NULL: none */
 	int cached;                      /* number of stages before the cache */
 	struct leat_schema cache_schema; /* of cached samples */
@@ -90,23 +93,23 @@ struct leat_pipeline {
 	char data[LEAT_SHA256_HEX]; /* the source's fingerprint */
 };
 
+/* The caller's functions, for `map`. */
+struct leat_functions {
+	const struct leat_function *one;
+	size_t count;
+};
+
 /* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. */
 enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL };
 
-/* Initializes `p`. Frees everything on failure. */
+/* Initializes `p`. Frees everything on failure. `functions`, for `map`, may be NULL. */
 enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching,
-                                    uint64_t seed, unsigned threads, struct leat_mem *mem, const struct leat_log *log,
-                                    struct leat_err *err);
+                                    uint64_t seed, unsigned threads, const struct leat_functions *functions,
+                                    struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* a zeroed pipeline is allowed */
 
 /* Sets cache_key. */
 enum leat_status leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err);
-
-/* Identifies a sample, for its random numbers. */
-struct leat_sample_id {
-	uint64_t seed, epoch, position;
-	uint64_t sample; /* its number in the source */
-};
 
 /* Runs stages [from, to) on work->sample, filled by the source or the cache. Worker threads. `stage_ns`, if not NULL,
  * adds up the time per stage. */

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "feed/pipeline_compile.h"
+#include "op/map.h"
 
 static enum leat_status
 fail_unknown(const struct leat_spec *spec, const struct leat_call *call, bool source, struct leat_err *err)
@@ -35,6 +36,8 @@ leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound, c
 {
 	const struct leat_call *call = leat_bound_call(p, bound);
 
+	if (why->status == LEAT_NOMEM || why->status == LEAT_LIMIT)
+		return leat_fail(err, why->status, "%s", why->text);
 	return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s: %s", bound->op->name, why->text);
 }
 
@@ -140,6 +143,49 @@ leat_bind_ops(struct leat_pipeline *p, struct leat_err *err)
 		status = set_params(p, bound, err);
 		if (status != LEAT_OK)
 			return status;
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+fail_no_function(const struct leat_pipeline *p, const struct leat_bound *bound, const struct leat_functions *functions,
+                 struct leat_err *err)
+{
+	const struct leat_call *call = leat_bound_call(p, bound);
+	const struct leat_map_params *map = bound->params;
+	struct leat_unknown unknown = {.what = "function", .name = map->name};
+	char sentence[LEAT_UNKNOWN_TEXT];
+	const char *names[256];
+
+	if (!functions || functions->count == 0)
+		return leat_fail_at(err, p->spec.text, call->at, call->end - call->at,
+		                    "map calls a function of the program that opens the feed, and this one gave none: "
+		                    "use Pipeline.map in Python, or leat_options.functions in C");
+	for (size_t i = 0; i < functions->count && i < 256; i++)
+		names[unknown.count++] = functions->one[i].name;
+	unknown.known = names;
+	return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "map: %s",
+	                    leat_unknown_text(&unknown, sentence));
+}
+
+enum leat_status
+leat_bind_functions(struct leat_pipeline *p, const struct leat_functions *functions, struct leat_err *err)
+{
+	unsigned number = 0;
+
+	for (int i = 0; i < p->ops; i++) {
+		struct leat_map_params *map = p->op[i].params;
+
+		if (p->op[i].op != &leat_op_map)
+			continue;
+		for (size_t k = 0; functions && k < functions->count && !map->function; k++)
+			if (strcmp(functions->one[k].name, map->name) == 0)
+				map->function = &functions->one[k];
+		if (!map->function)
+			return fail_no_function(p, &p->op[i], functions, err);
+		map->number = number++;
+		map->stream = p->op[i].stream;
+		map->mem = p->mem;
 	}
 	return LEAT_OK;
 }

@@ -9,6 +9,9 @@
 
 /* Looks up the ops and sets their params. */
 enum leat_status leat_bind_ops(struct leat_pipeline *p, struct leat_err *err);
+/* Gives each `map` its function. */
+enum leat_status leat_bind_functions(struct leat_pipeline *p, const struct leat_functions *functions,
+                                     struct leat_err *err);
 /* The same for the source. Does not open it. */
 enum leat_status leat_bind_source(struct leat_pipeline *p, struct leat_err *err);
 void leat_unbind(struct leat_pipeline *p); /* frees ops and source */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feed/pipeline_compile.h"
+#include "op/map.h"
 
 enum { MAX_TEXT = 256 * 1024 };
 
@@ -49,6 +50,8 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 	before = out->len;
 	if (identity && bound->op->kind == LEAT_OP_CACHE)
 		; /* location and size do not affect the output */
+	else if (identity && bound->op == &leat_op_map)
+		leat_map_identity(bound->params, out);
 	else if (bound->op->print)
 		bound->op->print(bound->params, out);
 	else

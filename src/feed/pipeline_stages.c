@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "feed/pipeline_compile.h"
+#include "op/map.h"
 
 /* State needed only while compiling. */
 struct compile {
@@ -197,6 +198,8 @@ needs_of(const struct compile *c, int i)
 	size_t element = leat_dtype_size(entry->field.dtype), most = (size_t)1 << 40;
 	int64_t elements = leat_field_elements(&entry->field);
 
+	if (entry->unbounded)
+		return (struct leat_needs){0};
 	if (!leat_field_is_static(&entry->field))
 		return (struct leat_needs){entry->extra_elements * element,
 		                           entry->field.ndim == 1 ? (unsigned)element : 0};
@@ -260,6 +263,36 @@ count_fused_scratch(struct compile *c, const struct leat_stage *stage)
 	}
 }
 
+/* Adds the scratch for all fields of the sample as it is now. */
+static void
+add_all_needs(const struct compile *c, struct leat_needs *sum)
+{
+	for (int i = 0; i < c->schema->count; i++) {
+		struct leat_needs needs = needs_of(c, i);
+
+		add_needs(sum, &needs);
+	}
+}
+
+static bool
+has_unbounded(const struct leat_schema *schema)
+{
+	for (int i = 0; i < schema->count; i++)
+		if (schema->entry[i].unbounded)
+			return true;
+	return false;
+}
+
+/* Fields made from one of unbounded size, such as those that `example` finds in the result of a function, are
+ * unbounded too. */
+static void
+mark_unbounded(struct compile *c, const struct leat_stage *stage)
+{
+	for (int i = 0; i < stage->count; i++)
+		if (leat_stage_carries(stage, i) < 0 && !leat_field_is_static(&c->schema->entry[i].field))
+			c->schema->entry[i].unbounded = true;
+}
+
 /* ---- stages ---- */
 
 static bool
@@ -309,7 +342,6 @@ keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
 {
 	struct leat_pipeline *p = c->p;
 
-	stage->count = c->schema->count;
 	p->max_fields = stage->count > p->max_fields ? stage->count : p->max_fields;
 	count_scratch(c, stage);
 	if (fuse(c, stage))
@@ -323,20 +355,40 @@ keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* The sample is copied to the function's process and back. */
+static void
+count_exchange(struct compile *c, const struct leat_needs *in)
+{
+	struct leat_needs needs = *in;
+
+	add_all_needs(c, &needs);
+	c->p->in_processes = true;
+	c->p->exchange.bytes = max_size(c->p->exchange.bytes, needs.bytes);
+	c->p->exchange.times = needs.times > c->p->exchange.times ? needs.times : c->p->exchange.times;
+}
+
 static enum leat_status
 add_stage(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
 {
 	struct leat_stage stage = {.op = {bound}, .ops = 1};
 	enum leat_status status = LEAT_OK;
+	struct leat_needs in = {0};
+	bool maps = bound->op == &leat_op_map, unbounded = has_unbounded(c->schema);
 
+	add_all_needs(c, &in);
 	if (leat_op_is_on_field(bound->op))
 		status = choose_fields(c, bound, &stage, err);
 	if (status == LEAT_OK)
 		status = infer(c, bound, &stage, err);
+	stage.count = c->schema->count;
+	if (status == LEAT_OK && (maps || (unbounded && bound->op->kind == LEAT_OP_FIELDS)))
+		mark_unbounded(c, &stage);
+	if (status == LEAT_OK && maps && !((const struct leat_map_params *)bound->params)->function->run)
+		count_exchange(c, &in);
 	if (status == LEAT_OK)
 		status = keep_stage(c, &stage, err);
 	leat_free(c->p->mem, stage.field);
-	c->p->decodes |= bound->op->kind == LEAT_OP_DECODE;
+	c->p->decodes |= bound->op->kind == LEAT_OP_DECODE || has_unbounded(c->schema);
 	c->p->converts |= bound->op->kind == LEAT_OP_CONVERT;
 	return status;
 }
@@ -367,8 +419,18 @@ add_cache(struct compile *c, const struct leat_bound *bound, struct leat_err *er
 	p->cache = bound;
 	p->cached = p->stages;
 	for (int s = 0; s < p->stages; s++)
-		for (int k = 0; k < p->stage[s].ops; k++)
-			p->cache_frozen |= p->stage[s].op[k]->op->random;
+		for (int k = 0; k < p->stage[s].ops; k++) {
+			const struct leat_bound *before = p->stage[s].op[k];
+			const struct leat_map_params *map = before->op == &leat_op_map ? before->params : NULL;
+
+			if (map && !*map->version)
+				return leat_fail_at(err, p->spec.text, call->at, call->len,
+				                    "a cache after map needs to know when the function changes: give "
+				                    "map('%s') a version, as in version='1', and change it with "
+				                    "the function",
+				                    map->name);
+			p->cache_frozen |= before->op->random || (map && map->random);
+		}
 	return leat_schema_copy(&p->cache_schema, c->schema, 0, p->mem, err);
 }
 

@@ -207,6 +207,14 @@ output_slot(struct leat_work *work, int field, size_t bytes)
 }
 
 static enum leat_status
+run_in_process(struct leat_work *work, const struct leat_map_call *call, struct leat_err *err)
+{
+	struct leat_worker *w = work->output_slot_arg;
+
+	return leat_processes_call(w->feed->processes, call, work->large, err);
+}
+
+static enum leat_status
 run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *id, bool timed, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
@@ -252,6 +260,7 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	enum leat_status status = LEAT_OK;
 
 	w->work.scratch = scratch;
+	w->work.large = scratch == &w->feed->jumbo;
 	w->in_chain = item->cached;
 	if (!item->cached)
 		status = make_first(w, item, &id, timed, err);
@@ -375,7 +384,7 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 static bool
 is_bad_sample(enum leat_status status)
 {
-	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED;
+	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED || status == LEAT_FUNCTION;
 }
 
 /* Reports the failure that is first in plan order, not in time. */
@@ -386,6 +395,9 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 	struct leat_batch *batch = w->batch;
 	char buf[LEAT_URI];
 
+	if (w->in_chain && err->status == LEAT_FUNCTION)
+		leat_err_in(err, "position %llu of epoch %llu", (unsigned long long)(batch->first + (uint64_t)w->row),
+		            (unsigned long long)batch->epoch);
 	if (w->in_chain)
 		leat_err_in(err, "%s at offset %llu (sample %llu)",
 		            leat_source_uri(&feed->pipeline.source, item->raw.extent.file, buf),
@@ -617,6 +629,8 @@ leat_worker_body(void *arg, unsigned i)
 	w->work.sample = w->sample;
 	w->work.output_slot = output_slot;
 	w->work.output_slot_arg = w;
+	w->work.run_in_process = run_in_process;
+	w->work.thread = i;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
 		struct leat_unit_slot *unit = leat_units_take(feed);

@@ -216,6 +216,19 @@ leat_field_elements(const struct leat_field *field)
 	return count_elements(field->shape, field->ndim);
 }
 
+enum leat_layout
+leat_field_layout(const struct leat_field *field)
+{
+	enum { MAX_CHANNELS = 4 };
+	const int64_t *shape = field->shape;
+
+	if (field->ndim != 3 || shape[0] == 0 || shape[1] == 0 || shape[2] == 0)
+		return LEAT_LAYOUT_NONE;
+	if (shape[2] > 0 && shape[2] <= MAX_CHANNELS)
+		return LEAT_HWC;
+	return shape[0] > 0 && shape[0] <= MAX_CHANNELS ? LEAT_CHW : LEAT_LAYOUT_NONE;
+}
+
 char *
 leat_field_format(const struct leat_field *field, char *buf, size_t cap)
 {

@@ -13,6 +13,7 @@ struct leat_schema_entry {
 	struct leat_field field;
 	enum leat_layout layout;
 	bool outside_payload;  /* no element comes from the payload; the source supplies them, such as a file name */
+	bool unbounded;        /* ragged, and no length of the payload bounds its size: a function made it */
 	size_t extra_elements; /* elements of a sample that may come from elsewhere, such as a default */
 };
 
@@ -37,6 +38,8 @@ void leat_schema_remove(struct leat_schema *schema, int i);
 enum leat_status leat_schema_need(const struct leat_schema *schema, const char *name, int *i, struct leat_err *err);
 bool leat_field_is_static(const struct leat_field *field);
 int64_t leat_field_elements(const struct leat_field *field); /* per sample; -1: not static, or beyond int64 */
+/* Is it an image? Three dimensions, of which the last, or else the first, is a plausible channel count. */
+enum leat_layout leat_field_layout(const struct leat_field *field);
 /* Formats a field as "uint8[?, ?, 3]"; returns buf. */
 char *leat_field_format(const struct leat_field *field, char *buf, size_t cap);
 

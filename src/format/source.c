@@ -14,20 +14,6 @@ leat_source_find(const char *name)
 	return NULL;
 }
 
-/* Treats three-dimensional arrays as images if their last dim, or else their first, is a plausible channel count. */
-static enum leat_layout
-layout_of(const struct leat_field *field)
-{
-	enum { MAX_CHANNELS = 4 };
-	const int64_t *shape = field->shape;
-
-	if (field->ndim != 3 || shape[0] == 0 || shape[1] == 0 || shape[2] == 0)
-		return LEAT_LAYOUT_NONE;
-	if (shape[2] > 0 && shape[2] <= MAX_CHANNELS)
-		return LEAT_HWC;
-	return shape[0] > 0 && shape[0] <= MAX_CHANNELS ? LEAT_CHW : LEAT_LAYOUT_NONE;
-}
-
 static void
 free_classes(struct leat_source *source)
 {
@@ -76,7 +62,7 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 	if (source->parts == 0)
 		source->parts = source->file_count;
 	for (int i = 0; i < source->schema.count; i++)
-		source->schema.entry[i].layout = layout_of(&source->schema.entry[i].field);
+		source->schema.entry[i].layout = leat_field_layout(&source->schema.entry[i].field);
 	return LEAT_OK;
 }
 

@@ -45,6 +45,14 @@ struct leat_warnings {
 	atomic_uint given; /* enum leat_warning */
 };
 
+/* Identifies a sample, for its random numbers. */
+struct leat_sample_id {
+	uint64_t seed, epoch, position;
+	uint64_t sample; /* its number in the source */
+};
+
+struct leat_map_call;
+
 /* Context of a running sample op; one per worker thread. */
 struct leat_work {
 	struct leat_sample *sample;
@@ -53,6 +61,12 @@ struct leat_work {
 	size_t max_pixels;              /* limit for decode */
 	enum leat_layout layout;        /* of the field passed to `run` */
 	struct leat_warnings *warnings; /* shared by the workers of a feed; NULL: none */
+	const struct leat_sample_id *id;
+	unsigned thread; /* number of the worker */
+	bool large;      /* scratch is the shared one for large samples: one thread at a time */
+	/* Runs a function in the worker's process (feed/process.h). */
+	enum leat_status (*run_in_process)(struct leat_work *work, const struct leat_map_call *call,
+	                                   struct leat_err *err);
 	/* Private to the engine: */
 	void *(*output_slot)(struct leat_work *work, int field,
 	                     size_t bytes); /* destination of a final result; NULL: scratch */

@@ -281,6 +281,8 @@ add_spec(const char *record, const char *folder, const struct leat_options *opti
 {
 	struct leat_options plain;
 
+	if (options && options->function_count > 0)
+		return; /* no list can hold a function */
 	leat_options_init(&plain);
 	add_line(record, folder, options ? options : &plain, text);
 }

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "feed/pipeline.h"
+#include "op/map.h"
 #include "trace.h"
 
 void
@@ -176,6 +177,13 @@ print_mix(struct specs *specs, const struct leat_op *op, const struct leat_schem
 	return true;
 }
 
+/* A batch ends every spec anyway, and no text can name a function. */
+static bool
+is_drawn(const struct leat_op *op)
+{
+	return op->kind != LEAT_OP_BATCH && op->kind != LEAT_OP_HINT && op != &leat_op_map;
+}
+
 /* Options that the data has to fit are not drawn: the labels are classes. */
 static bool
 fits_by_example(const struct leat_op *op)
@@ -188,7 +196,7 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 {
 	char options[1024], field[256] = "";
 
-	if (op->kind == LEAT_OP_BATCH || op->kind == LEAT_OP_HINT)
+	if (!is_drawn(op))
 		return false;
 	if (op->kind == LEAT_OP_MIX)
 		return print_mix(specs, op, schema, out, cap);
@@ -216,7 +224,7 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	*schema = (struct leat_schema){0};
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	status = leat_pipeline_open(p, text, LEAT_BATCH_OPTIONAL, 1, 1, &mem, NULL, &err);
+	status = leat_pipeline_open(p, text, LEAT_BATCH_OPTIONAL, 1, 1, NULL, &mem, NULL, &err);
 	if (status == LEAT_OK) {
 		size_t bytes = (size_t)p->schema.count * sizeof *schema->entry;
 
@@ -383,7 +391,7 @@ specs_check_drawn(const struct specs *specs)
 			fail_msg("nothing was drawn from %s", sources->one[i].name);
 	}
 	for (size_t i = 0; leat_ops[i]; i++) {
-		if (leat_ops[i]->kind == LEAT_OP_BATCH || leat_ops[i]->kind == LEAT_OP_HINT)
+		if (!is_drawn(leat_ops[i]))
 			continue;
 		print_message("%4u with %s\n", specs->used[i], leat_ops[i]->name);
 		if (!specs->used[i])
