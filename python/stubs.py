@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 HEAD = '''\
 # Made by python/stubs.py from the tables of sources and ops.
 import os
-from typing import Any, Callable, Literal, Optional, Sequence, Union
+from typing import Any, Callable, Literal, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -45,7 +45,9 @@ def array(**arrays: Any) -> "Pipeline": ...
 PIPELINE = '''
 class Pipeline(_Base):
     def __or__(self, ops: str) -> "Pipeline": ...
-    def map(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]] = ...) -> "Pipeline": ...
+    def map(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str], Mapping[str, Any]] = ..., *,
+            returns: Optional[Mapping[str, Any]] = ..., version: str = ...,
+            workers: Optional[str] = ...) -> "Pipeline": ...
     def map_batch(self, function: Callable[..., Any]) -> "Pipeline": ...'''
 
 TYPES = {

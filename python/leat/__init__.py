@@ -19,7 +19,8 @@ from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
 from ._text import feature
 from .errors import (CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError, LimitError,
-                     MapError, MismatchError, OptionError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError)
+                     MapError, MismatchError, OptionError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError,
+                     WorkerError)
 
 if TYPE_CHECKING:
     from ._feed import Feed
@@ -73,7 +74,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error",
            "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
-           "OptionError", "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError"]
+           "OptionError", "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError", "WorkerError"]
 
 
 def __dir__() -> List[str]:

@@ -131,7 +131,8 @@ class _Opening:
 class _Handle:
     """Owns the C library's feed. Closed once, and only by the process that opened it."""
 
-    def __init__(self, spec: str, options: Dict[str, Any]) -> None:
+    def __init__(self, spec: str, options: Dict[str, Any], functions: Any = None) -> None:
+        self.functions = functions  # of `map` before batch; None: there are none
         self.pid, self.lock = os.getpid(), threading.RLock()
         self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
         given = _lib.Options()
@@ -154,11 +155,18 @@ class _Handle:
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
         given.log = self._callback
         self.pointer: Optional[int] = None
-        opening = _Opening(spec, given, self._callback)
+        if functions:
+            given.threads = given.threads or _lib.default_threads()
+            functions.install(given)
+        opening = _Opening(spec, given, (self._callback, functions))
         try:
             self.pointer = opening.result()
         finally:
             self.drain()
+
+    def error(self, err: _lib.Err) -> Exception:
+        error = _lib.error(err)
+        return self.functions.explain(error) if self.functions else error
 
     def drain(self) -> None:
         while self.log:
@@ -173,6 +181,8 @@ class _Handle:
         with self.lock:
             self.pointer = None
             _lib.close(pointer)
+        if self.functions:
+            self.functions.close()
 
 
 class Feed:
@@ -204,9 +214,18 @@ class Feed:
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
-    def _open(self, pipeline: Pipeline, options: Dict[str, Any]) -> None:
+    def _open(self, pipeline: Pipeline, options: Dict[str, Any], functions: Any = None) -> None:
         self._pipeline, self._options = pipeline, options
-        self._handle = _Handle(pipeline.spec, options)
+        if functions is None and pipeline._functions():
+            from ._pool import prepare
+
+            functions = prepare(pipeline, options)
+        try:
+            self._handle = _Handle(pipeline.spec, options, functions)
+        except BaseException:
+            if functions:
+                functions.close()
+            raise
         self._pid = self._handle.pid
         self._lock = self._handle.lock  # held for library calls that only one thread at a time may make
         self._gate = threading.RLock()  # held for calls that are allowed at any time, to keep `close` out
@@ -278,7 +297,7 @@ class Feed:
             self._pointer()
             status = _lib.next_within(self._feed, _POLL, *self._refs)
         if status not in (_lib.OK, _lib.END, _lib.DONE):
-            raise _lib.error(self._err)
+            raise self._handle.error(self._err)
         return status
 
     def _next(self, mark: int, me: int) -> Optional[Batch]:

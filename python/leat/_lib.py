@@ -11,7 +11,7 @@ from typing import Any, List, Optional
 
 from . import errors
 
-MAX_DIMS, MAX_NAME = 4, 63
+MAX_DIMS, MAX_NAME, MAX_TEXT = 4, 63, 1000
 FOREVER = 2**64 - 1
 
 
@@ -35,14 +35,38 @@ class Err(Structure):
 LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
 
+class Field(Structure):
+    _fields_ = [("name", c_char * (MAX_NAME + 1)), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * MAX_DIMS)]
+
+
+class Value(Structure):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("dtype", c_int), ("ndim", c_int),
+                ("shape", c_int64 * MAX_DIMS)]
+
+
+class MapCall(Structure):
+    _fields_ = [("seed", c_uint64), ("epoch", c_uint64), ("position", c_uint64), ("sample", c_uint64),
+                ("random", c_uint64 * 2), ("number", c_uint), ("thread", c_uint), ("count", c_int),
+                ("value", POINTER(Value))]
+
+
+RUN = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(MapCall), POINTER(Err))
+
+
+class Function(Structure):
+    _fields_ = [("name", c_char_p), ("run", RUN), ("arg", c_void_p), ("takes", POINTER(c_char_p)),
+                ("take_count", c_int), ("gives", POINTER(Field)), ("give_count", c_int), ("drops", ctypes.c_bool)]
+
+
+class Process(Structure):
+    _fields_ = [("pid", c_int), ("socket", c_int)]
+
+
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("seed", c_uint64), ("epochs", c_uint64), ("threads", c_uint), ("memory", c_size_t),
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
-                ("log_arg", c_void_p), ("fingerprint", c_int)]
-
-
-class Field(Structure):
-    _fields_ = [("name", c_char * (MAX_NAME + 1)), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * MAX_DIMS)]
+                ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
+                ("processes", POINTER(Process)), ("process_count", c_size_t)]
 
 
 class Tensor(Structure):
@@ -108,6 +132,8 @@ restore_loose = _declare(waiting, "leat_restore_loose", c_int, c_void_p, c_char_
 stats_json = _declare(quick, "leat_stats_json", c_void_p, c_void_p)
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
+default_threads = _declare(quick, "leat_default_threads", c_uint)
+map_output = _declare(quick, "leat_map_output", c_void_p, POINTER(MapCall), c_int, POINTER(c_int64), POINTER(Err))
 describe = _declare(quick, "leat_describe", c_void_p)
 
 # A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
@@ -122,7 +148,7 @@ OK, END, DONE, AGAIN = range(4)
 _names: List[str] = []
 while status_name(len(_names)) != b"UNKNOWN":
     _names.append(status_name(len(_names)).decode())
-TIMEOUT = _names.index("TIMEOUT")
+TIMEOUT, SPEC, FUNCTION = map(_names.index, ("TIMEOUT", "SPEC", "FUNCTION"))
 
 
 def taken(pointer: Optional[int]) -> str:

@@ -1,17 +1,22 @@
-"""Python functions on finished batches, for what no op does.
+"""Python functions, for what no op does.
 
-They run on the consumer's thread, one batch at a time. Their random numbers are counter-based like the engine's: they
-depend only on seed, epoch, position and the function's place in the pipeline, so a resumed run draws the same ones.
+Before `batch` they are part of the engine's chain and run in worker processes (`ChainMap`, _pool.py). After it they run
+on the consumer's thread, one batch at a time. Their random numbers are counter-based like the engine's: they depend
+only on seed, epoch, position and the function's place in the pipeline, so a resumed run draws the same ones.
 """
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 
+from . import _text
 from ._batch import Batch
+from ._worker import MAX_DIMS, TYPES, Task, Type, generator
 from .errors import InvalidError, MapError
 
 _PADDING = 2**64 - 1
@@ -52,10 +57,6 @@ class MappedBatch(Mapping[str, Any]):
         return dict(self._fields)
 
 
-def _generator(seed: int, epoch: int, position: int, stage: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=[seed, epoch], counter=[0, 0, position, stage]))
-
-
 class _Stage:
     kind = "map"
 
@@ -75,7 +76,7 @@ class _Stage:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     def _call(self, batch: Any, position: int, *args: Any) -> Any:
-        named = {"rng": _generator(batch.seed, batch.epoch, position, self.number)} if self.wants_rng else {}
+        named = {"rng": generator(batch.seed, batch.epoch, position, self.number)} if self.wants_rng else {}
         try:
             return self.function(*args, **named)
         except Exception as problem:
@@ -84,6 +85,73 @@ class _Stage:
 
     def _origin(self, batch: Any) -> Batch:
         return batch.origin if isinstance(batch, MappedBatch) else batch
+
+
+Fields = Union[None, str, Sequence[str], Mapping[str, Any]]
+
+
+def _declared(stage: Any, given: Mapping[str, Any]) -> Dict[str, Type]:
+    """Checks declared types: {"tokens": ("int64", (None,))}."""
+    types = {}
+    for name, one in given.items():
+        try:
+            dtype, shape = one
+            dtype = dtype if dtype == "bfloat16" else np.dtype(dtype).name
+            shape = tuple(None if n in (None, -1) else int(n) for n in shape)
+        except (TypeError, ValueError):
+            raise InvalidError(f"{stage}: field '{name}' is declared as {one!r}, expected a type and a shape such as "
+                               "('uint8', (224, 224, 3)), with None for dimensions that vary") from None
+        if dtype not in TYPES or len(shape) > MAX_DIMS:
+            raise InvalidError(f"{stage}: field '{name}' cannot be {dtype}{list(shape)}; types are "
+                               f"{', '.join(TYPES)}, with at most {MAX_DIMS} dimensions")
+        types[name] = Type(dtype, shape)
+    return types
+
+
+class ChainMap(_Stage):
+    """A function on samples before `batch`: one call of the spec."""
+
+    def __init__(self, function: Callable[..., Any], fields: Fields, returns: Optional[Mapping[str, Any]], version: str,
+                 workers: Optional[str], others: Sequence["ChainMap"]) -> None:
+        super().__init__(function, len(others))
+        if workers not in (None, "process", "thread"):
+            raise InvalidError(f"{self}: workers={workers!r} must be 'process' or 'thread'")
+        if isinstance(fields, Mapping):
+            if returns is not None:
+                raise InvalidError(f"{self}: give types either in fields= or in returns=")
+            fields, returns = None, fields
+        self.takes = None if fields is None else [fields] if isinstance(fields, str) else list(fields)
+        self.single = isinstance(fields, str)
+        self.returns = None if returns is None else _declared(self, returns)
+        if self.takes is not None and set(self.returns or ()) - set(self.takes):
+            raise InvalidError(f"{self}: returns= may name only the fields of fields=")
+        self.version = version
+        free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
+        self.threads = workers == "thread" or (workers is None and free_threaded)
+        inner = function.func if isinstance(function, functools.partial) else function
+        self.name = getattr(inner, "__qualname__", type(inner).__qualname__)
+        alike = sum(other.name.partition("#")[0] == self.name for other in others)
+        if alike:
+            self.name += f"#{alike + 1}"
+
+    @property
+    def call(self) -> str:
+        """The call in the spec."""
+        text = [_text.quote(self.name)]
+        if self.version:
+            text.append(f"version={_text.quote(self.version)}")
+        if self.wants_rng:
+            text.append("random=true")
+        return f"map({', '.join(text)})"
+
+    def __repr__(self) -> str:
+        return self.call
+
+    def task(self, number: int) -> Task:
+        return Task(self.function, self.takes, self.single, self.wants_rng, number)
+
+    def declared(self) -> Optional[Dict[str, Type]]:
+        return self.returns
 
 
 class MapBatch(_Stage):

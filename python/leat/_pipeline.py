@@ -1,13 +1,15 @@
 """The pipeline builder: each op returns a new pipeline, and `feed` opens it."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, NoReturn, Optional, Sequence, Tuple, Union
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
 
-from . import _ops
+from . import _ops, _text
 from .errors import InvalidError
 
 if TYPE_CHECKING:
     from ._feed import Feed
+    from ._map import Fields
 
 
 class Pipeline:
@@ -20,13 +22,13 @@ class Pipeline:
     __slots__ = ("_calls", "_maps")
 
     def __init__(self, calls: Sequence[Any], maps: Sequence[Any] = ()) -> None:
-        self._calls: Tuple[Any, ...] = tuple(calls)  # strings, or an ArraySource, whose str() is its call
+        self._calls: Tuple[Any, ...] = tuple(calls)  # strings, an ArraySource, or a ChainMap
         self._maps: Tuple[Any, ...] = tuple(maps)
 
     @property
     def spec(self) -> str:
         """The spec, as `leat feed` and `leat.feed` take it. Python functions are not part of it."""
-        return " | ".join(str(call) for call in self._calls)
+        return " | ".join(call.call if hasattr(call, "task") else str(call) for call in self._calls)
 
     def __str__(self) -> str:
         return self.spec
@@ -38,7 +40,8 @@ class Pipeline:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
             return NotImplemented
-        return self.spec == other.spec and self._maps == other._maps
+        return (self.spec == other.spec and self._maps == other._maps
+                and self._functions() == other._functions())
 
     def __hash__(self) -> int:
         return hash(self.spec)
@@ -51,20 +54,50 @@ class Pipeline:
 
     def _with(self, call: str) -> "Pipeline":
         if self._maps:
-            raise InvalidError(f"'{call}' cannot follow {self._maps[-1]}: Python functions run on finished batches, "
-                               "so they must come last")
+            raise InvalidError(f"'{call}' cannot follow {self._maps[-1]}: after batch, Python functions run on finished "
+                               "batches, so they must come last; put map before batch")
         return Pipeline(self._calls + (call,))
 
-    def map(self, function: Callable[..., Any], fields: Union[None, str, Sequence[str]] = None) -> "Pipeline":
-        """Call a Python function on each sample, on the consumer's thread, after all ops.
+    def _functions(self) -> List[Any]:
+        """The functions before `batch`, which are part of the engine's chain."""
+        return [call for call in self._calls if hasattr(call, "task")]
 
-        Without `fields` the function takes the sample as a dict and returns a dict. With one field name it takes
-        that field's value and returns the new one; with several it takes and returns that many values. A function
-        with a parameter `rng` gets a NumPy Generator that depends only on seed, epoch and the sample's position.
+    def _has_batch(self) -> bool:
+        return any(_text.op_name(op) == "batch" for call in self._calls if isinstance(call, str)
+                   for op in _text.split(call))
+
+    def map(self, function: Callable[..., Any], fields: "Fields" = None, *, returns: Optional[Mapping[str, Any]] = None,
+            version: str = "", workers: Optional[str] = None) -> "Pipeline":
+        """Call a Python function on each sample.
+
+        Before `batch` the function is an op like others: it runs in worker processes, one for each thread of the
+        engine, and ops may follow. After `batch` it runs on the consumer's thread, on the samples of finished batches.
+
+        Without `fields` the function takes the sample as a dict and returns a dict, which may have other fields, or
+        None if it changed the one it got. With one field name it takes that field's value and returns the new one; with
+        several it takes and returns that many values. A function with a parameter `rng` gets a NumPy Generator that
+        depends only on seed, epoch and the sample's position. Arrays are valid during the call only: copy what you keep.
+
+        Args:
+            function: the function.
+            fields: name or names of the fields it takes and returns. Or, before `batch`, the types of all fields that
+                the sample has afterwards: fields={"image": ("uint8", (224, 224, 3)), "tokens": ("int64", (None,))},
+                where None is a dimension that varies. Without types, they are those of the first sample.
+            returns: the same types, for use with names in `fields`.
+            version: any text. Change it with the function: checkpoints and caches then know the difference. A `cache`
+                after `map` needs it. Without it, a checkpoint knows only the function's name.
+            workers: 'process', or 'thread' for functions that release the GIL, or to use what cannot be sent to a
+                process. The default is processes, and threads in free-threaded Python.
         """
-        from ._map import MapSample
+        from ._map import ChainMap, MapSample
 
-        return Pipeline(self._calls, self._maps + (MapSample(function, fields, len(self._maps)),))
+        others = self._functions()
+        if not self._has_batch():
+            return Pipeline(self._calls + (ChainMap(function, fields, returns, version, workers, others),))
+        if isinstance(fields, Mapping) or returns is not None or version or workers is not None:
+            raise InvalidError("map after batch takes only the names of fields: types, version and workers are for map "
+                               "before batch")
+        return Pipeline(self._calls, self._maps + (MapSample(function, fields, len(others) + len(self._maps)),))
 
     def map_batch(self, function: Callable[..., Any]) -> "Pipeline":
         """Call a Python function on each batch, on the consumer's thread, after all ops.
@@ -74,7 +107,7 @@ class Pipeline:
         """
         from ._map import MapBatch
 
-        return Pipeline(self._calls, self._maps + (MapBatch(function, len(self._maps)),))
+        return Pipeline(self._calls, self._maps + (MapBatch(function, len(self._functions()) + len(self._maps)),))
 
     def feed(self, *, seed: int = 0, epochs: int = 0, threads: int = 0, memory: Union[int, str] = 0,
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",

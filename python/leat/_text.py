@@ -8,7 +8,7 @@ import math
 import numbers
 import os
 import re
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 from .errors import InvalidError
 
@@ -113,3 +113,21 @@ def feature(dtype: Any, shape: Optional[Any] = None, default: Any = None, key: O
     if key is not None:
         named.append("key=" + to_text(key))
     return Raw(text + ("(" + ", ".join(named) + ")" if named else ""))
+
+
+_TOKEN = re.compile(r"""'(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | \#[^\n]* | \| | [^'"\#|]+ | .""", re.VERBOSE | re.DOTALL)
+
+
+def split(spec: str) -> List[str]:
+    """The calls of a spec: its text split at the pipes outside of strings and comments."""
+    calls = [""]
+    for token in _TOKEN.findall(spec):
+        if token == "|":
+            calls.append("")
+        elif not token.startswith("#"):
+            calls[-1] += token
+    return [call.strip() for call in calls]
+
+
+def op_name(call: str) -> str:
+    return re.split(r"[\s(]", call.strip(), maxsplit=1)[0]

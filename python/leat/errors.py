@@ -4,7 +4,7 @@ The message is the library's: what failed, where, and what was expected.
 """
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple, Type
 
 
 class Error(Exception):
@@ -90,20 +90,30 @@ class ProcessError(Error, RuntimeError):
 
 
 class MapError(Error, RuntimeError):
-    """A function given to map or map_batch failed; `__cause__` is its exception."""
+    """A function given to map or map_batch failed; `__cause__` is its exception.
+
+    `traceback` is the text of its traceback if it ran in a worker process.
+    """
 
     status = "MAP"
 
     def __init__(self, text: str, epoch: int = -1, position: int = -1) -> None:
         super().__init__(text)
-        self.epoch, self.position = epoch, position
+        self.epoch, self.position, self.traceback = epoch, position, ""
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (str(self), self.epoch, self.position)
 
 
-by_status = {
-    kind.status: kind
+class WorkerError(Error, RuntimeError):
+    """A worker process ended while it ran a function given to map."""
+
+    status = "WORKER"
+
+
+by_status: Dict[str, Type[Error]] = {
+    "FUNCTION": MapError,
+    **{kind.status: kind
     for kind in (InvalidError, SpecError, DataError, IOError, MismatchError, OutOfMemoryError, LimitError, HeldError,
-                 CancelledError, UnsupportedError, InternalError)
+                 CancelledError, UnsupportedError, InternalError, WorkerError)},
 }

@@ -79,7 +79,7 @@ def test_padding_is_not_given_to_functions(numbers):
 
 def test_what_functions_may_not_do(numbers):
     with pytest.raises(leat.InvalidError, match="come last"):
-        numbers.map(noise, fields="x").batch(10)
+        numbers.batch(10).map(noise, fields="x").prefetch(2)
     with pytest.raises(leat.InvalidError, match="no field 'z'"):
         next(iter(numbers.batch(10).map(noise, fields="z").feed()))
     with pytest.raises(leat.InvalidError, match="takes a function"):
