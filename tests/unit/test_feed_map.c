@@ -660,7 +660,7 @@ a_process_that_hangs_does_not_hang_close(void **state)
 
 	(void)state;
 	for (int killed = 0; killed < 2; killed++) {
-		children_start(&children, 2, HONEST, HANGS);
+		children_start(&children, 1, HANGS, HANGS);
 		child_options(&options, &children);
 		alarm(60);
 		feed = trace_open(spec_of("map(far) | batch(37)"), &options);
