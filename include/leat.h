@@ -340,6 +340,9 @@ LEAT_API enum leat_status leat_restore(struct leat_feed *feed, const char *json,
 LEAT_API enum leat_status leat_restore_loose(struct leat_feed *feed, const char *json, char **changes,
                                              struct leat_err *err);
 
+/* Jumps to a position of an epoch, without reading what comes before it. */
+LEAT_API enum leat_status leat_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position, struct leat_err *err);
+
 /* ---- statistics ---- */
 
 /* All statistics of a feed. struct leat_stats, its JSON, Python's feed.stats() and the reference page are generated

@@ -595,8 +595,14 @@ class Feed:
 
     def seek(self, epoch: int, position: int = 0) -> None:
         """Jump to a position of an epoch, without reading what comes before it."""
+        place = dict(epoch=epoch, position=position)
         with self._lock:
-            self.load_state_dict(dict(self.state_dict(), epoch=epoch, position=position))
+            err = _lib.Err()
+            _lib.check(_lib.seek(self._pointer(), _whole(place, "epoch", 2**63), _whole(place, "position", 2**63), err),
+                       err)
+            self._forget()
+            self._look_for_fill()
+        self._handle.drain()
 
     # ---- statistics ----
 

@@ -128,6 +128,7 @@ batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
 save_full = _declare(waiting, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))  # may read all data
 restore = _declare(waiting, "leat_restore", c_int, c_void_p, c_char_p, POINTER(Err))
+seek = _declare(waiting, "leat_seek", c_int, c_void_p, c_uint64, c_uint64, POINTER(Err))
 restore_loose = _declare(waiting, "leat_restore_loose", c_int, c_void_p, c_char_p, POINTER(c_void_p), POINTER(Err))
 stats_json = _declare(quick, "leat_stats_json", c_void_p, c_void_p)
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)

@@ -2,6 +2,7 @@
 import gc
 import logging
 import pickle
+import shutil
 import sys
 
 import numpy as np
@@ -212,6 +213,21 @@ def test_seek(numbers):
     assert ids(feed) == first
     feed.seek(0, 50)
     assert ids(feed) == first[5:]
+    with pytest.raises(leat.InvalidError, match="position 101 is outside the epoch, which has 100 samples"):
+        feed.seek(0, 101)
+    with pytest.raises(leat.InvalidError, match="epoch=-1 must be between 0"):
+        feed.seek(-1)
+
+
+def test_seeking_compares_no_contents(cells, tmp_path):
+    """A full fingerprint reads all files. Here one is gone that the epoch does not need."""
+    shutil.copytree(cells / "cells", tmp_path / "cells")
+    feed = leat.folder(tmp_path / "cells").take(20).batch(10).feed(fingerprint="full")
+    max((tmp_path / "cells").glob("*/*.jpg")).unlink()
+    feed.seek(0, 10)
+    assert [batch.count for batch in feed] == [10]
+    with pytest.raises(leat.Error):
+        feed.state_dict()
 
 
 def test_pickled_feeds_go_on_where_they_were(numbers):

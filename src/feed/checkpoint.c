@@ -337,3 +337,16 @@ leat_restore_loose(struct leat_feed *feed, const char *json, char **changes, str
 	leat_str_free(&text);
 	return status;
 }
+
+enum leat_status
+leat_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position, struct leat_err *err)
+{
+	struct checkpoint c = {.seed = feed->seed, .epoch = epoch, .position = position};
+
+	leat_err_clear(err);
+	if (position > feed->pipeline.plan.size)
+		return leat_fail(err, LEAT_INVALID,
+		                 "position %" PRIu64 " is outside the epoch, which has %" PRIu64 " samples", position,
+		                 feed->pipeline.plan.size);
+	return seek_to(feed, &c, err);
+}
