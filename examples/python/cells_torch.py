@@ -86,8 +86,9 @@ def train(args):
             right, count = right + hits, count + len(label)
             with open(CHECKPOINT, "w") as file:
                 json.dump(loader.state_dict(), file)
-        print(f"epoch {epoch}: loss {loss:.3f}, {right / count:.0%} right, "
-              f"limited by {loader.feed.stats()['limit']}")
+        if count:  # a checkpoint of an epoch's last batch leaves nothing of that epoch
+            print(f"epoch {epoch}: loss {loss:.3f}, {right / count:.0%} right, "
+                  f"limited by {loader.feed.stats()['limit']}")
 
 
 # ---- how long it takes ----

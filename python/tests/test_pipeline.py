@@ -81,8 +81,8 @@ def test_features_of_examples():
 
 
 def test_wrong_arguments_are_told_like_pythons_own():
-    with pytest.raises(TypeError, match="resize.*width"):
-        leat.tfrecord("a").resize(100)
+    with pytest.raises(TypeError, match="random_crop.*width"):
+        leat.tfrecord("a").random_crop(100)
     with pytest.raises(TypeError, match="resize.*hight"):
         leat.tfrecord("a").resize(100, 100, hight=3)
     with pytest.raises(AttributeError):
@@ -99,7 +99,8 @@ def test_every_source_and_op_has_signature_and_words():
             assert option["name"] in inspect.signature(function).parameters
             assert option["doc"] in function.__doc__
     assert str(inspect.signature(leat.Pipeline.resize)) == (
-        "(self, height, width, method='bilinear', mode='tf', antialias=False, *, field=[]) -> 'Pipeline'")
+        "(self, height=0, width=0, method='bilinear', mode='tf', antialias=False, *, shorter=0, longer=0, field=[]) "
+        "-> 'Pipeline'")
 
 
 def test_an_options_earlier_name_is_taken_and_stays_in_the_identity(images):
