@@ -96,11 +96,11 @@ choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
 
 /* The sample of the batch's next row. */
 static inline uint64_t
-next_sample(struct leat_feed *feed, struct leat_batch *batch)
+next_sample(struct leat_feed *feed, struct leat_batch *batch, uint64_t position)
 {
 	if (feed->cache)
 		return choose_ahead(feed, batch);
-	return leat_plan_at(&feed->pipeline.plan, batch->epoch, leat_row_position(feed, batch, batch->planned));
+	return leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
 }
 
 /* Adds the sample of the batch's next row to the run. False: the run is full. */
@@ -109,14 +109,15 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 {
 	struct leat_batch *batch = run->batch;
 	struct leat_run_item *item = &run->item[run->items];
+	uint64_t position = leat_row_position(feed, batch, batch->planned);
 
-	item->raw.index = next_sample(feed, batch);
+	item->raw.index = next_sample(feed, batch, position);
 	item->cached = feed->cache && leat_cache_has(feed->cache, item->raw.index);
 	item->merged = item->unread = false;
 	item->to = NULL;
 	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
 		return false;
-	leat_batch_positions(batch)[batch->planned] = leat_row_position(feed, batch, batch->planned);
+	leat_batch_positions(batch)[batch->planned] = position;
 	batch->planned++;
 	run->items++;
 	return true;
@@ -151,7 +152,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	run->first_row = batch->planned;
 	run->items = 0;
 	if (feed->budget.outliers && batch->planned < batch->good_rows)
-		first = next_sample(feed, batch);
+		first = next_sample(feed, batch, leat_row_position(feed, batch, batch->planned));
 	if (!leat_fetch_reserve(
 		    feed, run, first,
 		    batch->planned == batch->good_rows ||
