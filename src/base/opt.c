@@ -110,7 +110,7 @@ check_range(const struct setting *s, const struct leat_arg *value, double x)
 	if (x >= s->opt->min && x <= s->opt->max)
 		return LEAT_OK;
 	leat_opt_range(s->opt, range, sizeof(range));
-	if (!range[0])
+	if (!range[0] || (x > s->opt->max && !leat_opt_is_limit(s->opt->max))) /* the range names only the other end */
 		snprintf(range, sizeof(range), "%s %s", x < s->opt->min ? "at least" : "at most",
 		         leat_format_number(bound, sizeof(bound), x < s->opt->min ? s->opt->min : s->opt->max));
 	return refuse_value(s, value, range);

@@ -118,6 +118,7 @@ const struct leat_opt *leat_opt_find(const struct leat_opt *opts, const char *na
 const char *leat_opt_type_name(enum leat_opt_type type); /* "int" */
 bool leat_opt_is_number(const struct leat_opt *opt);     /* or a list of numbers: has a range */
 void leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap);
+bool leat_opt_is_limit(double bound); /* worth naming? */
 const char *leat_opt_choice(const char *choices, int i, size_t *len);
 
 /* Formats a number for specs and JSON: as few digits (but at least 6 significant) as parse back to

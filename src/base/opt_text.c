@@ -166,8 +166,8 @@ leat_opt_is_number(const struct leat_opt *opt)
 }
 
 /* Tables use 1e18 or more for "unlimited". */
-static bool
-is_limit(double bound)
+bool
+leat_opt_is_limit(double bound)
 {
 	return fabs(bound) < 1e18;
 }
@@ -180,11 +180,11 @@ leat_opt_range(const struct leat_opt *opt, char *buf, size_t cap)
 
 	leat_format_number(min, sizeof(min), opt->min);
 	leat_format_number(max, sizeof(max), opt->max);
-	if (is_limit(opt->min) && is_limit(opt->max))
+	if (leat_opt_is_limit(opt->min) && leat_opt_is_limit(opt->max))
 		snprintf(buf, cap, "between %s and %s%s", min, max, unit);
-	else if (is_limit(opt->min))
+	else if (leat_opt_is_limit(opt->min))
 		snprintf(buf, cap, "at least %s%s", min, unit);
-	else if (is_limit(opt->max))
+	else if (leat_opt_is_limit(opt->max))
 		snprintf(buf, cap, "at most %s%s", max, unit);
 	else
 		buf[0] = '\0';

@@ -184,6 +184,8 @@ options_that_contradict_each_other_are_refused(void **state)
 	expect_error(9, "shard(3, 3)", LEAT_SPEC, "expected 0 to 2");
 	expect_error(9, "shuffle(block=4)", LEAT_SPEC, "shuffle(block=4, window=16)");
 	expect_error(9, "take(5) | interleave(2)", LEAT_SPEC, "interleave must come right after the source");
+	expect_error(9, "repeat(4000000000000000000)", LEAT_SPEC, "must be at most 1e+18, not 4000000000000000000");
+	expect_error(9, "repeat(0)", LEAT_SPEC, "must be at least 1, not 0");
 	expect_error(9, "split(train, 3, 3)", LEAT_SPEC, "expected 0 to 2");
 	expect_error(9, "shuffle | split(train)", LEAT_SPEC, "split must come before shuffle");
 	expect_error(9, "repeat(2) | take(9) | split(train)", LEAT_SPEC, "split must come before shuffle");
