@@ -3,7 +3,7 @@
 reads from masks, for tests/unit/test_golden.c.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install \
-        numpy==2.4.6 pillow==13.0.0 torch==2.15.0 torchvision==0.29.2 tensorflow-cpu==2.21.0
+        numpy==2.4.6 pillow==13.0.0 torch==2.13.0 torchvision==0.28.0 tensorflow-cpu==2.21.0
     /tmp/golden/bin/python tests/golden/make_eval.py
 
 Writes tests/golden/eval.tar: images (.png), pixels as .npy, and cases.json, which says which spec turns which image
@@ -29,6 +29,7 @@ import archive
 
 HERE = archive.begin("eval")
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+SHORTER, CROP, SIDES = 12, 10, (9, 25)  # 256 and 224 in life; some images get smaller, some larger
 NORMALIZE = f"scale(1/255) | normalize({MEAN}, {STD})"
 cases = []
 
@@ -70,36 +71,36 @@ class Resize:
 
 def on_torchvision(name, source, image):
     torch_mode = "mode=torch, antialias=true"
-    full = transforms.Compose([Resize(24), transforms.CenterCrop(20), transforms.ToTensor(),
+    full = transforms.Compose([Resize(SHORTER), transforms.CenterCrop(CROP), transforms.ToTensor(),
                                transforms.Normalize(MEAN, STD)])
-    case(f"torch-{name}", f"decode(mode=torch) | resize(shorter=24, {torch_mode}) | center_crop(20) | {NORMALIZE} | "
+    case(f"torch-{name}", f"decode(mode=torch) | resize(shorter={SHORTER}, {torch_mode}) | center_crop({CROP}) | {NORMALIZE} | "
          "layout(chw)", source, full(image), False)
-    pixels = transforms.Compose([Resize(24), transforms.CenterCrop(20)])(image)
-    case(f"torch-pixels-{name}", f"decode | resize(shorter=24, {torch_mode}) | center_crop(20)", source,
+    pixels = transforms.Compose([Resize(SHORTER), transforms.CenterCrop(CROP)])(image)
+    case(f"torch-pixels-{name}", f"decode | resize(shorter={SHORTER}, {torch_mode}) | center_crop({CROP})", source,
          np.asarray(pixels), True)
-    for side in 17, 50:
+    for side in SIDES:
         case(f"torch-shorter{side}-{name}", f"decode | resize(shorter={side}, {torch_mode})", source,
              np.asarray(Resize(side)(image)), True)
         case(f"torch-longer{side}-{name}", f"decode | resize(longer={side}, {torch_mode})", source,
              np.asarray(Resize(None, max_size=side)(image)), True)
-    case(f"torch-large-crop-{name}", f"decode | resize(longer=21, {torch_mode}) | center_crop(23, 40)", source,
-         np.asarray(transforms.CenterCrop((23, 40))(Resize(None, max_size=21)(image))), True)
+    case(f"torch-large-crop-{name}", f"decode | resize(longer=11, {torch_mode}) | center_crop(12, 21)", source,
+         np.asarray(transforms.CenterCrop((12, 21))(Resize(None, max_size=11)(image))), True)
 
 
 def on_tensorflow(name, source, image):
     pixels = np.asarray(image)
-    for side in 17, 50:
+    for side in SIDES:
         case(f"tf-longer{side}-{name}", f"decode | resize(longer={side})", source,
              tf.image.resize(pixels, [side, side], preserve_aspect_ratio=True), False)
     short, long = sorted(pixels.shape[:2])
-    other = int(tf.round(np.float32(24) / np.float32(short) * np.float32(long)))
-    size = (24, other) if pixels.shape[0] <= pixels.shape[1] else (other, 24)
+    other = int(tf.round(np.float32(SHORTER) / np.float32(short) * np.float32(long)))
+    size = (SHORTER, other) if pixels.shape[0] <= pixels.shape[1] else (other, SHORTER)
     for antialias in False, True:
         resized = tf.image.resize(pixels, size, antialias=antialias).numpy()
-        top, left = (round((side - 20) / 2) for side in size)
-        result = (resized[top : top + 20, left : left + 20] / 255 - np.float32(MEAN)) / np.float32(STD)
-        case(f"tf-antialias{antialias}-{name}", f"decode | resize(shorter=24, antialias={str(antialias).lower()}) | "
-             f"center_crop(20) | {NORMALIZE}", source, result.astype(np.float32), False)
+        top, left = (round((side - CROP) / 2) for side in size)
+        result = (resized[top : top + CROP, left : left + CROP] / 255 - np.float32(MEAN)) / np.float32(STD)
+        case(f"tf-antialias{antialias}-{name}", f"decode | resize(shorter={SHORTER}, antialias={str(antialias).lower()}) | "
+             f"center_crop({CROP}) | {NORMALIZE}", source, result.astype(np.float32), False)
 
 
 # ---- masks and 16 bits ----
@@ -186,7 +187,7 @@ def on_16_bits():
 
 
 def main():
-    for name, height, width in (("wide", 37, 60), ("high", 71, 33), ("square", 31, 31), ("small", 9, 13), ("thin", 40, 3)):
+    for name, height, width in (("wide", 19, 31), ("high", 36, 17), ("square", 16, 16), ("small", 5, 7), ("thin", 20, 3)):
         image = Image.fromarray(photo(height, width))
         source = save(f"{name}.png", image)
         on_torchvision(name, source, image)
