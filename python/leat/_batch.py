@@ -131,7 +131,7 @@ class Batch(Mapping[str, Any]):
 
     `batch["image"]` is a writable NumPy array [count, ...], or a `Ragged` if samples differ in size. The arrays
     share the engine's memory. You may keep a batch, or anything made from it, as long as you like; the engine does
-    not reuse the memory while you hold it. If you keep many, the engine hands out copies instead of its own memory.
+    not reuse the memory while you hold it. If you keep many, you get copies.
     """
 
     __slots__ = ("_hold", "_pointer", "_fields", "_made", "_count", "seed", "has_fill")

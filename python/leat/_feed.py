@@ -443,9 +443,9 @@ class Feed:
         return jax.view(self, device)
 
     def tensorflow(self, *fields: str) -> Any:
-        """Batches as dicts of TensorFlow tensors, which share memory, or as tuples of the fields that are named.
+        """Batches as dicts of TensorFlow tensors, which share memory; with `fields`, as tuples of these fields.
 
-        Keras takes the result as it is: `model.fit(feed.tensorflow("image", "label"))`. `.dataset()` makes a
+        Pass it to Keras: `model.fit(feed.tensorflow("image", "label"))`. `.dataset()` makes a
         tf.data.Dataset.
         """
         from . import tensorflow

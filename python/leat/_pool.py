@@ -77,7 +77,7 @@ class _Process:
         fds = own, control.fileno(), life
         flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         try:
-            # In a session of its own, so that Ctrl-C does not reach it: the parent decides.
+            # A new session: Ctrl-C reaches only the parent, which ends the processes.
             self.process = subprocess.Popen([sys.executable, *flags, "-c", _START.format(*fds)], pass_fds=fds,
                                             env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
         except BaseException:

@@ -61,8 +61,8 @@ def _as_arrays(names: Tuple[str, ...], batch: Any) -> Any:
 
 
 class View(_Adapter):  # type: ignore[misc]
-    """What `feed.tensorflow(...)` returns: iterates like the feed and yields dicts of tensors, or tuples of the fields
-    that are named. Keras's fit, evaluate and predict take it as it is: every pass is one epoch."""
+    """What `feed.tensorflow(...)` returns: iterates like the feed and yields dicts of tensors or, with `names`,
+    tuples. Pass it to Keras's fit, evaluate or predict: every pass is one epoch."""
 
     def __init__(self, feed: Feed, *names: str) -> None:
         self.feed, self.names = feed, names

@@ -12,7 +12,8 @@ enum { LEAT_MAX_SHARDS = 99999 };
 
 struct leat_outputs {
 	struct leat_mem *mem;
-	const char *prefix, *suffix; /* shards: PREFIX-00000-of-00008SUFFIX; no suffix: files are named individually */
+	const char *prefix,
+		*suffix; /* shards: PREFIX-00000-of-00008SUFFIX; without a suffix, each file has its own name */
 	struct leat_stores stores;
 	struct leat_store *store;  /* of shards */
 	char *uri;                 /* the prefix as the store's URI */
