@@ -178,8 +178,10 @@ LEAT_API uint64_t leat_batches(const struct leat_feed *feed);   /* per epoch, on
 LEAT_API int64_t leat_batch_size(const struct leat_feed *feed); /* samples in a full batch, on this rank */
 LEAT_API int leat_rank(const struct leat_feed *feed);           /* this process's rank: 0 .. world - 1 */
 LEAT_API int leat_world(const struct leat_feed *feed);          /* number of ranks */
-LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);     /* epoch of the next batch */
-LEAT_API uint64_t leat_position(const struct leat_feed *feed);  /* samples delivered in that epoch, over all ranks */
+/* Samples of batch `number` of an epoch on this rank, without fill: how many, and the position of the first. */
+LEAT_API uint64_t leat_batch_samples(const struct leat_feed *feed, uint64_t number, uint64_t *first);
+LEAT_API uint64_t leat_epoch(const struct leat_feed *feed);    /* epoch of the next batch */
+LEAT_API uint64_t leat_position(const struct leat_feed *feed); /* samples delivered in that epoch, over all ranks */
 
 /* What happens to an incomplete last batch: the value of batch's option `tail`, with auto resolved, such as "wrap". */
 LEAT_API const char *leat_tail_name(const struct leat_feed *feed);
@@ -384,6 +386,7 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	leat_stats_sized(feed, stats, sizeof *stats);
 }
+LEAT_API size_t leat_held(const struct leat_feed *feed); /* the statistic `held` alone, for every batch */
 /* The statistics as a JSON object; free it with free(). NULL: out of memory. */
 LEAT_API char *leat_stats_json(const struct leat_feed *feed);
 

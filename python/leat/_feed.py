@@ -375,12 +375,10 @@ class Feed:
 
     def _collect(self) -> None:
         """Look for batches in dead reference cycles when the program holds twice as much as the last time."""
-        def held() -> int:
-            return json.loads(_lib.taken(_lib.stats_json(self._pointer())))["held"]
-
-        if held() > 2 * self._held:
+        pointer = self._pointer()
+        if _lib.held(pointer) > 2 * self._held:
             gc.collect()
-            self._held = held()
+            self._held = _lib.held(pointer)
 
     def _forget(self) -> None:
         """Drop the batches that were not handed over. The caller holds the lock."""
@@ -486,6 +484,13 @@ class Feed:
         with self._gate:
             pointer = self._pointer()
             return [os.fsdecode(_lib.class_name(pointer, i)) for i in range(_lib.class_count(pointer))]
+
+    def _samples_of(self, number: int) -> range:
+        """The positions of this rank's samples in a batch of an epoch."""
+        with self._gate:
+            first = ctypes.c_uint64()
+            count = _lib.batch_samples(self._pointer(), number, first)
+            return range(first.value, first.value + count)
 
     @property
     def tail(self) -> str:

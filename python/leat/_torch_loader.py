@@ -120,21 +120,9 @@ class _Reader:
         feed, start = self.feed, self.epochs.begin()
         epoch = feed.epoch if start is None else start[0]
         self._walked, self._next = (self.epochs.latest, epoch), None
-        yield from self.epochs.run((epoch, 0), map(self._rows, range(len(feed))))
+        yield from self.epochs.run((epoch, 0), map(feed._samples_of, range(len(feed))))
         if self._next is None:  # all batches were skipped
             feed.seek(epoch + 1)
-
-    def _rows(self, number: int) -> range:
-        """The positions of this rank's samples in a batch."""
-        feed, start = self.feed, number * self.global_rows
-        count = feed.batch_size
-        first = start + feed.rank * count
-        left = feed.samples - start
-        if feed.tail == "exact" and left < self.global_rows:
-            count, more = divmod(left, feed.world)
-            first = start + feed.rank * count + min(feed.rank, more)
-            count += feed.rank < more
-        return range(first, max(first, min(first + count, feed.samples)))
 
     def batch_at(self, positions: range) -> Any:
         """The batch with these positions, which the latest loop over `positions` gave."""

@@ -279,7 +279,7 @@ fail_held(const struct leat_feed *feed, size_t bytes, struct leat_err *err)
 	return leat_fail(err, LEAT_AGAIN,
 	                 "no memory for a batch of %zu bytes: the program holds %d batches of the feed's and %zu bytes "
 	                 "of copies; release some",
-	                 bytes, feed->held, atomic_load(&feed->beyond.used));
+	                 bytes, feed->held, leat_held(feed));
 }
 
 /* Under the lock: the consumer holds all slots, so that no batch can be made. Happens only if memory= has room for no

@@ -181,6 +181,16 @@ leat_batches(const struct leat_feed *feed)
 	return size / rows + (size % rows > 0 && has_batch(feed, size % rows));
 }
 
+uint64_t
+leat_batch_samples(const struct leat_feed *feed, uint64_t number, uint64_t *first)
+{
+	uint64_t rows = (uint64_t)feed->global_rows, begin = number * rows, size = feed->pipeline.plan.size, count;
+
+	count = begin < size ? share(feed, least(size - begin, rows), first) : 0;
+	*first = begin < size ? begin + *first : size;
+	return count;
+}
+
 int64_t
 leat_batch_size(const struct leat_feed *feed)
 {

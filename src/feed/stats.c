@@ -25,6 +25,12 @@ limit_name(const struct leat_feed *feed, int limit)
 	}
 }
 
+size_t
+leat_held(const struct leat_feed *feed)
+{
+	return atomic_load(&feed->beyond.used);
+}
+
 static void
 collect(const struct leat_feed *feed, struct leat_stats *stats)
 {
@@ -39,7 +45,7 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 			.memory = atomic_load(&feed->mem.used),
 		.memory_peak = atomic_load(&feed->mem.peak),
 		.threads = feed->budget.threads,
-		.held = atomic_load(&feed->beyond.used),
+		.held = leat_held(feed),
 	};
 	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0);
 	strcpy(stats->limit, limit_name(feed, limit));

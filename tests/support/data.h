@@ -34,6 +34,22 @@ void data_make_file(struct data *data, size_t records, void (*make)(struct leat_
 void data_copy(struct data *to, const struct data *from);
 void data_remove(struct data *data);
 
+/* The set-up and tear-down of tests that share `data`: files of counts[i] records. */
+#define DATA_FIXTURE(kind)                                                                                             \
+	static int setup(void **state)                                                                                 \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		data_make(&data, sizeof counts / sizeof *counts, counts, kind);                                        \
+		return 0;                                                                                              \
+	}                                                                                                              \
+                                                                                                                       \
+	static int teardown(void **state)                                                                              \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		data_remove(&data);                                                                                    \
+		return 0;                                                                                              \
+	}
+
 /* "FOLDER/part-00.tfrecord"; valid until the next call. */
 const char *data_path(const struct data *data, size_t file);
 /* "tfrecord('FOLDER/part-*.tfrecord')"; valid until the next call. */

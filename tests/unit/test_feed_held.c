@@ -21,21 +21,7 @@ enum { HELD = 48 };
 static const size_t counts[] = {64, 64};
 static struct data data;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 2, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 static const char *
 spec_with(const char *rest)

@@ -14,21 +14,7 @@
 static const size_t counts[] = {100, 3, 150, 90};
 static struct data data;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 4, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 static const char *const rests[] = {
 	" | batch(16)",

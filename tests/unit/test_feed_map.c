@@ -22,21 +22,7 @@
 static const size_t counts[] = {20, 0, 17};
 static struct data data;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 3, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 /* ---- functions ---- */
 

@@ -30,21 +30,7 @@ some_large(size_t sample)
 	return sample == 77 ? DATA_LARGE : DATA_GOOD;
 }
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 3, counts, some_large);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(some_large)
 
 static const char *const pipelines[] = {
 	" | shuffle | batch(8)",

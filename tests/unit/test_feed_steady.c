@@ -79,21 +79,7 @@ posix_memalign(void **block, size_t align, size_t size)
 #define COUNTS 0
 #endif
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 2, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 #if COUNTS
 static void

@@ -16,21 +16,7 @@ enum { MAX_WORLD = 5, PER_RANK = 4 };
 static const size_t counts[] = {20, 7, 0, 26};
 static struct data data;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, sizeof counts / sizeof *counts, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 /* A pipeline with images of many sizes, ragged fields, random ops and an order of its own in each epoch. */
 static char *
@@ -159,6 +145,18 @@ a_small_epoch_wraps_more_than_once(void **state)
 
 /* ---- which row is where ---- */
 
+/* What a feed says of a batch before it delivers it. */
+static void
+expect_samples(const struct leat_feed *feed, const struct leat_batch *batch, uint64_t number)
+{
+	uint64_t first, count = leat_batch_samples(feed, number, &first), valid = 0;
+
+	for (int64_t i = 0; i < leat_batch_count(batch); i++)
+		if (leat_batch_valid(batch)[i])
+			assert_int_equal(leat_batch_position(batch, i), first + valid++);
+	assert_int_equal(valid, count);
+}
+
 /* Positions of the last batch of a rank, with '-' before repeats, and '.' for padding. */
 static void
 last_batch(const char *batch, int size, int rank, int world, char *out)
@@ -166,6 +164,7 @@ last_batch(const char *batch, int size, int rank, int world, char *out)
 	struct leat_options options;
 	struct leat_feed *feed;
 	struct leat_batch *last = NULL, *next;
+	uint64_t number = 0, first;
 	char spec[800];
 
 	trace_options(&options);
@@ -173,9 +172,11 @@ last_batch(const char *batch, int size, int rank, int world, char *out)
 	options.world = world;
 	feed = trace_open(spec_of(spec, size, batch), &options);
 	while (leat_next(feed, &next, NULL) == LEAT_OK) {
+		expect_samples(feed, next, number++);
 		leat_release(last);
 		last = next;
 	}
+	assert_int_equal(leat_batch_samples(feed, number, &first), 0);
 	*out = '\0';
 	for (int64_t i = 0; last && i < leat_batch_count(last); i++) {
 		uint64_t position = leat_batch_position(last, i);

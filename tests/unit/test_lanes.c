@@ -269,21 +269,7 @@ the_description_lists_every_stat_with_unit_and_meaning(void **state)
 static const size_t counts[] = {100, 3, 150};
 static struct data data;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	data_make(&data, 3, counts, NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	data_remove(&data);
-	return 0;
-}
+DATA_FIXTURE(NULL)
 
 static struct leat_feed *
 run_to_the_end(unsigned threads)
