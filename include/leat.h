@@ -342,7 +342,8 @@ LEAT_API enum leat_status leat_restore(struct leat_feed *feed, const char *json,
 LEAT_API enum leat_status leat_restore_loose(struct leat_feed *feed, const char *json, char **changes,
                                              struct leat_err *err);
 
-/* Jumps to a position of an epoch, without reading what comes before it. */
+/* Jumps to a position of an epoch, without reading what comes before it. With mixup and cutmix, the position must not
+ * separate a pair. */
 LEAT_API enum leat_status leat_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position, struct leat_err *err);
 
 /* ---- statistics ---- */

@@ -599,7 +599,10 @@ class Feed:
         return done[0]
 
     def seek(self, epoch: int, position: int = 0) -> None:
-        """Jump to a position of an epoch, without reading what comes before it."""
+        """Jump to a position of an epoch, without reading what comes before it.
+
+        With mixup and cutmix, the position must not separate a pair: use an even one.
+        """
         place = dict(epoch=epoch, position=position)
         with self._lock:
             err = _lib.Err()

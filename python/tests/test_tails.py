@@ -78,6 +78,25 @@ def test_seeking_into_a_batch_brings_fill(numbers):
     assert next(iter(feed)).to_dict()["valid"].sum() == 40
 
 
+@pytest.mark.parametrize("size", [4, 5])
+def test_a_run_that_starts_later_mixes_the_same_pairs(size):
+    x = np.arange(23, dtype=np.float32)
+    pipeline = leat.array(x=x, y=x).shuffle().batch(size).mixup(image="x", label="y")
+
+    def by_position(feed):
+        return {int(p): float(v) for batch in feed for p, v in zip(batch.positions, batch["x"])}
+
+    whole = by_position(pipeline.feed(seed=3))
+    for position in range(23):
+        feed = pipeline.feed(seed=3)
+        if position % size % 2 == 1:
+            with pytest.raises(leat.InvalidError, match=rf"separates samples that mixup .* start at {position - 1} "):
+                feed.seek(0, position)
+        else:
+            feed.seek(0, position)
+            assert by_position(feed) == {p: v for p, v in whole.items() if p >= position}
+
+
 @pytest.mark.parametrize("pipeline", [
     leat.array(x=np.arange(5)).take(0).shuffle().batch(2),
     leat.array(x=np.arange(5)).skip(5).batch(2, tail="wrap"),

@@ -257,6 +257,21 @@ check_loose(struct leat_feed *feed, const struct checkpoint *c, struct leat_str 
 	return status;
 }
 
+/* Fails if the position is inside a group of samples that are mixed with each other. */
+static enum leat_status
+check_group(const struct leat_feed *feed, uint64_t position, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &feed->pipeline;
+	uint64_t row = position % (uint64_t)feed->global_rows, group = (uint64_t)p->row_group;
+
+	if (row % group == 0 || position == p->plan.size)
+		return LEAT_OK;
+	return leat_fail(err, LEAT_INVALID,
+	                 "position %" PRIu64 " separates samples that %s mixes with each other; start at %" PRIu64
+	                 " instead",
+	                 position, p->mix[0]->op->name, position - row % group);
+}
+
 static enum leat_status
 check_position(const struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 {
@@ -264,7 +279,7 @@ check_position(const struct leat_feed *feed, const struct checkpoint *c, struct 
 		return leat_fail(err, LEAT_DATA,
 		                 "the checkpoint is damaged: position %" PRIu64 " of %" PRIu64 " samples", c->position,
 		                 feed->pipeline.plan.size);
-	return LEAT_OK;
+	return check_group(feed, c->position, err);
 }
 
 /* If the engine cannot be restarted, the feed has failed for good. */
@@ -342,11 +357,13 @@ enum leat_status
 leat_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position, struct leat_err *err)
 {
 	struct checkpoint c = {.seed = feed->seed, .epoch = epoch, .position = position};
+	enum leat_status status;
 
 	leat_err_clear(err);
 	if (position > feed->pipeline.plan.size)
 		return leat_fail(err, LEAT_INVALID,
 		                 "position %" PRIu64 " is outside the epoch, which has %" PRIu64 " samples", position,
 		                 feed->pipeline.plan.size);
-	return seek_to(feed, &c, err);
+	status = check_group(feed, position, err);
+	return status == LEAT_OK ? seek_to(feed, &c, err) : status;
 }

@@ -528,8 +528,7 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 		.schema = &p->schema,
 		.count = batch->count,
 		.position = leat_batch_positions(batch),
-		.begin = batch->begin,
-		.repeats = batch->own_rows < batch->good_rows ? batch->own_rows : batch->count,
+		.batch = (uint64_t)feed->global_rows,
 		.seed = feed->seed,
 		.epoch = batch->epoch,
 	};

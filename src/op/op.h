@@ -92,14 +92,13 @@ struct leat_rows {
 	size_t row_bytes[LEAT_MAX_FIELDS];
 	int64_t count;
 	const uint64_t *position; /* of each row in the epoch; UINT64_MAX: padding */
-	uint64_t begin;           /* position of the global batch's first row */
-	int64_t repeats;          /* first row that repeats a sample of the epoch's start; count: none */
+	uint64_t batch;           /* rows of a full global batch */
 	uint64_t seed, epoch, stream;
 };
 
-/* For ops that mix neighbours: do rows i and i + 1 form a pair, that is, are they rows 2k and 2k + 1 of the global
- * batch, and neighbours in the epoch? False if row i is the second of a pair or padding, or if its partner was a bad
- * sample. */
+/* For ops that mix neighbours: do rows i and i + 1 form a pair, that is, are they rows 2k and 2k + 1 of a global batch,
+ * counted from the start of the epoch wherever the feed began, and neighbours? False if row i is the second of a pair
+ * or padding, or if its partner was a bad sample. */
 bool leat_rows_pair(const struct leat_rows *rows, int64_t i);
 /* The pair's random stream; it does not depend on the number of ranks. */
 void leat_rows_stream(const struct leat_rows *rows, int64_t i, struct leat_rng *rng);

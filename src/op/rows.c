@@ -4,9 +4,9 @@
 bool
 leat_rows_pair(const struct leat_rows *rows, int64_t i)
 {
-	uint64_t begin = i < rows->repeats ? rows->begin : 0;
+	uint64_t row = rows->position[i] % rows->batch;
 
-	return i + 1 < rows->count && rows->position[i] != UINT64_MAX && (rows->position[i] - begin) % 2 == 0 &&
+	return i + 1 < rows->count && rows->position[i] != UINT64_MAX && row % 2 == 0 && row + 1 < rows->batch &&
 	       rows->position[i + 1] == rows->position[i] + 1;
 }
 
