@@ -5,7 +5,7 @@
  *	                                  ^
  *
  * The text is untrusted: only the affected line is shown, at most WINDOW columns of it, and
- * control characters and invalid UTF-8 become '?'. One character counts as one column. */
+ * characters that are not visible become '?'. One character counts as one column. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -18,12 +18,10 @@ enum { WINDOW = 100, SENTENCE = 500 }; /* columns, bytes: together they fit into
 static size_t
 show(const char *s, size_t *len, char *out)
 {
-	unsigned char c = (unsigned char)*s;
-
 	*len = leat_utf8_length(s);
-	if (*len == 0 || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0)) {
+	if (!leat_utf8_is_visible(s, *len)) {
 		*len += *len == 0;
-		*out = c == '\t' ? ' ' : '?';
+		*out = *s == '\t' ? ' ' : '?';
 		return 1;
 	}
 	memcpy(out, s, *len);
@@ -100,21 +98,20 @@ draw(const struct line *line, char *out)
 enum leat_status
 leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
 {
-	char raw[SENTENCE], out[sizeof(err->text)];
-	size_t n = 0, used;
+	char out[sizeof(err->text)];
 	struct line line;
 	va_list ap;
+	size_t n;
 
 	va_start(ap, fmt);
-	leat_vformat(raw, sizeof(raw), fmt, ap);
+	leat_vformat(out, SENTENCE, fmt, ap);
 	va_end(ap);
-	for (const char *s = raw; *s; s += used)
-		n += show(s, &used, out + n);
+	n = strlen(out);
 	if (text) {
 		out[n++] = '\n';
 		line = find_line(text, at, len);
 		n += draw(&line, out + n);
 	}
 	out[n] = '\0';
-	return leat_fail(err, LEAT_SPEC, "%s", out);
+	return leat_fail_lines(err, LEAT_SPEC, out);
 }

@@ -1,7 +1,8 @@
 /* err.c - status names and error messages
  *
  * Functions touch nothing but the caller's leat_err, so any thread may call them. A message
- * that does not fit is cut at a character boundary and ends in "...". */
+ * that does not fit is cut at a character boundary and ends in "...". Messages quote file names
+ * and other untrusted text: what is not visible in them is escaped when they are made. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -76,6 +77,22 @@ leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...
 		leat_vformat(err->text, sizeof(err->text), fmt, ap);
 		va_end(ap);
 	}
+}
+
+enum leat_status
+leat_fail_lines(struct leat_err *err, enum leat_status status, const char *text)
+{
+	if (is_unset(err)) {
+		err->status = status;
+		snprintf(err->text, sizeof(err->text), "%s", text);
+	}
+	return status;
+}
+
+enum leat_status
+leat_fail_as(struct leat_err *err, const struct leat_err *why)
+{
+	return leat_fail_lines(err, why->status, why->text);
 }
 
 enum leat_status

@@ -22,6 +22,11 @@ leat_same_status(enum leat_status status)
 void leat_err_set(struct leat_err *err, enum leat_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* For a text of several lines, or one that is complete: it is taken as it is, so what it quotes must be visible. */
+enum leat_status leat_fail_lines(struct leat_err *err, enum leat_status status, const char *text);
+/* Fails as `why` says. */
+enum leat_status leat_fail_as(struct leat_err *err, const struct leat_err *why);
+
 /* For a failed system call: appends ": " and errno's text. ENOMEM is LEAT_NOMEM, everything else LEAT_IO. */
 enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

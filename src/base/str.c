@@ -74,24 +74,74 @@ leat_str_addf(struct leat_str *str, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* ---- untrusted text ---- */
+
+enum {
+	SHOWN = 4 * 4 + 1, /* most bytes a character is shown with, and NUL */
+	MAX_MESSAGE = 4096,
+};
+
+/* Bytes of the character at `text`; 1 if it is invalid. */
+static size_t
+step(const char *text)
+{
+	size_t len = leat_utf8_length(text);
+
+	return len == 0 ? 1 : len;
+}
+
+/* Writes the character at `text` as it is shown; returns how many bytes that takes. */
+static size_t
+show_character(const char *text, char out[SHOWN])
+{
+	size_t len = step(text), n = 0;
+
+	if (leat_utf8_is_visible(text, leat_utf8_length(text)))
+		n = len;
+	memcpy(out, text, n);
+	if (n == 0 && (*text == '\n' || *text == '\t'))
+		n = (size_t)snprintf(out, SHOWN, *text == '\n' ? "\\n" : "\\t");
+	else if (n == 0)
+		for (size_t i = 0; i < len; i++)
+			n += (size_t)snprintf(out + n, SHOWN - n, "\\x%02x", (unsigned char)text[i]);
+	return n;
+}
+
+bool
+leat_is_visible(const char *text)
+{
+	while (*text != '\0' && leat_utf8_is_visible(text, leat_utf8_length(text)))
+		text += step(text);
+	return *text == '\0';
+}
+
+/* Shows one character. */
+static void
+add_shown(struct leat_str *str, const char *text)
+{
+	char shown[SHOWN];
+
+	leat_str_addn(str, shown, show_character(text, shown));
+}
+
+void
+leat_str_add_shown(struct leat_str *str, const char *text)
+{
+	for (; *text != '\0'; text += step(text))
+		add_shown(str, text);
+}
+
 void
 leat_str_add_quoted(struct leat_str *str, const char *text)
 {
 	leat_str_add(str, "'");
-	for (size_t len; *text != '\0'; text += len == 0 ? 1 : len) {
-		unsigned char c = (unsigned char)*text;
+	for (; *text != '\0'; text += step(text)) {
+		char c = *text;
 
-		len = leat_utf8_length(text);
 		if (c == '\\' || c == '\'')
 			leat_str_addf(str, "\\%c", c);
-		else if (c == '\n')
-			leat_str_add(str, "\\n");
-		else if (c == '\t')
-			leat_str_add(str, "\\t");
-		else if (c < 0x20 || c == 0x7f || len == 0)
-			leat_str_addf(str, "\\x%02x", c);
 		else
-			leat_str_addn(str, text, len);
+			add_shown(str, text);
 	}
 	leat_str_add(str, "'");
 }
@@ -158,32 +208,62 @@ leat_expand_home(struct leat_mem *mem, const char *path)
 	return leat_asprintf(mem, "%s%s", home, path + 1);
 }
 
-void
-leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap)
+/* Cuts a text that fills its buffer, so that it ends in "...". */
+static void
+cut(char *buf, size_t cap)
 {
-	int len = vsnprintf(buf, cap, fmt, ap);
-	size_t end;
+	size_t end = cap - 4;
 
-	if (len < 0) {
-		snprintf(buf, cap, "%s", fmt);
-		return;
-	}
-	if ((size_t)len < cap || cap < 4)
-		return;
-	end = cap - 4;
 	while (end > 0 && ((unsigned char)buf[end] & 0xc0) == 0x80)
 		end--;
 	memcpy(buf + end, "...", 4);
 }
 
+/* False: it does not all fit. */
+static bool
+show_bytes(char *buf, size_t cap, const char *from, size_t len)
+{
+	const char *end = from + len;
+	char raw[5] = "", shown[SHOWN];
+	size_t used = 0, n = 0;
+
+	for (; from < end; from += step(raw)) {
+		size_t have = (size_t)(end - from) < 4 ? (size_t)(end - from) : 4;
+
+		memcpy(raw, from, have); /* the bytes need not end in NUL */
+		raw[have] = '\0';
+		n = show_character(raw, shown);
+		if (used + n >= cap)
+			break;
+		memcpy(buf + used, shown, n);
+		used += n;
+	}
+	buf[used] = '\0';
+	return from == end;
+}
+
 char *
 leat_show(char *buf, size_t cap, const void *bytes, size_t len)
 {
-	const unsigned char *from = bytes;
-	size_t kept = len < cap ? len : cap - 1;
-
-	for (size_t i = 0; i < kept; i++)
-		buf[i] = from[i] < 0x20 || from[i] == 0x7f ? '?' : (char)from[i];
-	buf[kept] = '\0';
+	show_bytes(buf, cap, bytes, len);
 	return buf;
+}
+
+void
+leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap)
+{
+	char raw[MAX_MESSAGE];
+	int len = vsnprintf(buf, cap, fmt, ap);
+
+	if (len < 0) {
+		snprintf(buf, cap, "%s", fmt);
+		return;
+	}
+	if ((size_t)len >= cap && cap >= 4)
+		cut(buf, cap);
+	if (leat_is_visible(buf))
+		return;
+	snprintf(raw, sizeof(raw), "%s", buf);
+	if (!show_bytes(buf, cap, raw, strlen(raw)) && strlen(buf) >= 3)
+		cut(buf, strlen(buf) + 1);
 }

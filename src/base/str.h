@@ -49,10 +49,14 @@ leat_hex_digit(char c)
 /* A copy of `path` in which a leading "~" or "~/" is $HOME, as in a shell. NULL: out of memory. */
 char *leat_expand_home(struct leat_mem *mem, const char *path);
 
-/* vsnprintf for messages: text that does not fit is cut at a character boundary and ends in "...". */
+/* vsnprintf for messages of one line, which may quote untrusted text: characters that are not visible are escaped, and
+ * text that does not fit is cut at a character boundary and ends in "...". */
 void leat_vformat(char *buf, size_t cap, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
-/* Makes untrusted bytes safe for a message: replaces control characters by '?' and truncates. Returns buf. */
+/* Makes untrusted bytes safe for a message or a terminal: control characters, line breaks, invalid
+ * UTF-8 and the like become \n, \t, \xHH; what does not fit is cut off. Returns buf. */
 char *leat_show(char *buf, size_t cap, const void *bytes, size_t len);
+void leat_str_add_shown(struct leat_str *str, const char *text); /* the same */
+bool leat_is_visible(const char *text);                          /* all of it */
 
 #endif

@@ -210,7 +210,7 @@ leat_parallel(struct leat_mem *mem, unsigned threads, size_t count,
 	leat_threads_join(&group);
 	pthread_mutex_destroy(&tasks.lock);
 	if (tasks.status != LEAT_OK)
-		leat_fail(err, tasks.status, "%s", tasks.err.text);
+		leat_fail_lines(err, tasks.status, tasks.err.text);
 	return tasks.status;
 }
 

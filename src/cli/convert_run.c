@@ -264,8 +264,10 @@ print_notes(const struct job *job)
 {
 	for (int f = 0; f < leat_field_count(job->feed); f++)
 		if (leat_field_at(job->feed, f)->dtype == LEAT_F64 && job->format == &leat_convert_tfrecord)
-			printf("field '%s' was converted from float64 to float32, because TFRecord has no float64\n",
-			       leat_field_at(job->feed, f)->name);
+			leat_print_line(
+				stdout,
+				"field '%s' was converted from float64 to float32, because TFRecord has no float64",
+				leat_field_at(job->feed, f)->name);
 }
 
 static enum leat_status

@@ -95,7 +95,7 @@ resume(struct session *s, struct leat_err *err)
 		status = s->p->force ? leat_restore_loose(s->feed, json, &changes, err)
 		                     : leat_restore(s->feed, json, err);
 	if (changes && !s->p->quiet)
-		fprintf(stderr, "leat: resumed with changes: %s\n", changes);
+		leat_print_line(stderr, "leat: resumed with changes: %s", changes);
 	free(changes);
 	if (status != LEAT_OK)
 		leat_err_in(err, "--resume %s", s->p->resume);

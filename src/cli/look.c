@@ -29,7 +29,7 @@ static const struct leat_opt options[] = {
 
 /* ---- values as text ---- */
 
-enum { SHOWN_VALUES = 6, SHOWN_BYTES = 48, SHOWN_CLASSES = 10 };
+enum { SHOWN_VALUES = 6, SHOWN_BYTES = 48, SHOWN_CLASSES = 10, SHOWN_NAME = 256 };
 
 static void
 print_value(const void *data, enum leat_dtype dtype, int64_t i)
@@ -107,12 +107,14 @@ print_sample(const struct leat_feed *feed, const struct leat_batch *batch, int64
 		const struct leat_field *field = leat_field_at(feed, f);
 		struct leat_tensor tensor;
 		struct leat_row row;
+		char name[SHOWN_NAME];
 		enum leat_status status = leat_batch_field(batch, field->name, &tensor, err);
 
 		if (status != LEAT_OK)
 			return status;
 		leat_row_of(&row, field, &tensor, i);
-		printf("  %-12s %s", field->name, leat_dtype_name(field->dtype));
+		printf("  %-12s %s", leat_show(name, sizeof(name), field->name, strlen(field->name)),
+		       leat_dtype_name(field->dtype));
 		for (int d = 0; d < field->ndim; d++)
 			printf("%s%" PRId64 "%s", d ? ", " : "[", row.shape[d], d + 1 == field->ndim ? "]" : "");
 		print_values(row.data, field->dtype, field->ndim, row.count);
@@ -126,12 +128,14 @@ static void
 print_classes(const struct leat_feed *feed)
 {
 	size_t count = leat_class_count(feed);
+	char name[SHOWN_NAME];
 
 	if (count == 0)
 		return;
 	printf("%zu class%s:", count, count == 1 ? "" : "es");
 	for (size_t i = 0; i < count && i < SHOWN_CLASSES; i++)
-		printf("%s %zu %s", i ? "," : "", i, leat_class_name(feed, i));
+		printf("%s %zu %s", i ? "," : "", i,
+		       leat_show(name, sizeof(name), leat_class_name(feed, i), strlen(leat_class_name(feed, i))));
 	printf("%s\n", count > SHOWN_CLASSES ? ", ..." : "");
 }
 
@@ -227,8 +231,8 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 	if (status == LEAT_OK && image)
 		status = leat_sheet_write(&sheet, p->output, err);
 	if (status == LEAT_OK && image)
-		printf("%" PRId64 " image%s of field '%s' written to %s\n", shown, leat_plural((uint64_t)shown),
-		       image->name, p->output);
+		leat_print_line(stdout, "%" PRId64 " image%s of field '%s' written to %s", shown,
+		                leat_plural((uint64_t)shown), image->name, p->output);
 	leat_sheet_free(&sheet);
 	return status;
 }

@@ -351,9 +351,9 @@ print_summary(const struct job *job, struct leat_err *err)
 	printf("%zu sample%s in %zu file%s, %s\n", list->count, leat_plural(list->count), job->outputs.count,
 	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (list->left_out)
-		printf("skipped %llu file%s (not in a class folder, or not %s), such as %s\n",
-		       (unsigned long long)list->left_out, leat_plural(list->left_out), leat_image_extensions,
-		       list->left_out_first);
+		leat_print_line(stdout, "skipped %llu file%s (not in a class folder, or not %s), such as %s",
+		                (unsigned long long)list->left_out, leat_plural(list->left_out), leat_image_extensions,
+		                list->left_out_first);
 	status = print_classes(job, err);
 	return status == LEAT_OK ? print_spec(job, err) : status;
 }

@@ -2,6 +2,7 @@
 #include "cli/print.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,7 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { INDENT = 2, GAP = 2, MAX_CELL = 1 << 16, REDRAW_NS = 200 * 1000 * 1000 };
+enum { INDENT = 2, GAP = 2, MAX_CELL = 1 << 16, MAX_LINE = 4096, REDRAW_NS = 200 * 1000 * 1000 };
 
 bool
 leat_is_terminal(FILE *out)
@@ -141,6 +142,21 @@ print_row(const struct leat_table *table, const struct leat_str *row, const size
 	fputc('\n', out);
 }
 
+/* Names of files and the like may have control characters. */
+static void
+make_visible(struct leat_str *cell)
+{
+	struct leat_str shown;
+
+	if (leat_is_visible(leat_str_text(cell)))
+		return;
+	leat_str_init(&shown, cell->mem, MAX_CELL);
+	leat_str_add_shown(&shown, leat_str_text(cell));
+	shown.failed |= cell->failed;
+	leat_str_free(cell);
+	*cell = shown;
+}
+
 enum leat_status
 leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
 {
@@ -148,8 +164,10 @@ leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
 	bool failed = table->spare.failed;
 
 	for (size_t i = 0; i < table->cells; i++) {
-		size_t w = width_of(leat_str_text(&table->cell[i]));
+		size_t w;
 
+		make_visible(&table->cell[i]);
+		w = width_of(leat_str_text(&table->cell[i]));
 		failed |= table->cell[i].failed;
 		if (w > width[i % table->columns])
 			width[i % table->columns] = w;
@@ -197,6 +215,18 @@ leat_progress_end(struct leat_progress *progress)
 /* ---- warnings and bad samples of a feed ---- */
 
 void
+leat_print_line(FILE *out, const char *fmt, ...)
+{
+	char line[MAX_LINE];
+	va_list ap;
+
+	va_start(ap, fmt);
+	leat_vformat(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fprintf(out, "%s\n", line);
+}
+
+void
 leat_print_log(void *arg, enum leat_log_level level, const char *text)
 {
 	(void)arg;
@@ -211,10 +241,11 @@ leat_print_bad(const struct leat_feed *feed, const char *more)
 	const struct leat_bad *bad;
 
 	for (uint64_t i = 0; i < SHOWN && (bad = leat_bad_at(feed, i)) != NULL; i++)
-		printf("bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64 "%s): %s at offset %" PRIu64
-		       ": %s\n",
-		       bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped", bad->uri,
-		       bad->offset, bad->reason);
+		leat_print_line(stdout,
+		                "bad sample %" PRIu64 " (epoch %" PRIu64 ", position %" PRIu64
+		                "%s): %s at offset %" PRIu64 ": %s",
+		                bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped",
+		                bad->uri, bad->offset, bad->reason);
 	if (leat_bad_count(feed) > SHOWN)
 		printf("... and %" PRIu64 " more%s\n", leat_bad_count(feed) - SHOWN, more);
 }

@@ -44,6 +44,8 @@ void leat_progress_begin(struct leat_progress *progress, FILE *out, const char *
 void leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total);
 void leat_progress_end(struct leat_progress *progress); /* removes the line */
 
+/* Prints a line that quotes names of files or data: escaped, and cut off if it is very long. */
+void leat_print_line(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* For leat_options.log: prints warnings to standard error. */
 void leat_print_log(void *arg, enum leat_log_level level, const char *text);
 /* Prints the first bad samples, one per line; `more` says where to find the others. */

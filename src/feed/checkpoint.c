@@ -228,7 +228,7 @@ check(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err)
 		status = fail_ops(c->ops, p->identity, &why);
 		if (status == LEAT_MISMATCH)
 			offer_loose(feed, c, &why);
-		return leat_fail(err, status, "%s", why.text);
+		return leat_fail_as(err, &why);
 	}
 	status = check_data(feed, c, err);
 	if (status == LEAT_OK)
@@ -295,7 +295,7 @@ seek_to(struct leat_feed *feed, const struct checkpoint *c, struct leat_err *err
 	if (leat_feed_open_cache(feed, 0, &feed->failure) == LEAT_OK &&
 	    leat_engine_start(feed, &feed->failure) == LEAT_OK)
 		return LEAT_OK;
-	return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
+	return leat_fail_as(err, &feed->failure);
 }
 
 /* `changes` is NULL if nothing may differ. */

@@ -434,7 +434,7 @@ count_delivered(struct leat_feed *feed, struct leat_batch *batch, struct leat_er
 	enum leat_status status;
 
 	if (batch->err_row >= 0)
-		return leat_fail(err, batch->err.status, "%s", batch->err.text);
+		return leat_fail_as(err, &batch->err);
 	status = count_bad(feed, batch, err);
 	if (status == LEAT_OK)
 		count_batch(feed, batch);
@@ -540,7 +540,7 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (is_cancelled(feed))
 		return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 	if (feed->failure.status != LEAT_OK)
-		return leat_fail(err, feed->failure.status, "%s", feed->failure.text);
+		return leat_fail_as(err, &feed->failure);
 	if (feed->last_out_ns)
 		leat_count(&count->run_ns, begin - feed->last_out_ns);
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
@@ -558,7 +558,7 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (!is_recoverable(status))
 		feed->failure = why;
 	if (status != LEAT_OK)
-		leat_fail(err, why.status, "%s", why.text);
+		leat_fail_as(err, &why);
 	return status;
 }
 

@@ -37,7 +37,7 @@ leat_fail_in_op(const struct leat_pipeline *p, const struct leat_bound *bound, c
 	const struct leat_call *call = leat_bound_call(p, bound);
 
 	if (why->status == LEAT_NOMEM || why->status == LEAT_LIMIT)
-		return leat_fail(err, why->status, "%s", why->text);
+		return leat_fail_as(err, why);
 	return leat_fail_at(err, p->spec.text, call->at, call->end - call->at, "%s: %s", bound->op->name, why->text);
 }
 

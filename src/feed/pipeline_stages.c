@@ -404,7 +404,7 @@ add_to_plan(struct compile *c, const struct leat_bound *bound, struct leat_err *
 	if (leat_plan_add(&c->p->plan, bound->op, bound->params, bound->stream, &why) == LEAT_OK)
 		return LEAT_OK;
 	if (why.status == LEAT_NOMEM || why.status == LEAT_LIMIT)
-		return leat_fail(err, why.status, "%s", why.text);
+		return leat_fail_as(err, &why);
 	return leat_fail_at(err, c->p->spec.text, call->at, call->end - call->at, "%s", why.text);
 }
 

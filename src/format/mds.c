@@ -135,7 +135,7 @@ open_files(struct leat_source *source, const struct leat_catalog *folder, const 
 			err, LEAT_UNSUPPORTED,
 			"the shards in '%s' are compressed (%.40s), which is not supported; decompress them first",
 			folder->base, compression);
-	return status == LEAT_OK ? status : leat_fail(err, status, "%s", why.text);
+	return status == LEAT_OK ? status : leat_fail_as(err, &why);
 }
 
 static bool
@@ -464,7 +464,7 @@ learn(struct leat_source *source, struct leat_err *err)
 		status = learn_from_sample(source, &extent, &first);
 		tries++;
 	}
-	return status == LEAT_OK ? status : leat_fail(err, first.status, "%s", first.text);
+	return status == LEAT_OK ? status : leat_fail_as(err, &first);
 }
 
 /* Completes the schema, and computes the scratch for its numbers. */

@@ -186,6 +186,40 @@ formatted_text_is_cut_with_dots(void **state)
 	assert_string_equal(buf, "1");
 }
 
+/* What a terminal would obey, or what breaks or reorders lines, is escaped; other text is left alone. */
+static void
+invisible_characters_are_escaped(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} cases[] = {
+		{"plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "plain \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"a\nb\tc\rd", "a\\nb\\tc\\x0dd"},
+		{"\x1b[31m\x7f", "\\x1b[31m\\x7f"},
+		{"\xc2\x9b\xc2\xa0", "\\xc2\\x9b\xc2\xa0"}, /* CSI as C1 */
+		{"\xe2\x80\xae\xe2\x81\xa7\xe2\x80\xa8",
+	         "\\xe2\\x80\\xae\\xe2\\x81\\xa7\\xe2\\x80\\xa8"},        /* order, line */
+		{"\xe2\x80\x8d\xe2\x81\xaa", "\xe2\x80\x8d\xe2\x81\xaa"}, /* joiners do no harm */
+		{"\xff\xc3", "\\xff\\xc3"},
+	};
+	struct fixture *f = *state;
+	char buf[64];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		format_into(buf, sizeof(buf), "%s", cases[i].text);
+		assert_string_equal(buf, cases[i].shown);
+		assert_string_equal(leat_show(buf, sizeof(buf), cases[i].text, strlen(cases[i].text)), cases[i].shown);
+		leat_str_free(&f->str);
+		leat_str_add_shown(&f->str, cases[i].text);
+		assert_string_equal(leat_str_text(&f->str), cases[i].shown);
+	}
+	assert_string_equal(leat_show(buf, sizeof(buf), "a\0b", 3), "a\\x00b");
+	assert_string_equal(leat_show(buf, 6, "a\1\2", 3), "a\\x01"); /* whole or not at all */
+	assert_string_equal(leat_show(buf, sizeof(buf), "\xe2\x82\xac", 2), "\\xe2\\x82");
+	format_into(buf, 12, "%s", "\1\2\3\4");
+	assert_string_equal(buf, "\\x01\\...");
+}
+
 int
 main(void)
 {
@@ -199,6 +233,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(json_escapes_what_it_must, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_replaces_bytes_that_are_not_utf8, set_up, tear_down),
 		cmocka_unit_test(formatted_text_is_cut_with_dots),
+		cmocka_unit_test_setup_teardown(invisible_characters_are_escaped, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
