@@ -258,8 +258,8 @@ struct leat_map_call {
 
 struct leat_function {
 	const char *name; /* as in map(NAME) */
-	/* LEAT_FUNCTION, LEAT_DATA, LEAT_IO and LEAT_UNSUPPORTED: the sample is bad, and on_error decides. Any other
-	 * error ends the feed. NULL: the function runs in leat_options.processes. */
+	/* LEAT_FUNCTION, LEAT_DATA, LEAT_IO (reported as LEAT_FUNCTION) and LEAT_UNSUPPORTED: the sample is bad, and
+	 * on_error decides. Any other error ends the feed. NULL: the function runs in leat_options.processes. */
 	enum leat_status (*run)(void *arg, const struct leat_map_call *call, struct leat_err *err);
 	void *arg;
 	const char *const *takes; /* names of the fields it is given; NULL: all */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "base/size.h"
@@ -96,18 +97,56 @@ leat_fail_as(struct leat_err *err, const struct leat_err *why)
 }
 
 enum leat_status
-leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
+leat_errno_status(int errnum)
 {
-	enum leat_status status = errnum == ENOMEM ? LEAT_NOMEM : LEAT_IO;
-	char reason[128], what[sizeof(err->text)];
-	va_list ap;
+	return errnum == ENOMEM ? LEAT_NOMEM : LEAT_IO;
+}
+
+/* Errno's text, and what to do about it. */
+static const char *
+describe_errno(int errnum, char *buf, size_t cap)
+{
+	char text[128];
+	struct rlimit limit;
+
+	if (errnum != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return strerror_r(errnum, buf, cap);
+	snprintf(buf, cap, "%s (limit %llu); raise 'ulimit -n'", strerror_r(errnum, text, sizeof(text)),
+	         (unsigned long long)limit.rlim_cur);
+	return buf;
+}
+
+static void
+fail_errno(struct leat_err *err, enum leat_status status, int errnum, const char *fmt, va_list ap)
+{
+	char reason[192], what[sizeof(err->text)];
 
 	if (is_unset(err)) {
-		va_start(ap, fmt);
 		leat_vformat(what, sizeof(what), fmt, ap);
-		va_end(ap);
-		leat_fail(err, status, "%s: %s", what, strerror_r(errnum, reason, sizeof(reason)));
+		leat_fail(err, status, "%s: %s", what, describe_errno(errnum, reason, sizeof(reason)));
 	}
+}
+
+enum leat_status
+leat_fail_errno_as(struct leat_err *err, enum leat_status status, int errnum, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fail_errno(err, status, errnum, fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+enum leat_status
+leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
+{
+	enum leat_status status = leat_errno_status(errnum);
+	va_list ap;
+
+	va_start(ap, fmt);
+	fail_errno(err, status, errnum, fmt, ap);
+	va_end(ap);
 	return status;
 }
 

@@ -30,6 +30,10 @@ enum leat_status leat_fail_as(struct leat_err *err, const struct leat_err *why);
 /* For a failed system call: appends ": " and errno's text. ENOMEM is LEAT_NOMEM, everything else LEAT_IO. */
 enum leat_status leat_fail_errno(struct leat_err *err, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+enum leat_status leat_errno_status(int errnum);
+/* The same with another status. */
+enum leat_status leat_fail_errno_as(struct leat_err *err, enum leat_status status, int errnum, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Allocation failed: LEAT_LIMIT if the feed's memory limit was hit, LEAT_NOMEM if the system is out of memory. */
 struct leat_mem;

@@ -252,7 +252,7 @@ fail_no_room(const struct leat_batch *batch, int column, int64_t row, struct lea
 	const struct leat_column_form *form = &batch->form->column[column];
 
 	if (is_assigned(batch, column, ragged_rows(batch, column)[row].at))
-		return leat_fail(err, LEAT_IO, "field '%s' is longer than its cached copy: the file has changed",
+		return leat_fail(err, LEAT_DATA, "field '%s' is longer than its cached copy: the file has changed",
 		                 form->field.name);
 	return leat_fail(err, LEAT_LIMIT,
 	                 "field '%s' of a batch needs more than its %zu MiB share of memory=", form->field.name,

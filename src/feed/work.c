@@ -381,11 +381,12 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 
 /* ---- bad samples ---- */
 
-/* Is it a data error, which on_error handles? All other errors end the feed. */
+/* Is it a data error, which on_error handles? All other errors end the feed: a disk that fails or a lack of
+ * descriptors would make other samples bad in every run. */
 static bool
 is_bad_sample(enum leat_status status)
 {
-	return status == LEAT_DATA || status == LEAT_IO || status == LEAT_UNSUPPORTED || status == LEAT_FUNCTION;
+	return status == LEAT_DATA || status == LEAT_UNSUPPORTED || status == LEAT_FUNCTION;
 }
 
 /* Reports the failure that is first in plan order, not in time. */

@@ -66,19 +66,22 @@ leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *s
 	return table->max_size <= INT64_MAX;
 }
 
-/* Gets the size and mtime of a file below `folder`. */
-static uint64_t
-look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *time)
+/* Gets the size and mtime of a file below `folder`; LEAT_NO_FILE if it is missing. */
+static enum leat_status
+look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *size, uint64_t *time,
+     struct leat_err *err)
 {
 	struct leat_object object = {.folder = folder, .uri = name, .uri_len = len};
 	char buf[LEAT_URI];
 	const char *uri = leat_object_uri(&object, buf);
+	enum leat_status status = uri ? store->kind->look(store, uri, &object, err) : LEAT_DATA;
 
-	*time = 0;
-	if (!uri || store->kind->look(store, uri, &object, NULL) != LEAT_OK)
-		return LEAT_NO_FILE;
-	*time = (uint64_t)object.mtime_ns;
-	return object.size;
+	*size = status == LEAT_OK ? object.size : LEAT_NO_FILE;
+	*time = status == LEAT_OK ? (uint64_t)object.mtime_ns : 0;
+	if (status != LEAT_DATA && status != LEAT_INVALID)
+		return status;
+	leat_err_clear(err);
+	return LEAT_OK;
 }
 
 bool
@@ -87,9 +90,11 @@ leat_file_table_found(const struct leat_file_table *table, struct leat_store *st
 	for (uint64_t i = 0; table->missing && i < table->count; i++) {
 		const char *name = table->names + table->name_at[i];
 		size_t len = (size_t)(table->name_at[i + 1] - table->name_at[i]);
-		uint64_t time;
+		uint64_t size, time;
 
-		if (table->size[i] == LEAT_NO_FILE && look(store, folder, name, len, &time) != LEAT_NO_FILE)
+		if (table->size[i] != LEAT_NO_FILE)
+			continue;
+		if (look(store, folder, name, len, &size, &time, NULL) == LEAT_OK && size != LEAT_NO_FILE)
 			return true;
 	}
 	return false;
@@ -182,17 +187,19 @@ leat_file_table_describe_missing(const struct leat_object *object, struct leat_e
 	char buf[LEAT_URI];
 	const char *uri = leat_object_uri(object, buf);
 	struct leat_object now;
+	enum leat_status status;
 
 	if (!uri)
 		return leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", object->folder);
-	switch (object->store->kind->look(object->store, uri, &now, err)) {
+	status = object->store->kind->look(object->store, uri, &now, err);
+	switch (status) {
 	case LEAT_OK:
 		return leat_fail(err, LEAT_DATA, "'%s' was missing when the feed was opened", uri);
 	case LEAT_INVALID: /* a folder, a pipe */
 		leat_err_clear(err);
 		return leat_fail(err, LEAT_DATA, "'%s' is not a regular file", uri);
 	default:
-		return LEAT_IO;
+		return status;
 	}
 }
 
@@ -315,14 +322,15 @@ static enum leat_status
 ask_sizes(void *arg, size_t i, struct leat_err *err)
 {
 	const struct sizes *s = arg;
+	size_t begin = s->first + i * LOOK_AT_ONCE;
+	enum leat_status status = LEAT_OK;
 
-	(void)err;
-	for (size_t k = s->first + i * LOOK_AT_ONCE; k < s->first + (i + 1) * LOOK_AT_ONCE && k < s->end; k++) {
+	for (size_t k = begin; k < begin + LOOK_AT_ONCE && k < s->end && status == LEAT_OK; k++) {
 		const char *name = s->names[k - s->first];
 
-		s->build->size[k] = look(s->store, s->folder, name, strlen(name), &s->build->time[k]);
+		status = look(s->store, s->folder, name, strlen(name), &s->build->size[k], &s->build->time[k], err);
 	}
-	return LEAT_OK;
+	return status;
 }
 
 enum leat_status

@@ -55,7 +55,7 @@ void leat_file_table_open(struct leat_file_table *table, struct leat_source *sou
 /* The source's `locate`: sample i is file i; and its `object`. */
 void leat_file_table_locate(const struct leat_file_table *table, uint64_t i, struct leat_extent *extent);
 void leat_file_table_object(const struct leat_file_table *table, uint64_t i, struct leat_object *object);
-/* Why a file is missing: LEAT_IO or LEAT_DATA. */
+/* Why a file is missing: LEAT_DATA, or whatever else prevents a look. */
 enum leat_status leat_file_table_describe_missing(const struct leat_object *object, struct leat_err *err);
 /* For unpack: sets `datum` to the file's bytes. Fails if the file was missing. */
 enum leat_status leat_file_table_unpack(const struct leat_source *source, const struct leat_extent *extent,

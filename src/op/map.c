@@ -252,6 +252,8 @@ run(const void *params, struct leat_work *work, struct leat_err *err)
 	                       : work->run_in_process(work, &call.public, err);
 	if (status == LEAT_OK)
 		return check_complete(map, work->sample, err);
+	if (status == LEAT_IO && function->run) /* the function's own failure, not the feed's */
+		status = LEAT_FUNCTION;
 	leat_err_set(err, status, "the function failed with %s", leat_status_name(status)); /* if it said nothing */
 	err->status = status;
 	if (status != LEAT_LIMIT)

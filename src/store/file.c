@@ -124,11 +124,14 @@ absolute(struct leat_store *store, const char *path)
 static enum leat_status
 look(struct leat_store *store, const char *path, struct leat_object *object, struct leat_err *err)
 {
+	struct leat_file_store *files = leat_file_store_of(store);
 	struct stat st;
+	int tried = 0;
 
 	*object = (struct leat_object){.store = store, .uri = path, .uri_len = strlen(path)};
-	if (fstatat(leat_file_store_of(store)->cwd, path, &st, 0) != 0)
-		return leat_fail_errno(err, errno, "cannot open '%s'", path);
+	while (fstatat(files->cwd, path, &st, 0) != 0)
+		if (!leat_file_try_again(files, &tried, errno))
+			return leat_file_fail_open(err, errno, path);
 	if (S_ISDIR(st.st_mode))
 		return leat_fail(err, LEAT_INVALID, "'%s' is a folder: name its files, as in '%s/*'", path, path);
 	if (!S_ISREG(st.st_mode))
@@ -143,6 +146,11 @@ visit_readable(struct leat_store *store, const char *path, leat_object_visit *vi
 	struct leat_object object;
 	enum leat_status status = look(store, path, &object, err);
 
+	if (status == LEAT_DATA) { /* nothing was opened yet, so it is no damage */
+		status = LEAT_IO;
+		if (err)
+			err->status = status;
+	}
 	if (status == LEAT_OK && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
 		status = leat_fail_errno(err, errno, "cannot read '%s'", path);
 	return status == LEAT_OK ? visit(arg, &object, err) : status;
@@ -180,22 +188,41 @@ list(struct leat_store *store, const char *pattern, leat_object_visit *visit, vo
 }
 
 /* readdir tells which entries are folders; everything else needs a stat. */
-static void
-describe_entry(int fd, const struct dirent *dirent, struct leat_entry *entry)
+static enum leat_status
+describe_entry(struct leat_file_store *store, int fd, const char *folder, const struct dirent *dirent,
+               struct leat_entry *entry, struct leat_err *err)
 {
 	struct stat st;
+	int tried = 0;
 
 	*entry = (struct leat_entry){.name = dirent->d_name, .is_folder = dirent->d_type == DT_DIR};
 	if (entry->is_folder)
-		return;
-	if (fstatat(fd, dirent->d_name, &st, 0) != 0) {
-		entry->is_missing = true;
-		return;
+		return LEAT_OK;
+	while (fstatat(fd, dirent->d_name, &st, 0) != 0) {
+		entry->is_missing = leat_file_is_missing(errno);
+		if (entry->is_missing)
+			return LEAT_OK;
+		if (!leat_file_try_again(store, &tried, errno))
+			return leat_fail_errno(err, errno, "cannot read '%s/%s'", folder, dirent->d_name);
 	}
 	entry->is_folder = S_ISDIR(st.st_mode);
 	entry->is_missing = !entry->is_folder && !S_ISREG(st.st_mode);
 	entry->size = (uint64_t)st.st_size;
 	entry->mtime_ns = nanoseconds(st.st_mtim);
+	return LEAT_OK;
+}
+
+/* NULL: errno. */
+static DIR *
+open_folder(struct leat_file_store *store, const char *folder)
+{
+	int tried = 0;
+	DIR *dir;
+
+	do {
+		dir = opendir(*folder ? folder : ".");
+	} while (!dir && leat_file_try_again(store, &tried, errno));
+	return dir;
 }
 
 /* Gets the folder's mtime before reading it, so a change during the listing makes that mtime out of date. */
@@ -203,12 +230,11 @@ static enum leat_status
 list_folder(struct leat_store *store, const char *folder, leat_entry_visit *visit, void *arg, struct leat_folder_id *id,
             struct leat_err *err)
 {
-	DIR *dir = opendir(*folder ? folder : ".");
+	DIR *dir = open_folder(leat_file_store_of(store), folder);
 	enum leat_status status = LEAT_OK;
 	struct dirent *dirent;
 	struct stat st;
 
-	(void)store;
 	if (!dir || fstat(dirfd(dir), &st) != 0) {
 		status = leat_fail_errno(err, errno, "cannot read the folder '%s'", folder);
 		goto out;
@@ -219,8 +245,9 @@ list_folder(struct leat_store *store, const char *folder, leat_entry_visit *visi
 
 		if (strcmp(dirent->d_name, ".") == 0 || strcmp(dirent->d_name, "..") == 0)
 			continue;
-		describe_entry(dirfd(dir), dirent, &entry);
-		status = visit(arg, &entry, err);
+		status = describe_entry(leat_file_store_of(store), dirfd(dir), folder, dirent, &entry, err);
+		if (status == LEAT_OK)
+			status = visit(arg, &entry, err);
 	}
 	if (visit && status == LEAT_OK && errno != 0)
 		status = leat_fail_errno(err, errno, "cannot read the folder '%s'", folder);

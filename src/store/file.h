@@ -1,7 +1,8 @@
 /* file.h - internals of the store for local files
  *
- * file.c resolves names and lists, file_read.c reads and caches descriptors, file_io.c runs
- * the threads that block on devices, file_map.c maps, file_write.c writes. */
+ * file.c resolves names and lists, file_read.c reads and caches descriptors, file_retry.c
+ * waits for failures that pass, file_io.c runs the threads that block on devices, file_map.c
+ * maps, file_write.c writes. */
 #ifndef LEAT_STORE_FILE_H
 #define LEAT_STORE_FILE_H
 
@@ -34,6 +35,11 @@ struct leat_file_store {
 	struct leat_open **open;
 	size_t opened, max_open, hand;
 
+	/* file_retry.c: */
+	pthread_mutex_t turn; /* held by the thread that waits for a descriptor */
+	atomic_uint queued;   /* threads that have or want the turn */
+	atomic_bool gave_up;  /* waiting for a descriptor was in vain; false again once a file was opened */
+
 	struct leat_file_io {
 		pthread_mutex_t lock;
 		pthread_cond_t work;
@@ -56,6 +62,16 @@ void leat_file_describe(const struct stat *st, struct leat_object *object);
 enum leat_status leat_file_compare(const struct leat_object *object, const struct stat *st, const char *path,
                                    struct leat_err *err);
 
+/* file_retry.c: does errno say that there is no such file? */
+bool leat_file_is_missing(int errnum);
+/* A file cannot be opened: LEAT_DATA if it is missing. */
+enum leat_status leat_file_fail_open(struct leat_err *err, int errnum, const char *path);
+/* A call failed: true, after a pause if needed, if the failure may have passed. `tried` is 0 at first. */
+bool leat_file_try_again(struct leat_file_store *store, int *tried, int errnum);
+/* Opens a file for reading, waiting for a descriptor if need be. LEAT_AGAIN: with NOWAIT, it would have to wait. */
+enum leat_status leat_file_open_path(struct leat_file_store *store, const char *path, int flags, int *fd,
+                                     struct leat_err *err);
+
 /* file_read.c */
 enum leat_status leat_file_reads_open(struct leat_file_store *store, struct leat_err *err);
 void leat_file_reads_close(struct leat_file_store *store);
@@ -65,6 +81,8 @@ enum leat_status leat_file_read_now(const struct leat_object *object, uint64_t o
                                     int iovs, size_t *got, struct leat_err *err);
 enum leat_status leat_file_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                 size_t *got, struct leat_err *err);
+/* Closes a descriptor that is kept for later reads. False: none is left. */
+bool leat_file_evict_one(struct leat_file_store *store);
 /* Checks that the object's path still refers to the expected version. */
 enum leat_status leat_file_check(const struct leat_object *object, struct leat_err *err);
 /* Opens the object's file and checks its version. The caller closes `fd`. */

@@ -56,14 +56,17 @@ leat_file_unmap(struct leat_store *store, struct leat_file_map *map)
 }
 
 static enum leat_status
-map_descriptor(struct leat_file_map *map, int fd, const char *path, struct leat_err *err)
+map_descriptor(struct leat_file_store *store, struct leat_file_map *map, int fd, const char *path, struct leat_err *err)
 {
-	void *bytes = mmap(NULL, map->size, PROT_READ, MAP_SHARED, fd, 0);
+	int tried = 0;
 
-	if (bytes == MAP_FAILED)
-		return leat_fail_errno(err, errno, "cannot map '%s'", path);
-	map->bytes = bytes;
-	return LEAT_OK;
+	do {
+		map->bytes = mmap(NULL, map->size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map->bytes != MAP_FAILED)
+			return LEAT_OK;
+	} while (leat_file_try_again(store, &tried, errno));
+	map->bytes = NULL;
+	return leat_fail_errno(err, errno, "cannot map '%s'", path);
 }
 
 enum leat_status
@@ -87,7 +90,7 @@ leat_file_map(struct leat_object *object, const unsigned char **bytes, struct le
 	status = leat_file_open(object, &fd, err);
 	if (status != LEAT_OK)
 		return status;
-	status = map_descriptor(map, fd, object->uri, err);
+	status = map_descriptor(leat_file_store_of(object->store), map, fd, object->uri, err);
 	close(fd);
 	*bytes = map->bytes;
 	return status;
@@ -160,7 +163,8 @@ read_ahead(struct leat_file_map *map, struct pages pages)
 	(void)madvise(map->bytes + begin, len, MADV_WILLNEED);
 }
 
-/* Waits for the pages. An error reported here would be a SIGBUS later. */
+/* Waits for the pages. An error reported here would be a SIGBUS later: EFAULT means that there is no such page, or that
+ * it cannot be read. */
 static enum leat_status
 wait_for(const struct leat_object *object, struct pages pages, struct leat_err *err)
 {
@@ -168,12 +172,19 @@ wait_for(const struct leat_object *object, struct pages pages, struct leat_err *
 	const volatile unsigned char *byte = map->bytes + pages.first * map->page;
 	size_t len = (pages.end - pages.first) * map->page;
 	enum leat_status status = leat_file_check(object, err);
+	int failure, tried = 0;
 
-	if (status != LEAT_OK || madvise(map->bytes + pages.first * map->page, len, MADV_POPULATE_READ) == 0)
+	do {
+		if (status != LEAT_OK || madvise(map->bytes + pages.first * map->page, len, MADV_POPULATE_READ) == 0)
+			return status;
+		failure = errno == EFAULT ? EIO : errno;
+		status = leat_file_check(object, err); /* was it truncated? */
+	} while (leat_file_try_again(leat_file_store_of(object->store), &tried, failure));
+	if (status != LEAT_OK)
 		return status;
-	if (errno == EFAULT)
-		return leat_fail(err, LEAT_DATA, "'%s' was truncated after it was opened, or cannot be read",
-		                 object->uri);
+	if (failure != EINVAL)
+		return leat_fail_errno(err, failure, "cannot read '%s' at offset %llu", object->uri,
+		                       (unsigned long long)(pages.first * map->page));
 	for (size_t at = 0; at < len; at += map->page) /* kernels without MADV_POPULATE_READ */
 		(void)byte[at];
 	return LEAT_OK;

@@ -58,6 +58,7 @@ enum leat_status
 leat_file_reads_open(struct leat_file_store *store, struct leat_err *err)
 {
 	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->turn, NULL);
 	store->max_open = open_limit();
 	store->open = leat_alloc_array(store->base.mem, store->max_open, sizeof(*store->open));
 	return store->open ? LEAT_OK
@@ -69,6 +70,7 @@ void
 leat_file_reads_close(struct leat_file_store *store)
 {
 	leat_free(store->base.mem, store->open);
+	pthread_mutex_destroy(&store->turn);
 	pthread_mutex_destroy(&store->lock);
 }
 
@@ -122,8 +124,8 @@ evict(struct leat_file_store *store)
 	return -1;
 }
 
-static bool
-evict_one(struct leat_file_store *store)
+bool
+leat_file_evict_one(struct leat_file_store *store)
 {
 	int fd;
 
@@ -143,12 +145,13 @@ open_cached(struct leat_file_store *store, const char *path, int *fd)
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK, .resolve = RESOLVE_CACHED};
 
-	if (atomic_load_explicit(&store->no_cached, memory_order_relaxed))
+	if (atomic_load_explicit(&store->no_cached, memory_order_relaxed) ||
+	    atomic_load_explicit(&store->queued, memory_order_relaxed))
 		return LEAT_UNSUPPORTED;
 	*fd = (int)syscall(SYS_openat2, store->cwd, path, &how, sizeof(how));
 	if (*fd >= 0)
 		return LEAT_OK;
-	if (errno == EAGAIN)
+	if (errno == EAGAIN || errno == EMFILE || errno == ENFILE)
 		return LEAT_AGAIN;
 	if (errno == ENOSYS || errno == EINVAL || errno == EPERM)
 		atomic_store_explicit(&store->no_cached, true, memory_order_relaxed);
@@ -160,15 +163,7 @@ open_path(struct leat_file_store *store, const char *path, int flags, int *fd, s
 {
 	enum leat_status status = flags & LEAT_READ_NOWAIT ? open_cached(store, path, fd) : LEAT_UNSUPPORTED;
 
-	while (status == LEAT_UNSUPPORTED) {
-		*fd = openat(store->cwd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: don't hang on a pipe */
-		if (*fd >= 0)
-			return LEAT_OK;
-		if (errno == EINTR || ((errno == EMFILE || errno == ENFILE) && evict_one(store)))
-			continue;
-		return leat_fail_errno(err, errno, "cannot open '%s'", path);
-	}
-	return status;
+	return status == LEAT_UNSUPPORTED ? leat_file_open_path(store, path, flags, fd, err) : status;
 }
 
 static enum leat_status
@@ -278,10 +273,17 @@ leat_file_check(const struct leat_object *object, struct leat_err *err)
 {
 	char buf[LEAT_URI];
 	const char *path = leat_object_uri(object, buf);
+	struct leat_file_store *store = leat_file_store_of(object->store);
 	struct stat st;
+	int tried = 0;
 
-	if (!stat_cached(leat_file_store_of(object->store)->cwd, path, &st))
-		return leat_fail_errno(err, errno, "'%s' has disappeared since it was opened", path);
+	while (!stat_cached(store->cwd, path, &st)) {
+		if (leat_file_is_missing(errno))
+			return leat_fail_errno_as(err, LEAT_DATA, errno, "'%s' has disappeared since it was opened",
+			                          path);
+		if (!leat_file_try_again(store, &tried, errno))
+			return leat_fail_errno(err, errno, "cannot check '%s' for changes", path);
+	}
 	return leat_file_compare(object, &st, path, err);
 }
 
@@ -376,7 +378,9 @@ read_part(int fd, uint64_t offset, const struct cursor *at, int flags)
 static enum leat_status
 read_all(const struct leat_object *object, int fd, uint64_t offset, struct cursor at, size_t *got, struct leat_err *err)
 {
+	struct leat_file_store *store = leat_file_store_of(object->store);
 	char buf[LEAT_URI];
+	int tried = 0;
 
 	while (*got < at.want) {
 		ssize_t n = read_part(fd, offset + *got, &at, 0);
@@ -386,7 +390,7 @@ read_all(const struct leat_object *object, int fd, uint64_t offset, struct curso
 			                 "'%s' ends before offset %llu, but had %llu bytes when it was opened",
 			                 leat_object_uri(object, buf), (unsigned long long)(offset + at.want),
 			                 (unsigned long long)object->size);
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && leat_file_try_again(store, &tried, errno))
 			continue;
 		if (n < 0)
 			return leat_fail_errno(err, errno, "cannot read '%s' at offset %llu",

@@ -6,7 +6,9 @@
  *
  * An object has a size and a *version*, which changes whenever its bytes do. Every read
  * names the version it expects. If the object was replaced, truncated or removed since it
- * was listed, the read fails; it never returns bytes of another version.
+ * was listed, the read fails with LEAT_DATA; it never returns bytes of another version. Any other
+ * failure is LEAT_IO. on_error handles only the former: a store tries again what may pass, and
+ * reports the rest.
  *
  * There are two ways to read. `read_now` copies what is available without blocking, on the
  * caller's thread. `submit` starts an asynchronous read; the store calls read->done when it
@@ -129,7 +131,8 @@ struct leat_store_kind {
 	 * no such folder. */
 	enum leat_status (*list_folder)(struct leat_store *store, const char *folder, leat_entry_visit *visit,
 	                                void *arg, struct leat_folder_id *id, struct leat_err *err);
-	/* Finds one object by name. LEAT_IO: not found. LEAT_INVALID: not an object. */
+	/* Finds one object by name. LEAT_DATA: there is none. LEAT_INVALID: it is not an object. Anything else: the
+	 * store could not tell. */
 	enum leat_status (*look)(struct leat_store *store, const char *uri, struct leat_object *object,
 	                         struct leat_err *err);
 
@@ -209,7 +212,7 @@ struct leat_stores {
 	struct leat_store *store[16]; /* same order as leat_store_kinds */
 	unsigned threads, in_flight;  /* sum and maximum over all open stores */
 	struct leat_waiter *waiting;  /* blocking reads in progress */
-	bool interrupted;
+	atomic_bool interrupted;
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);
@@ -245,7 +248,8 @@ enum leat_read_flag {
 };
 
 /* Reads on the caller's thread; *got is the bytes read. LEAT_OK: all of it; LEAT_AGAIN (only with NOWAIT, no error
- * text): what was available without blocking; LEAT_DATA: the object has changed; LEAT_IO; LEAT_CANCELLED. */
+ * text): what was available without blocking; LEAT_DATA: the object has changed or is gone; LEAT_IO: it could not be
+ * read, though nothing says that its bytes are bad; LEAT_CANCELLED. */
 enum leat_status leat_object_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                   int flags, size_t *got, struct leat_err *err);
 

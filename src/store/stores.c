@@ -313,9 +313,13 @@ leat_object_load(struct leat_store *store, const char *uri, size_t most, struct 
 		struct leat_object object;
 
 		leat_err_clear(err);
-		status = store->kind->look(store, uri, &object, NULL);
+		status = store->kind->look(store, uri, &object, err);
+		if (status == LEAT_DATA) {
+			leat_err_clear(err);
+			return LEAT_AGAIN;
+		}
 		if (status != LEAT_OK)
-			return status == LEAT_IO ? LEAT_AGAIN : leat_fail(err, status, "'%s' is not a file", uri);
+			return status;
 		if (object.size > most)
 			return leat_fail(err, LEAT_LIMIT, "'%s' is too large", uri);
 		/* Any version is fine. If the object is replaced while we read it, try again. */

@@ -250,8 +250,8 @@ promise_store_lists(const struct store_bed *bed)
 	list_fails(in(bed, "none"), LEAT_IO);
 	list_fails(in(bed, "none*"), LEAT_IO);
 	list_fails(in(bed, "in"), LEAT_INVALID);
-	look_fails(in(bed, "none"), LEAT_IO);
-	look_fails(in(bed, "b"), LEAT_IO);
+	look_fails(in(bed, "none"), LEAT_DATA);
+	look_fails(in(bed, "b"), LEAT_DATA);
 	look_fails(in(bed, "in/deep"), LEAT_INVALID);
 	check_folder(bed);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -563,7 +563,7 @@ promise_store_versions(const struct store_bed *bed)
 	} cases[] = {{replace_it, LEAT_DATA, "has changed since it was opened; open the feed again"},
 	             {make_it_longer, LEAT_DATA, "it had 5 bytes and now has 6; open the feed again"},
 	             {cut_it_off, LEAT_DATA, "it had 5 bytes and now has 3; open the feed again"},
-	             {take_it_away, LEAT_IO, ""}};
+	             {take_it_away, LEAT_DATA, ""}};
 	char uri[LEAT_URI];
 
 	open_stores();
@@ -627,7 +627,7 @@ new_objects_appear_whole(const struct store_bed *bed)
 	size_t got;
 
 	writer = begin(in(bed, "x"), "first");
-	look_fails(in(bed, "x"), LEAT_IO);
+	look_fails(in(bed, "x"), LEAT_DATA);
 	list_gives(bed, "*", 1, (const char *const[]){"keep"});
 	assert_int_equal(leat_write_commit(writer, NULL, LEAT_COMMIT_SYNC, NULL), LEAT_OK);
 	holds(in(bed, "x"), "first");
@@ -672,7 +672,7 @@ names_are_given_at_the_end(const struct store_bed *bed)
 	holds(in(bed, "y"), "renamed");
 	assert_int_equal(leat_store_remove(store, name, NULL), LEAT_OK);
 	assert_int_equal(leat_store_remove(store, name, NULL), LEAT_IO);
-	look_fails(in(bed, "y"), LEAT_IO);
+	look_fails(in(bed, "y"), LEAT_DATA);
 	leat_free(&mem, name);
 }
 
@@ -688,7 +688,7 @@ promise_store_writes(const struct store_bed *bed)
 	one_that_is_there_can_be_left(bed);
 	names_are_given_at_the_end(bed);
 	leat_write_abort(begin(in(bed, "z"), "given up"));
-	look_fails(in(bed, "z"), LEAT_IO);
+	look_fails(in(bed, "z"), LEAT_DATA);
 	assert_int_equal(leat_write_whole(in(bed, "x"), "whole", 5, 0, &mem, &err), LEAT_OK);
 	holds(in(bed, "x"), "whole");
 	assert_int_equal(leat_write_whole(in(bed, "x"), "", 0, 0, &mem, &err), LEAT_OK);

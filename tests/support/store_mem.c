@@ -85,7 +85,7 @@ look(struct leat_store *store, const char *uri, struct leat_object *object, stru
 		return LEAT_OK;
 	if (is_folder)
 		return leat_fail(err, LEAT_INVALID, "'%s' is a folder: name its files, as in '%s/*'", uri, uri);
-	return leat_fail(err, LEAT_IO, "cannot open '%s': there is no such object", uri);
+	return leat_fail(err, LEAT_DATA, "cannot open '%s': there is no such object", uri);
 }
 
 /* ---- lists ---- */
@@ -100,7 +100,9 @@ list(struct leat_store *store, const char *pattern, leat_object_visit *visit, vo
 	if (status == LEAT_OK)
 		return visit(arg, &object, err);
 	if (!strpbrk(pattern, "*?["))
-		return look(store, pattern, &object, err);
+		return status == LEAT_DATA
+		               ? leat_fail(err, LEAT_IO, "cannot open '%s': there is no such object", pattern)
+		               : look(store, pattern, &object, err);
 	status = LEAT_OK;
 	if (!store_mem_match(pattern, &names))
 		status = leat_fail(err, LEAT_NOMEM, "no memory to list '%s'", pattern);

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "leat.h"
+
 /* Removes all objects and faults, clears the settings and counters. No read may be in flight. */
 void store_mem_reset(void);
 
@@ -44,8 +46,8 @@ void store_mem_hold(bool hold);
 
 enum { STORE_MEM_ALWAYS = -1 };
 
-/* Reads that touch bytes [from, to) of an object fail with LEAT_IO, `times` times. */
-void store_mem_fail(const char *uri, uint64_t from, uint64_t to, int times);
+/* Reads that touch bytes [from, to) of an object fail with LEAT_IO or LEAT_DATA, `times` times. */
+void store_mem_fail(const char *uri, uint64_t from, uint64_t to, int times, enum leat_status status);
 /* The object's bytes end at `size`, though it still says that it is longer. */
 void store_mem_truncate(const char *uri, uint64_t size);
 

@@ -34,6 +34,7 @@ struct fault {
 	char *uri;
 	uint64_t from, to;
 	int times;
+	enum leat_status status; /* LEAT_IO or LEAT_DATA */
 };
 
 static struct table {
@@ -260,9 +261,9 @@ store_mem_set(const struct store_mem_settings *settings)
 }
 
 void
-store_mem_fail(const char *uri, uint64_t from, uint64_t to, int times)
+store_mem_fail(const char *uri, uint64_t from, uint64_t to, int times, enum leat_status status)
 {
-	struct fault fault = {strdup(uri), from, to, times};
+	struct fault fault = {strdup(uri), from, to, times, status};
 
 	assert_non_null(fault.uri);
 	pthread_mutex_lock(&table.lock);
@@ -401,7 +402,8 @@ read_length(const struct leat_read *read)
 	return len;
 }
 
-static bool
+/* LEAT_OK: none. */
+static enum leat_status
 has_fault(const char *uri, uint64_t from, uint64_t to)
 {
 	for (size_t i = 0; i < table.faults; i++) {
@@ -409,10 +411,10 @@ has_fault(const char *uri, uint64_t from, uint64_t to)
 
 		if (fault->times != 0 && from < fault->to && fault->from < to && strcmp(fault->uri, uri) == 0) {
 			fault->times -= fault->times > 0;
-			return true;
+			return fault->status;
 		}
 	}
-	return false;
+	return LEAT_OK;
 }
 
 /* That the object is the one that is meant, and whole as far as it is read. */
@@ -461,9 +463,10 @@ read_object(struct leat_read *read, bool fail, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "the name of an object below '%s' is too long or not a name",
 		                 read->object.folder);
 	if (!object)
-		return leat_fail(err, LEAT_IO, "cannot open '%s': there is no such object", uri);
-	if (fail || has_fault(uri, read->offset, end))
-		return leat_fail(err, LEAT_IO, "cannot read '%s' at offset %" PRIu64 ": the connection was reset", uri,
+		return leat_fail(err, LEAT_DATA, "cannot open '%s': there is no such object", uri);
+	status = fail ? LEAT_IO : has_fault(uri, read->offset, end);
+	if (status != LEAT_OK)
+		return leat_fail(err, status, "cannot read '%s' at offset %" PRIu64 ": the connection was reset", uri,
 		                 read->offset);
 	status = compare(&read->object, object, uri, end, err);
 	if (status == LEAT_OK) {

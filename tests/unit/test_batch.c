@@ -169,7 +169,7 @@ a_row_longer_than_it_was_laid_is_refused(void **state)
 	(void)state;
 	lay(0, 3);
 	lay(1, 4);
-	assert_int_equal(store(0, 4), LEAT_IO);
+	assert_int_equal(store(0, 4), LEAT_DATA);
 	assert_int_equal(store(0, 2), LEAT_OK);
 	assert_int_equal(store(1, 4), LEAT_OK);
 	f.batch->rows = f.batch->own_rows = 2;

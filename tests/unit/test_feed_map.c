@@ -244,6 +244,8 @@ static void
 bad_samples_of_functions_are_skipped_or_replaced(void **state)
 {
 	struct leat_options options;
+	struct leat_function other[] = {functions[2]};
+	enum leat_status status = LEAT_IO;
 	struct trace trace = {0};
 	struct leat_feed *feed;
 
@@ -259,6 +261,14 @@ bad_samples_of_functions_are_skipped_or_replaced(void **state)
 	assert_string_equal(leat_bad_at(feed, 1)->reason, "map: refuse: no 10");
 	leat_close(feed);
 	trace_free(&trace);
+	other[0].arg = &status; /* LEAT_IO of a function is about the sample, too */
+	options.functions = other;
+	options.function_count = 1;
+	trace_run(&trace, spec_of("map(refuse) | batch(5)"), &options);
+	assert_int_equal(trace.samples, 37 - 5);
+	trace_free(&trace);
+	map_options(&options);
+	options.epochs = 1;
 	options.on_error = LEAT_ON_ERROR_REPLACE;
 	compare("map(refuse) | batch(6)", &options);
 }

@@ -328,7 +328,7 @@ a_file_that_shrank_is_damaged_data(void **state)
 }
 
 static void
-a_file_that_vanished_is_an_io_error_with_its_name(void **state)
+a_file_that_vanished_is_an_error_with_its_name(void **state)
 {
 	struct leat_files *files;
 	struct temp temp;
@@ -343,7 +343,7 @@ a_file_that_vanished_is_an_io_error_with_its_name(void **state)
 	files = open_in(&temp, "x");
 	unlink(temp_path(&temp, "x"));
 	leat_err_clear(&err);
-	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, 0, &got, &err), LEAT_IO);
+	assert_int_equal(leat_files_read(files, 0, 0, &iov, 1, 0, &got, &err), LEAT_DATA);
 	assert_non_null(strstr(err.text, temp_path(&temp, "x")));
 	close_files(files);
 	temp_remove(&temp);
@@ -781,7 +781,7 @@ files_of_a_table_have_to_be_what_it_says(void **state)
 	} cases[] = {
 		{"a", 4, LEAT_DATA, "it had 4 bytes and now has 5; look again"},
 		{"a", 6, LEAT_DATA, "it had 6 bytes and now has 5; look again"},
-		{"none", 1, LEAT_IO, "/none': No such file"},
+		{"none", 1, LEAT_DATA, "/none': No such file"},
 		{"pipe", 0, LEAT_DATA, "is not a regular file"},
 		{"", 1, LEAT_DATA, "is not a regular file"},
 		{long_name, 1, LEAT_DATA, "too long"},
@@ -1064,7 +1064,7 @@ main(void)
 		TEST(what_cannot_be_listed_is_refused_with_the_reason),
 		TEST(reads_scatter_in_order),
 		TEST(a_file_that_shrank_is_damaged_data),
-		TEST(a_file_that_vanished_is_an_io_error_with_its_name),
+		TEST(a_file_that_vanished_is_an_error_with_its_name),
 		TEST(nowait_gives_what_is_there),
 		TEST(a_file_system_without_nowait_is_left_to_reads_that_wait),
 		TEST(many_files_are_read_with_few_descriptors),

@@ -153,7 +153,7 @@ closing_gives_up_what_is_read_again(void **state)
 		char uri[400];
 
 		snprintf(uri, sizeof(uri), "mem://%s", data_path(&data, data.place[i].file));
-		store_mem_fail(uri, data.place[i].offset + 20, data.place[i].offset + 21, STORE_MEM_ALWAYS);
+		store_mem_fail(uri, data.place[i].offset + 20, data.place[i].offset + 21, STORE_MEM_ALWAYS, LEAT_DATA);
 	}
 	for (size_t i = 0; i < RESTS; i++)
 		for (uint64_t reads = 1; reads < 40; reads++) {

@@ -308,8 +308,8 @@ reads_fail_as_often_as_they_are_told(void **state)
 		assert_int_equal(read_byte("mem://t/x", 0, &err), i % 3 ? LEAT_OK : LEAT_IO);
 	assert_string_equal(err.text, "cannot read 'mem://t/x' at offset 0: the connection was reset");
 	store_mem_set(&(struct store_mem_settings){0});
-	store_mem_fail("mem://t/x", 4, 6, 1);
-	store_mem_fail("mem://t/x", 8, 9, STORE_MEM_ALWAYS);
+	store_mem_fail("mem://t/x", 4, 6, 1, LEAT_IO);
+	store_mem_fail("mem://t/x", 8, 9, STORE_MEM_ALWAYS, LEAT_IO);
 	store_mem_truncate("mem://t/y", 7);
 	for (int again = 0; again < 3; again++)
 		for (uint64_t i = 0; i < 10; i++) {
