@@ -88,7 +88,7 @@ is_cropped(const struct leat_pass *pass)
 static void
 explain_fused(const struct leat_stage *stage, bool final, struct leat_str *out)
 {
-	struct leat_work work = {0};
+	struct leat_work work = {.max_pixels = UINT64_MAX};
 	struct leat_pass pass;
 	struct leat_err ignored;
 	struct line line;

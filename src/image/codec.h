@@ -11,7 +11,9 @@ struct leat_codec {
 	bool takes_all_options; /* `wide` and `raw` too */
 	bool (*recognize)(const uint8_t *bytes, size_t size);
 	/* Sets height, width (by leat_decode_size), channels, state and, if they are not u8 and nothing, dtype and
-	 * loss. If it fails, `end` is not called. */
+	 * loss. Fails, where the format has a bound on pixels per byte, if the file cannot hold them
+	 * (leat_decode_fail_short): memory is taken for what is there, not for what a header claims. If it fails, `end`
+	 * is not called. */
 	enum leat_status (*begin)(struct leat_decode *decode, const uint8_t *bytes, size_t size,
 	                          const struct leat_decoding *how, struct leat_err *err);
 	/* Exactly one of these two. `pixels` is for a format where decoding a region costs as much as the image. */
@@ -42,6 +44,9 @@ leat_decode_pixel(const struct leat_decode *decode)
 }
 
 /* Checks the size in a header against the limit and stores it in `decode`. */
-enum leat_status leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err);
+enum leat_status leat_decode_size(struct leat_decode *decode, uint32_t width, uint32_t height, struct leat_err *err);
+/* LEAT_DATA: `bytes` are too few for the size that leat_decode_size stored. */
+enum leat_status leat_decode_fail_short(const struct leat_decode *decode, const char *format, uint64_t bytes,
+                                        struct leat_err *err);
 
 #endif

@@ -30,7 +30,7 @@ fail_unknown(const uint8_t *bytes, size_t size, struct leat_err *err)
 
 enum leat_status
 leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size, const struct leat_decoding *how,
-                  size_t max_pixels, struct leat_scratch *scratch, struct leat_err *err)
+                  uint64_t max_pixels, struct leat_scratch *scratch, struct leat_err *err)
 {
 	*decode = (struct leat_decode){.scratch = scratch, .max_pixels = max_pixels, .dtype = LEAT_U8};
 	for (size_t i = 0; i < sizeof(codecs) / sizeof(*codecs); i++) {
@@ -121,17 +121,31 @@ leat_decode_end(struct leat_decode *decode)
 	decode->codec->end(decode);
 }
 
+/* Without a limit of the caller's: sizes in bytes must not overflow. */
+static const uint64_t most_pixels = (uint64_t)1 << 48;
+
 enum leat_status
-leat_decode_size(struct leat_decode *decode, uint64_t width, uint64_t height, struct leat_err *err)
+leat_decode_size(struct leat_decode *decode, uint32_t width, uint32_t height, struct leat_err *err)
 {
+	const uint64_t pixels = (uint64_t)width * height;
+	const uint64_t most = decode->max_pixels < most_pixels ? decode->max_pixels : most_pixels;
+
 	if (!width || !height)
-		return leat_fail(err, LEAT_DATA, "the image is empty: its header says %llu x %llu pixels",
-		                 (unsigned long long)width, (unsigned long long)height);
-	if (height > decode->max_pixels / width)
+		return leat_fail(err, LEAT_DATA, "the image is empty: its header says %lu x %lu pixels",
+		                 (unsigned long)width, (unsigned long)height);
+	if (pixels > most)
 		return leat_fail(err, LEAT_DATA,
-		                 "the image's header says %llu x %llu pixels, more than the %zu allowed",
-		                 (unsigned long long)width, (unsigned long long)height, decode->max_pixels);
-	decode->width = (int64_t)width;
-	decode->height = (int64_t)height;
+		                 "the image has %lu x %lu = %llu pixels, more than max_pixels=%llu allows",
+		                 (unsigned long)width, (unsigned long)height, (unsigned long long)pixels,
+		                 (unsigned long long)most);
+	decode->width = width;
+	decode->height = height;
 	return LEAT_OK;
+}
+
+enum leat_status
+leat_decode_fail_short(const struct leat_decode *decode, const char *format, uint64_t bytes, struct leat_err *err)
+{
+	return leat_fail(err, LEAT_DATA, "the %s image is cut off: %llu bytes of data can't hold %lld x %lld pixels",
+	                 format, (unsigned long long)bytes, (long long)decode->width, (long long)decode->height);
 }

@@ -49,7 +49,7 @@ struct leat_decode {
 	/* Private: */
 	const struct leat_codec *codec;
 	struct leat_scratch *scratch;
-	size_t max_pixels;
+	uint64_t max_pixels;
 	void *state;
 };
 
@@ -65,10 +65,11 @@ struct leat_decoding {
 	bool raw;     /* PNG only: values as stored, palette indices or gray, one channel; more bits than wanted fail */
 };
 
-/* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels or more than max_pixels is an
- * error. If this fails, leat_decode_end must not be called. */
+/* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels, with more than max_pixels,
+ * or with more than its bytes can hold is an error, before any memory is taken for pixels. If this fails,
+ * leat_decode_end must not be called. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
-                                   const struct leat_decoding *how, size_t max_pixels, struct leat_scratch *scratch,
+                                   const struct leat_decoding *how, uint64_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);
 /* Decode a region of the image (not empty, within it) to rows `stride` bytes apart; call this or leat_decode_reduced,
  * once. Only as much of the file is read as the region needs, so damage elsewhere may go unnoticed. PNG and WebP

@@ -19,6 +19,18 @@ struct jpeg {
 	struct leat_decode library; /* if not `common` */
 };
 
+/* A scan has at least one bit for each MCU, of 32 x 32 pixels at most, unless it is arithmetic-coded. */
+enum leat_status
+leat_jpeg_size(struct leat_decode *decode, uint32_t width, uint32_t height, size_t size, struct leat_err *err)
+{
+	enum { PIXELS_PER_BYTE = 8 * 32 * 32 };
+	enum leat_status status = leat_decode_size(decode, width, height, err);
+
+	if (status == LEAT_OK && (uint64_t)width * height / PIXELS_PER_BYTE > size)
+		return leat_decode_fail_short(decode, "JPEG", size, err);
+	return status;
+}
+
 static bool
 jpeg_recognize(const uint8_t *bytes, size_t size)
 {
@@ -55,7 +67,7 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const 
 	if (!how->channels)
 		jpeg->how.channels = jpeg->header.components;
 	decode->channels = jpeg->how.channels;
-	return leat_decode_size(decode, jpeg->header.width, jpeg->header.height, err);
+	return leat_jpeg_size(decode, jpeg->header.width, jpeg->header.height, size, err);
 }
 
 static void

@@ -40,6 +40,10 @@ struct leat_jpeg_header {
 	const uint8_t *scan, *end;
 };
 
+/* leat_decode_size, and a check that `size` bytes of a file can hold so many pixels. */
+enum leat_status leat_jpeg_size(struct leat_decode *decode, uint32_t width, uint32_t height, size_t size,
+                                struct leat_err *err);
+
 bool leat_jpeg_header_read(struct leat_jpeg_header *header, const uint8_t *bytes, size_t size);
 
 /* ---- jpeg_huffman.c ---- */

@@ -248,7 +248,8 @@ jpeg_begin(struct leat_decode *decode, const uint8_t *bytes, size_t size, const 
 	if (!setjmp(jpeg->failed)) {
 		create(jpeg, bytes, size);
 		jpeg_read_header(&jpeg->cinfo, TRUE);
-		jpeg->status = leat_decode_size(decode, jpeg->cinfo.image_width, jpeg->cinfo.image_height, err);
+		jpeg->status = leat_jpeg_size(decode, jpeg->cinfo.image_width, jpeg->cinfo.image_height,
+		                              jpeg->cinfo.arith_code ? SIZE_MAX : size, err);
 		if (jpeg->status == LEAT_OK)
 			jpeg->status = choose_colors(jpeg, how);
 	}

@@ -19,6 +19,7 @@ struct leat_move {
 	enum leat_move_kind kind;
 	struct leat_window part;    /* CROP, RESIZE */
 	int64_t height, width;      /* RESIZE */
+	bool by_aspect;             /* RESIZE: height and width follow from the image's, so the data decides them */
 	struct leat_resampling how; /* RESIZE */
 	enum leat_flip flip;        /* FLIP */
 	float radians;              /* ROTATE */

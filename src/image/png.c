@@ -217,7 +217,7 @@ decode_wide(struct leat_decode *decode, uint16_t *out)
 {
 	struct png *png = decode->state;
 	const size_t pixels = (size_t)decode->height * (size_t)decode->width;
-	uint16_t *copy = pixels > SIZE_MAX / 8 ? NULL : leat_scratch_alloc(decode->scratch, pixels * 8);
+	uint16_t *copy = leat_scratch_alloc(decode->scratch, pixels * 8);
 	int error;
 
 	if (!copy)
@@ -263,9 +263,6 @@ decode_image(struct leat_decode *decode, uint8_t *out)
 		return spng_decode_image(png->ctx, out, pixels * (size_t)decode->channels, native.format,
 		                         png->alpha ? SPNG_DECODE_TRNS : 0);
 
-	/* Sides have at most 31 bits, so `pixels` does not overflow, but 8 bytes each may. */
-	if (pixels > SIZE_MAX / 8)
-		return SPNG_EMEM;
 	bytes = pixels * native.channels * native.sample_bytes;
 	copy = leat_scratch_alloc(decode->scratch, bytes);
 	if (!copy)
@@ -342,6 +339,41 @@ loss(const struct leat_decode *decode)
 	               : LEAT_LOSES_NOTHING;
 }
 
+/* Bytes of image data in the file, as far as they are there. */
+static size_t
+data_bytes(const struct png *png)
+{
+	size_t sum = 0, at = SIGNATURE;
+
+	while (png->size - at >= CHUNK_EXTRA) {
+		const uint8_t *chunk = png->bytes + at;
+		size_t length = (size_t)chunk[0] << 24 | (size_t)chunk[1] << 16 | (size_t)chunk[2] << 8 | chunk[3];
+
+		length = length < png->size - at - CHUNK_EXTRA ? length : png->size - at - CHUNK_EXTRA;
+		if (!memcmp(chunk + 4, "IDAT", 4))
+			sum += length;
+		at += length + CHUNK_EXTRA;
+	}
+	return sum;
+}
+
+/* Deflate's longest match takes 2 bits: it expands data 1032 times at most. Chunks are only counted if that is near. */
+static enum leat_status
+check_data(const struct leat_decode *decode, struct leat_err *err)
+{
+	enum { COMMON = 64, MOST = 1032 };
+	static const uint8_t samples[] = {[0] = 1, [2] = 3, [3] = 1, [4] = 2, [6] = 4};
+	const struct png *png = decode->state;
+	const uint64_t pixels = (uint64_t)decode->width * (uint64_t)decode->height;
+	const uint64_t bytes = pixels / 8 * samples[png->header.color_type] * png->header.bit_depth;
+	size_t there;
+
+	if (bytes / COMMON <= png->size)
+		return LEAT_OK;
+	there = data_bytes(png);
+	return bytes / MOST <= there ? LEAT_OK : leat_decode_fail_short(decode, "PNG", there, err);
+}
+
 static enum leat_status
 read_header(struct leat_decode *decode, const struct leat_decoding *how, bool fast, struct leat_err *err)
 {
@@ -357,7 +389,9 @@ read_header(struct leat_decode *decode, const struct leat_decoding *how, bool fa
 	decode->dtype = how->wide ? LEAT_U16 : LEAT_U8;
 	decode->loss = loss(decode);
 	status = how->raw ? check_raw(decode, err) : LEAT_OK;
-	return status == LEAT_OK ? leat_decode_size(decode, png->header.width, png->header.height, err) : status;
+	if (status == LEAT_OK)
+		status = leat_decode_size(decode, png->header.width, png->header.height, err);
+	return status == LEAT_OK ? check_data(decode, err) : status;
 }
 
 static enum leat_status

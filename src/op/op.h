@@ -58,7 +58,7 @@ struct leat_work {
 	struct leat_sample *sample;
 	struct leat_scratch *scratch;   /* valid until the sample is finished */
 	struct leat_rng rng;            /* this op's stream for this sample; every field gets the same one */
-	size_t max_pixels;              /* limit for decode */
+	uint64_t max_pixels;            /* of images whose size the data decides */
 	enum leat_layout layout;        /* of the field passed to `run` */
 	struct leat_warnings *warnings; /* shared by the workers of a feed; NULL: none */
 	const struct leat_sample_id *id;

@@ -125,6 +125,7 @@ move(const void *params, struct leat_rng *rng, const int64_t *shape, struct leat
 		.part = {0, 0, shape[0], shape[1]},
 		.height = out[0],
 		.width = out[1],
+		.by_aspect = resize->shorter > 0 || resize->longer > 0,
 		.how = resize->how,
 	};
 	return LEAT_OK;

@@ -3,6 +3,8 @@
  * Worker threads: no locks, and no allocation except scratch. */
 #include "op/op.h"
 
+#include <inttypes.h>
+
 bool
 leat_op_can_fuse(const struct leat_op *op)
 {
@@ -47,6 +49,18 @@ add_conversion(const struct leat_fusion *fuse, const void *params, struct leat_p
 	return dtype == before ? LEAT_OK : leat_pass_cast(pass, dtype, err);
 }
 
+/* An image of 1 x 1000 pixels may become a very large one. */
+static enum leat_status
+check_size(const struct leat_work *work, const int64_t *shape, const struct leat_move *move, struct leat_err *err)
+{
+	if ((uint64_t)move->height <= work->max_pixels / (uint64_t)move->width)
+		return LEAT_OK;
+	return leat_fail(err, LEAT_DATA,
+	                 "an image of %" PRId64 " x %" PRId64 " pixels would become %" PRId64 " x %" PRId64
+	                 ", more than max_pixels=%" PRIu64 " allows",
+	                 shape[1], shape[0], move->width, move->height, work->max_pixels);
+}
+
 enum leat_status
 leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *work, struct leat_pass *pass,
               struct leat_err *err)
@@ -66,6 +80,8 @@ leat_fuse_add(const struct leat_op *op, const void *params, struct leat_work *wo
 		return add_conversion(fuse, params, pass, err);
 	leat_pass_shape(pass, shape);
 	status = fuse->move(params, &work->rng, shape, &move, err);
+	if (status == LEAT_OK && move.by_aspect)
+		status = check_size(work, shape, &move, err);
 	return status == LEAT_OK ? leat_pass_move(pass, &move, err) : status;
 }
 

@@ -210,7 +210,7 @@ a_header_with_too_many_pixels_is_refused_before_memory_is_taken(void **state)
 		set_jpeg_size(bytes, size, 65500, 65500);
 		scratch.peak = 0;
 		assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
-		assert_says("65500 x 65500 pixels, more than the 65536 allowed");
+		assert_says("65500 x 65500 = 4290250000 pixels, more than max_pixels=65536 allows");
 		assert_true(scratch.peak < 65536);
 		set_jpeg_size(bytes, size, 1, 20000); /* allowed, though not there */
 		assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
@@ -222,12 +222,66 @@ a_header_with_too_many_pixels_is_refused_before_memory_is_taken(void **state)
 	set_png_size(bytes, 65500, 65500);
 	scratch.peak = 0;
 	assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
-	assert_says("65500 x 65500 pixels, more than the 65536 allowed");
+	assert_says("65500 x 65500 = 4290250000 pixels, more than max_pixels=65536 allows");
 	set_png_size(bytes, 0x7fffffff, 0x7fffffff); /* a row would have more bytes than libspng counts */
 	assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
 	assert_true(scratch.peak < 65536);
 	set_png_size(bytes, 1, 65536);
 	assert_int_equal(decode(bytes, size, 3), LEAT_DATA);
+	free(bytes);
+}
+
+/* Without a limit on pixels: what the file cannot hold is refused by its bytes, and sizes do not overflow. */
+static enum leat_status
+begin_unlimited(const unsigned char *bytes, size_t size, const struct leat_decoding *how)
+{
+	struct leat_decode image;
+	enum leat_status status;
+
+	leat_err_clear(&err);
+	leat_scratch_reset(&scratch);
+	scratch.peak = 0;
+	status = leat_decode_begin(&image, bytes, size, how, UINT64_MAX, &scratch, &err);
+	assert_true(scratch.peak < 65536);
+	if (status == LEAT_OK)
+		leat_decode_end(&image);
+	return status;
+}
+
+static void
+pixels_that_the_bytes_cannot_hold_are_refused_before_memory_is_taken(void **state)
+{
+	static const char *const jpegs[] = {"420.jpg", "gray.jpg", "cmyk.jpg", "progressive.jpg"};
+	static const struct leat_decoding hows[] = {{.channels = 3}, {.channels = 4}, {.wide = true}};
+	size_t size;
+	unsigned char *bytes;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		bytes = read_file(jpegs[i], &size);
+		set_jpeg_size(bytes, size, 65500, 65500);
+		assert_int_equal(begin_unlimited(bytes, size, &color), LEAT_DATA);
+		assert_says("the JPEG image is cut off");
+		assert_says("can't hold 65500 x 65500 pixels");
+		/* A bit for each 32 x 32 pixels is not ruled out. */
+		set_jpeg_size(bytes, size, (unsigned)size / 8 * 32, 8 * 8 * 32);
+		assert_int_equal(begin_unlimited(bytes, size, &color), LEAT_OK);
+		free(bytes);
+	}
+	bytes = read_file("rgba16.png", &size);
+	for (int i = 0; i < 3; i++) {
+		set_png_size(bytes, 0x7fffffff, 1 << 16);
+		assert_int_equal(begin_unlimited(bytes, size, &hows[i]), LEAT_DATA);
+		assert_says("the PNG image is cut off");
+		assert_says("can't hold 65536 x 2147483647 pixels");
+		set_png_size(bytes, 0x7fffffff, 1 << 24);
+		assert_int_equal(begin_unlimited(bytes, size, &hows[i]), LEAT_DATA);
+		assert_says("= 36028797002186752 pixels, more than max_pixels=281474976710656 allows");
+		set_png_size(bytes, 0x7fffffff, 0x7fffffff);
+		assert_int_equal(begin_unlimited(bytes, size, &hows[i]), LEAT_DATA);
+		set_png_size(bytes, 100, (uint32_t)(size / 2 * 1032 / 8 / 100)); /* half of it is image data */
+		assert_int_equal(begin_unlimited(bytes, size, &hows[i]), LEAT_OK);
+	}
 	free(bytes);
 }
 
@@ -713,6 +767,7 @@ main(void)
 		TEST(a_flipped_bit_of_a_png_is_an_error),
 		TEST(what_is_no_image_is_shown),
 		TEST(a_header_with_too_many_pixels_is_refused_before_memory_is_taken),
+		TEST(pixels_that_the_bytes_cannot_hold_are_refused_before_memory_is_taken),
 		TEST(an_image_without_pixels_is_an_error),
 		TEST(a_jpeg_that_lost_a_piece_in_its_middle_is_an_error),
 		TEST(a_jpeg_whose_restart_markers_are_out_of_order_is_an_error),

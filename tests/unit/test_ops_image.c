@@ -407,7 +407,7 @@ decode_takes_0_1_3_or_4_channels(void **state)
 	assert_int_equal(bench.sample.field[0].shape[2], 1);
 	bench_put_bytes(&bench, file, size);
 	bench.work.max_pixels = 19 * 29 - 1;
-	refuse("decode", LEAT_DATA, "29 x 19 pixels");
+	refuse("decode", LEAT_DATA, "29 x 19 = 551 pixels, more than max_pixels=550 allows");
 	bench.work.max_pixels++;
 	run("decode");
 	free(file);

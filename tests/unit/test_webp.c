@@ -191,7 +191,7 @@ the_size_is_checked_before_any_memory_is_used(void **state)
 
 	(void)state;
 	assert_int_equal(decode(bytes, size, 3, 33 * 47 - 1, NULL), LEAT_DATA);
-	assert_string_equal(err.text, "the image's header says 47 x 33 pixels, more than the 1550 allowed");
+	assert_string_equal(err.text, "the image has 47 x 33 = 1551 pixels, more than max_pixels=1550 allows");
 	assert_true(scratch.used < 1000);
 	free(bytes);
 }
@@ -220,7 +220,7 @@ odd_containers_are_errors_that_say_what_is_wrong(void **state)
 	(void)state;
 	bytes[24] = bytes[25] = bytes[26] = 3; /* the canvas's width: 197380 */
 	assert_int_equal(decode(bytes, size, 3, MAX_PIXELS, NULL), LEAT_DATA);
-	assert_non_null(strstr(err.text, "more than the 16384 allowed"));
+	assert_non_null(strstr(err.text, "more than max_pixels=16384 allows"));
 	bytes[24] = 9;
 	bytes[25] = bytes[26] = 0;
 	assert_int_equal(decode(bytes, size, 3, MAX_PIXELS, NULL), LEAT_DATA);
