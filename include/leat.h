@@ -126,7 +126,14 @@ struct leat_options {
 	size_t function_count;
 	const struct leat_process *processes; /* one per thread, so set `threads` too */
 	size_t process_count;
+	/* A sample beyond one of these is bad, whatever `memory` is, and takes none. Within them, a sample that does
+	 * not fit in `memory` fails the feed. UINT64_MAX: no limit. */
+	uint64_t max_pixels; /* of an encoded image; default LEAT_MAX_PIXELS */
+	uint64_t max_bytes;  /* of a sample as stored, or of a record once decompressed; default LEAT_MAX_BYTES */
 };
+
+#define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */
+#define LEAT_MAX_BYTES ((uint64_t)256 << 20)
 
 /* Callers own two structs, options and stats. Later versions may add members at the end, so callers pass the size
  * of theirs and the library never writes past it. */

@@ -324,7 +324,7 @@ explain(const struct leat_invocation *run, const char *spec, struct leat_err *er
 	if (!p)
 		return leat_fail_mem(err, run->mem, sizeof(*p), "a pipeline");
 	leat_str_init(&out, run->mem, MAX_PAGE);
-	status = leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 0, leat_cpus(""), NULL, run->mem, NULL, err);
+	status = leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 0, leat_cpus(""), NULL, NULL, run->mem, NULL, err);
 	if (status == LEAT_OK) {
 		leat_explain(p, &out);
 		leat_pipeline_close(p);

@@ -64,7 +64,7 @@ largest_payloads(const struct leat_source *source, uint64_t rows)
 	for (uint64_t i = 0; i < source->count; i++) {
 		struct leat_extent extent;
 
-		source->kind->locate(source, i, &extent);
+		leat_source_locate(source, i, &extent);
 		if (!extent.damaged)
 			in_class[length_class(extent.length ? extent.length - extent.head - extent.tail
 			                                    : extent.lent)]++;
@@ -224,7 +224,7 @@ mean_length(const struct leat_source *source)
 	for (uint64_t i = 0; i < looks; i++) {
 		struct leat_extent extent;
 
-		source->kind->locate(source, source->count / looks * i, &extent);
+		leat_source_locate(source, source->count / looks * i, &extent);
 		sum += extent.damaged ? 0 : extent.length;
 	}
 	return looks ? (size_t)(sum / looks) : 0;
@@ -396,10 +396,25 @@ enough(const struct leat_budget *b, size_t memory, size_t minimum)
 	return wanted < memory ? wanted : memory;
 }
 
-static enum leat_status
-fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct leat_err *err)
+/* Says so if the minimum is that high because of a few long samples. */
+static const char *
+blame_longest(const struct leat_pipeline *p, size_t minimum, char *text, size_t cap)
 {
-	char have[32], need[32], exact[32] = "";
+	uint64_t longest = p->source.max_payload;
+	char size[32];
+
+	if (longest < minimum / 8)
+		return "";
+	snprintf(text, cap, "; or lower max_bytes=%llu: the longest sample, of %s, then counts as bad",
+	         (unsigned long long)p->limits.bytes, leat_format_size(size, sizeof size, longest));
+	return text;
+}
+
+static enum leat_status
+fail_minimum(const struct leat_budget *b, const struct leat_pipeline *p, size_t memory, size_t minimum,
+             struct leat_err *err)
+{
+	char have[32], need[32], exact[32] = "", longest[160];
 
 	minimum = (minimum + 1023) & ~(size_t)1023;
 	if (minimum >= 1 << 20)
@@ -407,9 +422,9 @@ fail_minimum(const struct leat_budget *b, size_t memory, size_t minimum, struct 
 	leat_format_size_up(need, sizeof need, minimum);
 	return leat_fail(err, LEAT_LIMIT,
 	                 "%smemory=%s is too little: with %u thread%s this pipeline needs at least %s%s; "
-	                 "raise memory= to that or more, or use fewer threads or a smaller batch",
+	                 "raise memory= to that or more, or use fewer threads or a smaller batch%s",
 	                 b->frugal ? "the default of " : "", leat_format_size(have, sizeof have, memory), b->threads,
-	                 leat_plural(b->threads), need, exact);
+	                 leat_plural(b->threads), need, exact, blame_longest(p, minimum, longest, sizeof longest));
 }
 
 enum leat_status
@@ -430,7 +445,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	set_least(b, p, rows);
 	minimum = b->least = used + total(b, p);
 	if (minimum > options->memory || peak > options->memory)
-		return fail_minimum(b, options->memory, minimum > peak ? minimum : peak, err);
+		return fail_minimum(b, p, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {
 		/* Half of what is left, for two batches with an arena and values each. */
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
@@ -488,11 +503,12 @@ memory_for(const struct leat_worker *w, size_t jumbo, bool whole_sample, struct 
 void
 leat_advise_memory(struct leat_worker *w, const struct leat_scratch *scratch, struct leat_err *err)
 {
+	const struct leat_pipeline *p = &w->feed->pipeline;
 	/* Further steps may need as much again as the one that failed. */
 	size_t jumbo = scratch->wanted < LEAT_MOST_BYTES / 2 ? 2 * scratch->wanted : LEAT_MOST_BYTES, memory;
 	struct leat_err why = *err;
 	struct leat_mem mem;
-	char text[32];
+	char text[64] = "", limit[64];
 
 	leat_mem_init(&mem, SIZE_MAX);
 	pthread_mutex_lock(&w->feed->lock); /* the budget locates samples */
@@ -500,8 +516,9 @@ leat_advise_memory(struct leat_worker *w, const struct leat_scratch *scratch, st
 	pthread_mutex_unlock(&w->feed->lock);
 	leat_err_clear(err);
 	if (memory)
-		leat_fail(err, why.status, "%s; raise memory= to %s, or use smaller samples or batches", why.text,
-		          leat_format_size_up(text, sizeof text, memory));
-	else
-		leat_fail(err, why.status, "%s; use smaller samples or batches", why.text);
+		snprintf(text, sizeof text, "raise memory= to %s, ", leat_format_size_up(limit, sizeof limit, memory));
+	snprintf(limit, sizeof limit, p->decodes ? "max_pixels=%llu or max_bytes" : "max_bytes=%llu",
+	         (unsigned long long)(p->decodes ? p->limits.pixels : p->limits.bytes));
+	leat_fail(err, why.status, "%s; %suse a smaller batch, or lower %s so that such a sample counts as bad",
+	          why.text, text, limit);
 }

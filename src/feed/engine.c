@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { MAX_PIXELS = 100 * 1000 * 1000 };
-
 /* ---- buffers ---- */
 
 static enum leat_status
@@ -57,7 +55,7 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 	for (unsigned i = 0; i < feed->budget.threads; i++) {
 		feed->worker[i].feed = feed;
 		feed->worker[i].lane = &feed->trace.worker[i];
-		feed->worker[i].work.max_pixels = MAX_PIXELS;
+		feed->worker[i].work.max_pixels = feed->pipeline.limits.pixels;
 		feed->worker[i].work.warnings = &feed->warnings;
 		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
 			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");

@@ -40,12 +40,13 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 {
 	const struct leat_options *o = &feed->options;
 	const struct leat_functions functions = {o->functions, o->function_count};
+	const struct leat_limits limits = {o->max_pixels, o->max_bytes};
 	enum leat_status status;
 	int64_t rows = 0;
 
 	/* No limit until the pipeline is known: only then can the error name the minimum. */
-	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &functions, &feed->mem,
-	                            &feed->log, err);
+	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &limits, &functions,
+	                            &feed->mem, &feed->log, err);
 	if (status == LEAT_OK && feed->pipeline.in_processes)
 		status = leat_processes_check(o, err);
 	if (status == LEAT_OK)

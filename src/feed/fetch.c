@@ -159,7 +159,7 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
 	if (!cached && feed->budget.outliers) {
-		source->kind->locate(source, sample, &extent);
+		leat_source_locate(source, sample, &extent);
 		if (!extent.damaged && extent.length > bytes)
 			bytes = (size_t)extent.length < source->max_length ? (size_t)extent.length
 			                                                   : (size_t)source->max_length;
@@ -173,7 +173,7 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 	const struct leat_source *source = &feed->pipeline.source;
 	struct leat_extent *extent = &item->raw.extent;
 
-	source->kind->locate(source, item->raw.index, extent);
+	leat_source_locate(source, item->raw.index, extent);
 	item->raw.unit = NULL;
 	if (extent->in_unit && !extent->damaged)
 		return leat_units_pin(feed, run, item);

@@ -15,6 +15,8 @@ leat_options_init_sized(struct leat_options *options, size_t size)
 		.size = size,
 		.rank = -1,
 		.max_bad = UINT64_MAX,
+		.max_pixels = LEAT_MAX_PIXELS,
+		.max_bytes = LEAT_MAX_BYTES,
 	};
 
 	memset(options, 0, size);
@@ -169,6 +171,9 @@ leat_options_resolve(struct leat_options *to, const struct leat_options *from, s
 		return leat_fail(err, LEAT_INVALID, "on_error=%d is not fail, skip or replace", (int)to->on_error);
 	if (to->fingerprint < LEAT_FINGERPRINT_NAMES || to->fingerprint > LEAT_FINGERPRINT_FULL)
 		return leat_fail(err, LEAT_INVALID, "fingerprint=%d is not names or full", (int)to->fingerprint);
+	if (to->max_pixels == 0 || to->max_bytes == 0)
+		return leat_fail(err, LEAT_INVALID, "%s=0 allows no sample: expected at least 1",
+		                 to->max_pixels == 0 ? "max_pixels" : "max_bytes");
 	if (to->threads == 0)
 		to->threads = leat_cpus("");
 	if (to->memory == 0)

@@ -20,8 +20,8 @@ check_batched(const struct leat_pipeline *p, struct leat_err *err)
 static enum leat_status
 open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
 {
-	enum leat_status status =
-		leat_source_open(&p->source, p->source_kind, p->source_params, threads, p->mem, log, err);
+	enum leat_status status = leat_source_open(&p->source, p->source_kind, p->source_params, threads,
+	                                           p->limits.bytes, p->mem, log, err);
 
 	p->source_open = status == LEAT_OK;
 	return status;
@@ -29,13 +29,14 @@ open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *lo
 
 enum leat_status
 leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching, uint64_t seed,
-                   unsigned threads, const struct leat_functions *functions, struct leat_mem *mem,
-                   const struct leat_log *log, struct leat_err *err)
+                   unsigned threads, const struct leat_limits *limits, const struct leat_functions *functions,
+                   struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
 	enum leat_status status;
 
 	memset(p, 0, sizeof *p);
 	p->mem = mem;
+	p->limits = limits ? *limits : (struct leat_limits){UINT64_MAX, UINT64_MAX};
 	status = leat_spec_parse(&p->spec, spec, mem, err);
 	if (status == LEAT_OK)
 		status = leat_bind_ops(p, err);

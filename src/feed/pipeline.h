@@ -49,8 +49,14 @@ struct leat_needs {
 	unsigned times; /* for lists: multiple of the payload size */
 };
 
+/* Samples beyond these are bad. */
+struct leat_limits {
+	uint64_t pixels, bytes;
+};
+
 struct leat_pipeline {
 	struct leat_mem *mem;
+	struct leat_limits limits;
 	struct leat_spec spec; /* params point into it */
 	struct leat_source source;
 	const struct leat_source_kind *source_kind;
@@ -102,10 +108,11 @@ struct leat_functions {
 /* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. */
 enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL };
 
-/* Initializes `p`. Frees everything on failure. `functions`, for `map`, may be NULL. */
+/* Initializes `p`. Frees everything on failure. `limits` NULL: none. `functions`, for `map`, may be NULL. */
 enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching,
-                                    uint64_t seed, unsigned threads, const struct leat_functions *functions,
-                                    struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
+                                    uint64_t seed, unsigned threads, const struct leat_limits *limits,
+                                    const struct leat_functions *functions, struct leat_mem *mem,
+                                    const struct leat_log *log, struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* a zeroed pipeline is allowed */
 
 /* Sets cache_key. */

@@ -84,8 +84,9 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	return text;
 }
 
-/* Covers everything cached samples depend on: the data, the sample ops before the cache and, if any is random, the
- * seed. File times are included, so that rewritten files count as new data even if their sizes are the same. */
+/* Covers everything cached samples depend on: the data, the limits, which decide what is bad, the sample ops before the
+ * cache and, if any is random, the seed. File times are included, so that rewritten files count as new data even if
+ * their sizes are the same. */
 enum leat_status
 leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
 {
@@ -100,6 +101,8 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 	for (int s = 0; s < p->cached; s++)
 		for (int k = 0; k < p->stage[s].ops; k++)
 			print_op(p->stage[s].op[k], true, &out);
+	leat_str_addf(&out, " max_pixels %llu max_bytes %llu", (unsigned long long)p->limits.pixels,
+	              (unsigned long long)p->limits.bytes);
 	if (p->cache_frozen)
 		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
 	if (sha && !out.failed) {

@@ -239,7 +239,7 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
            struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
-	enum leat_status status = p->source.kind->unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
+	enum leat_status status = leat_source_unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
 
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
@@ -335,7 +335,7 @@ locate(struct leat_feed *feed, struct leat_run_item *item)
 	const struct leat_source *source = &feed->pipeline.source;
 
 	pthread_mutex_lock(&feed->lock); /* locate is not thread-safe */
-	source->kind->locate(source, item->raw.index, &item->raw.extent);
+	leat_source_locate(source, item->raw.index, &item->raw.extent);
 	pthread_mutex_unlock(&feed->lock);
 }
 
@@ -358,7 +358,7 @@ try_item(struct leat_worker *w, struct leat_run_item *item, struct leat_err *err
 	w->in_chain = false;
 	if (status != LEAT_OK)
 		return status;
-	if (item->to)
+	if (item->to && !item->raw.extent.oversized)
 		return source->kind->unpack_to(source, &item->raw, item->to, w->batch->form->large, err);
 	if (item->raw.unit && item->raw.unit->lost)
 		return read_and_make(w, item, err);
@@ -460,7 +460,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 		pthread_mutex_lock(&feed->lock); /* plan and locate are not thread-safe */
 		item.raw.index = leat_plan_at(&feed->pipeline.plan, w->batch->epoch,
 		                              leat_rng_below(&rng, feed->pipeline.plan.size));
-		source->kind->locate(source, item.raw.index, &item.raw.extent);
+		leat_source_locate(source, item.raw.index, &item.raw.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
 		status = read_and_make(w, &item, err);

@@ -151,7 +151,7 @@ leat_file_table_open(struct leat_file_table *table, struct leat_source *source, 
 	leat_file_table_place(table, store, folder, remedy);
 	source->count = table->count;
 	source->file_count = (size_t)table->count;
-	source->max_length = source->max_payload = table->max_size;
+	leat_source_longest(source, table->max_size, table->max_size);
 	source->stamp = table->stamp;
 }
 

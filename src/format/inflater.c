@@ -98,13 +98,13 @@ set_fault(struct leat_inflater *inflater, const char *fault)
 
 bool
 leat_inflater_resume(struct leat_inflater *inflater, const struct leat_points *points, uint64_t i,
-                     const unsigned char *bytes)
+                     const unsigned char *bytes, uint64_t length)
 {
 	const struct leat_point *point = &points->point[i];
 	z_stream *z = &inflater->z;
-	uint64_t length;
+	uint64_t span;
 
-	leat_points_span(points, i, &inflater->from_at, &length);
+	leat_points_span(points, i, &inflater->from_at, &span);
 	inflater->from = bytes;
 	inflater->size = inflater->from_at + length;
 	start(inflater, (enum leat_packing)points->head.packing);

@@ -44,9 +44,9 @@ void leat_inflater_close(struct leat_inflater *inflater); /* accepts a zeroed on
 /* Starts at the beginning of a file. */
 void leat_inflater_begin(struct leat_inflater *inflater, struct leat_files *files, size_t file,
                          enum leat_packing packing);
-/* Starts at point `i`; `bytes` are those of leat_points_span. False: the point is invalid. */
+/* Starts at point `i`; `bytes` are the first `length` of leat_points_span. False: the point is invalid. */
 bool leat_inflater_resume(struct leat_inflater *inflater, const struct leat_points *points, uint64_t i,
-                          const unsigned char *bytes);
+                          const unsigned char *bytes, uint64_t length);
 
 /* Reads the next `len` bytes. Fewer, with LEAT_OK, at the end, before a fault and, with `blocks`, where a point can
  * be placed. */

@@ -327,6 +327,7 @@ look_over(struct leat_source *source)
 
 			locate_in(source, i, k, &extent);
 			good += !extent.damaged;
+			leat_source_check_size(source, &extent);
 			if (!extent.damaged && extent.length > source->max_length)
 				source->max_length = source->max_payload = extent.length;
 		}
@@ -458,7 +459,9 @@ learn(struct leat_source *source, struct leat_err *err)
 	for (uint64_t i = 0; i < source->count && status == LEAT_DATA && tries < LEARN_TRIES; i++) {
 		struct leat_extent extent;
 
-		locate(source, i, &extent);
+		leat_source_locate(source, i, &extent);
+		if (extent.oversized)
+			leat_source_fail_oversized(source, &extent, &first);
 		if (extent.damaged)
 			continue;
 		status = learn_from_sample(source, &extent, &first);

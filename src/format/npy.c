@@ -36,7 +36,8 @@ struct array {
 
 struct state {
 	size_t arrays;
-	uint64_t first[2]; /* backs source->first: all samples are one part */
+	uint64_t first[2];  /* backs source->first: all samples are one part */
+	uint64_t row_bytes; /* of all arrays together */
 	struct array array[];
 };
 
@@ -215,6 +216,8 @@ open_array(struct leat_source *source, struct state *state, size_t i, struct lea
 	status = add_field(source, params->file[i].field, npy, err);
 	if (status != LEAT_OK)
 		return status;
+	if (__builtin_add_overflow(state->row_bytes, npy->row_bytes, &state->row_bytes))
+		state->row_bytes = UINT64_MAX;
 	if (!is_aligned(npy))
 		source->max_scratch += ((size_t)npy->row_bytes + 63) & ~(size_t)63;
 	return bring_array(source, i, array, err);
@@ -257,6 +260,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		status = open_array(source, state, i, err);
 	if (status != LEAT_OK)
 		goto out;
+	if (state->row_bytes > source->max_bytes)
+		source->max_scratch = 0; /* no row is read */
 	source->count = state->first[1] = (uint64_t)state->array[0].npy.shape[0];
 	source->first = state->first;
 	source->parts = 1;
@@ -305,7 +310,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 {
 	const struct state *state = source->state;
 
-	*extent = (struct leat_extent){.offset = row_at(&state->array[0], sample)};
+	*extent = (struct leat_extent){.offset = row_at(&state->array[0], sample), .lent = state->row_bytes};
 }
 
 /* Workers and I/O threads. */

@@ -11,7 +11,7 @@
 
 #include "format/inflater.h"
 
-enum { OUTPUT = 64 * 1024 };
+enum { OUTPUT = 64 * 1024, LONG = 4 * LEAT_TFRECORD_SPACING };
 
 #define MAX_RECORD ((uint64_t)1 << 62)
 
@@ -92,6 +92,17 @@ last_begin(const struct walk *walk)
 	return walk->record < walk->out || !index->count ? walk->record : leat_index_offset(index, index->count - 1);
 }
 
+/* Is the last point the first one inside a long record that goes on here? It says where the bytes of the file end that
+ * the records before take, in case the long one is beyond max_bytes. */
+static bool
+is_in_long_record(const struct walk *walk)
+{
+	const struct leat_points *points = &walk->index->points;
+	uint64_t begin = last_begin(walk), end = walk->record < walk->out ? walk->out + walk->skip : walk->out;
+
+	return end - begin >= LONG && points->head.count >= 2 && points->point[points->head.count - 2].out <= begin;
+}
+
 /* Adds a point. Drops the previous one if no record begins between the two. */
 static enum leat_status
 take_point(struct walk *walk, struct leat_err *err)
@@ -102,7 +113,7 @@ take_point(struct walk *walk, struct leat_err *err)
 
 	if (points->head.count && walk->out - last < LEAT_TFRECORD_SPACING)
 		return LEAT_OK;
-	if (points->head.count && last_begin(walk) < last)
+	if (points->head.count && last_begin(walk) < last && !is_in_long_record(walk))
 		leat_points_drop(points);
 	leat_inflater_point(&walk->inflater, walk->out, &point, walk->window);
 	if (walk->record == walk->out)

@@ -38,13 +38,77 @@ leat_source_add_class(struct leat_source *source, const char *name, size_t len, 
 	return LEAT_OK;
 }
 
+/* ---- samples beyond max_bytes ---- */
+
+static uint64_t
+payload_of(const struct leat_extent *extent)
+{
+	return extent->length ? extent->length - extent->head - extent->tail : extent->lent;
+}
+
+void
+leat_source_check_size(const struct leat_source *source, struct leat_extent *extent)
+{
+	uint64_t bytes = payload_of(extent);
+
+	if (extent->damaged || bytes <= source->max_bytes)
+		return;
+	extent->damaged = extent->oversized = true;
+	extent->lent = bytes;
+	extent->length = extent->head = extent->tail = 0;
+}
+
+enum leat_status
+leat_source_fail_oversized(const struct leat_source *source, const struct leat_extent *extent, struct leat_err *err)
+{
+	char buf[LEAT_URI];
+
+	return leat_fail(err, LEAT_DATA,
+	                 "%s at %soffset %llu: the sample has %llu bytes, more than max_bytes=%llu allows",
+	                 leat_source_uri(source, extent->file, buf), extent->in_unit ? "inflated " : "",
+	                 (unsigned long long)extent->offset, (unsigned long long)extent->lent,
+	                 (unsigned long long)source->max_bytes);
+}
+
+/* What `open` may leave 0. */
+static void
+count_parts(struct leat_source *source)
+{
+	if (source->file_count == 0)
+		source->file_count = leat_files_count(source->files);
+	if (source->parts == 0)
+		source->parts = source->file_count;
+}
+
+void
+leat_source_longest(struct leat_source *source, uint64_t length, uint64_t payload)
+{
+	source->max_length = length;
+	source->max_payload = payload;
+	if (payload <= source->max_bytes)
+		return;
+	count_parts(source); /* for locate */
+	source->max_length = source->max_payload = 0;
+	for (uint64_t i = 0; i < source->count; i++) {
+		struct leat_extent extent;
+
+		leat_source_locate(source, i, &extent);
+		if (!extent.damaged && extent.length > source->max_length)
+			source->max_length = extent.length;
+		if (!extent.damaged && payload_of(&extent) > source->max_payload)
+			source->max_payload = payload_of(&extent);
+	}
+}
+
+/* ---- open and close ---- */
+
 enum leat_status
 leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params, unsigned threads,
-                 struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+                 uint64_t max_bytes, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
 {
 	enum leat_status status;
 
-	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log};
+	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log, .max_bytes = max_bytes};
 	leat_stores_init(&source->stores, mem);
 	status = leat_schema_init(&source->schema, LEAT_MAX_FIELDS, mem, err);
 	if (status == LEAT_OK)
@@ -57,10 +121,7 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 		return status;
 	}
 	leat_schema_trim(&source->schema, mem);
-	if (source->file_count == 0)
-		source->file_count = leat_files_count(source->files);
-	if (source->parts == 0)
-		source->parts = source->file_count;
+	count_parts(source);
 	for (int i = 0; i < source->schema.count; i++)
 		source->schema.entry[i].layout = leat_field_layout(&source->schema.entry[i].field);
 	return LEAT_OK;

@@ -16,9 +16,10 @@ struct leat_extent {
 	uint32_t file;
 	uint32_t head, tail;
 	bool damaged;    /* known to be unreadable: unpack is called without bytes and reports why */
+	bool oversized;  /* set by leat_source_locate: also `damaged`, because of max_bytes */
 	uint64_t offset; /* of the head; for a sample in a unit, within the decoded unit */
 	uint64_t length; /* of all three; 0: nothing to fetch */
-	uint64_t lent;   /* if length is 0: bytes of the fields that unpack takes from elsewhere */
+	uint64_t lent;   /* if length is 0: bytes of the fields that unpack takes from elsewhere, or of `oversized` */
 	uint64_t unit;   /* with `in_unit`: the unit's number */
 	bool in_unit;
 };
@@ -52,6 +53,7 @@ struct leat_source {
 	const struct leat_log *log;
 
 	struct leat_stores stores; /* where its data is */
+	uint64_t max_bytes;        /* longer samples are bad */
 
 	/* Set by open: */
 	struct leat_files *files; /* NULL: no files, or see `object` */
@@ -59,7 +61,7 @@ struct leat_source {
 	uint64_t count;           /* samples */
 	const uint64_t *first;    /* part i holds samples [first[i], first[i + 1]); parts + 1 numbers */
 	size_t parts;             /* what interleave alternates between; if left 0: the files */
-	uint64_t max_length;      /* of undamaged extents */
+	uint64_t max_length;      /* of undamaged extents within max_bytes: see leat_source_longest */
 	uint64_t max_payload;
 	size_t max_scratch;        /* unpack's scratch for one sample */
 	bool mapped;               /* some of `files` are mapped */
@@ -128,10 +130,40 @@ struct leat_source_kind {
 	void (*fingerprint)(const struct leat_source *source, struct leat_sha256 *sha);
 };
 
+/* max_bytes UINT64_MAX: no limit. */
 enum leat_status leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params,
-                                  unsigned threads, struct leat_mem *mem, const struct leat_log *log,
-                                  struct leat_err *err);
+                                  unsigned threads, uint64_t max_bytes, struct leat_mem *mem,
+                                  const struct leat_log *log, struct leat_err *err);
 void leat_source_close(struct leat_source *source);
+
+/* Marks an undamaged extent of more than max_bytes. */
+void leat_source_check_size(const struct leat_source *source, struct leat_extent *extent);
+/* LEAT_DATA: describes an oversized sample. */
+enum leat_status leat_source_fail_oversized(const struct leat_source *source, const struct leat_extent *extent,
+                                            struct leat_err *err);
+
+/* kind->locate and kind->unpack, with the limit on bytes. An oversized sample is like a damaged one, so that neither
+ * memory nor reads are planned for it. */
+static inline void
+leat_source_locate(const struct leat_source *source, uint64_t index, struct leat_extent *extent)
+{
+	source->kind->locate(source, index, extent);
+	if (__builtin_expect(extent->length > source->max_bytes || extent->lent > source->max_bytes, 0))
+		leat_source_check_size(source, extent);
+}
+
+static inline enum leat_status
+leat_source_unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat_scratch *scratch,
+                   struct leat_sample *sample, struct leat_err *err)
+{
+	if (__builtin_expect(raw->extent.oversized, 0))
+		return leat_source_fail_oversized(source, &raw->extent, err);
+	return source->kind->unpack(source, raw, scratch, sample, err);
+}
+
+/* For `open`, once `locate` works and `count` is set: sets max_length and max_payload from those of the longest sample,
+ * or of the longest one within max_bytes. */
+void leat_source_longest(struct leat_source *source, uint64_t length, uint64_t payload);
 
 /* For `open`: the next label's class name, which need not end with a NUL. */
 enum leat_status leat_source_add_class(struct leat_source *source, const char *name, size_t len, struct leat_err *err);

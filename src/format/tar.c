@@ -521,22 +521,32 @@ add_first_fields(struct leat_source *source, const struct leat_extent *extent, s
 	return status;
 }
 
-/* Finds the first undamaged sample. Fails if there is none. */
+/* Finds the first sample that can be read. Fails if there is none. */
 static enum leat_status
 find_first(const struct leat_source *source, const struct leat_indexed *indexed, struct leat_extent *extent,
            struct leat_err *err)
 {
 	size_t files = leat_files_count(source->files);
 	const char *one = leat_files_at(source->files, 0)->uri;
+	struct leat_extent oversized = {0};
 
 	for (size_t i = 0; i < files; i++) {
 		const struct leat_index *index = &indexed->index[i];
 
 		for (uint64_t k = 0; index->damaged < index->count && k < index->count; k++) {
 			locate_in(indexed, i, k, extent);
+			leat_source_check_size(source, extent);
 			if (!extent->damaged)
 				return LEAT_OK;
+			if (extent->oversized)
+				oversized = *extent;
 		}
+	}
+	if (oversized.oversized) {
+		leat_source_fail_oversized(source, &oversized, err);
+		if (err)
+			leat_err_in(err, "no tar file has a readable sample; the last");
+		return LEAT_DATA;
 	}
 	if (indexed->damaged) {
 		locate_in(indexed, leat_indexed_first_file(indexed), 0, extent);
@@ -580,12 +590,12 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 		return status;
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
-	source->max_length = source->max_payload = indexed->max_length;
+	leat_source_longest(source, indexed->max_length, indexed->max_length);
 	/* A key, numbers, and arrays; several fields may share an array. */
 	source->max_scratch = LEAT_TAR_NAME + 64 * (size_t)source->schema.count;
 	for (int i = 0; i < source->schema.count; i++)
 		if (type_of_field(source, i) == ARRAY)
-			source->max_scratch += (size_t)indexed->max_length;
+			source->max_scratch += (size_t)source->max_length;
 	return LEAT_OK;
 }
 

@@ -478,8 +478,7 @@ open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 		status = count_samples(source, state, err);
 	if (status != LEAT_OK)
 		return status;
-	source->max_length = state->indexed.max_length;
-	source->max_payload = source->max_length - LEAT_TFRECORD_FRAME;
+	leat_source_longest(source, state->indexed.max_length, state->indexed.max_length - LEAT_TFRECORD_FRAME);
 	for (int i = 0; i < source->schema.count; i++) {
 		uint64_t bytes = leat_tfds_scratch(state->of[i], source->max_payload);
 

@@ -2,9 +2,11 @@
  *
  * The first open indexes the files in parallel (record_index.c); later opens load the indexes.
  * Records of compressed files share units. A unit is the inflated data from one restart point of
- * the index to the end of the last record that begins before the next point. */
+ * the index to the end of the last record that begins before the next point, without the records
+ * that exceed max_bytes: those are holes (format/holes.h), which are never in memory. */
 #include "format/tfrecord.h"
 
+#include "format/holes.h"
 #include "format/inflater.h"
 #include "format/record.h"
 #include "format/source.h"
@@ -20,7 +22,8 @@ static const struct leat_opt options[] = {
 
 struct state {
 	struct leat_indexed indexed;
-	uint64_t *first_unit; /* first unit of each file, then the total; NULL: no file is compressed */
+	uint64_t *first_unit;     /* first unit of each file, then the total; NULL: no file is compressed */
+	struct leat_holes *holes; /* of each file; likewise */
 };
 
 static void
@@ -29,6 +32,9 @@ close_source(struct leat_source *source)
 	struct state *state = source->state;
 
 	if (state) {
+		for (size_t i = 0; state->holes && i < leat_files_count(source->files); i++)
+			leat_holes_free(&state->holes[i], source->mem);
+		leat_free(source->mem, state->holes);
 		leat_free(source->mem, state->first_unit);
 		leat_indexed_close(&state->indexed);
 	}
@@ -38,11 +44,11 @@ close_source(struct leat_source *source)
 
 /* ---- units ---- */
 
-/* Inflated offset where the last good sample that begins before `limit` ends; `begin` if there is none. */
+/* Inflated offset where the last good sample that begins in [begin, limit) ends; `begin` if there is none. */
 static uint64_t
 end_before(const struct leat_index *index, uint64_t begin, uint64_t limit)
 {
-	uint64_t low = 0, high = index->count, end;
+	uint64_t low = 0, high = index->count;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
@@ -55,32 +61,61 @@ end_before(const struct leat_index *index, uint64_t begin, uint64_t limit)
 	/* Only the last sample of a compressed file can be damaged. */
 	if (low && leat_index_is_damaged(index, low - 1))
 		low--;
-	end = leat_index_offset(index, low);
-	return low && end > begin ? end : begin;
+	return low && leat_index_offset(index, low - 1) >= begin ? leat_index_offset(index, low) : begin;
 }
 
-/* The inflated range of the unit at point `point`. */
+/* A unit: what it inflates, of which it keeps all but the holes, and the bytes of the file that this takes. */
+struct bounds {
+	uint64_t begin, end;     /* inflated */
+	uint64_t kept, kept_end; /* the same, without all holes before */
+	uint64_t offset, length; /* in the file */
+};
+
+/* A hole at the end of a unit is not inflated. The first point in the hole says which bytes of the file come before. */
 static void
-unit_bounds(const struct leat_index *index, uint64_t point, uint64_t *begin, uint64_t *end)
+trim(const struct leat_points *points, uint64_t point, uint64_t end, struct bounds *b)
 {
+	if (end == b->end)
+		return;
+	b->end = end;
+	do
+		point++;
+	while (point < points->head.count && points->point[point].out < end);
+	if (point < points->head.count && points->point[point].in < b->offset + b->length)
+		b->length = points->point[point].in - b->offset;
+}
+
+static struct bounds
+unit_bounds(const struct state *state, size_t file, uint64_t point)
+{
+	const struct leat_index *index = &state->indexed.index[file];
 	const struct leat_points *points = &index->points;
+	const struct leat_holes *holes = &state->holes[file];
+	struct bounds b = {.begin = points->point[point].out};
 
-	*begin = points->point[point].out;
-	*end = end_before(index, *begin, point + 1 < points->head.count ? points->point[point + 1].out : UINT64_MAX);
+	b.end = end_before(index, b.begin, point + 1 < points->head.count ? points->point[point + 1].out : UINT64_MAX);
+	b.kept = leat_holes_kept(holes, b.begin);
+	b.kept_end = leat_holes_kept(holes, b.end);
+	leat_points_span(points, point, &b.offset, &b.length);
+	if (b.kept_end == b.kept)
+		b.length = 0;
+	if (b.length && holes->count)
+		trim(points, point, leat_holes_trim(holes, b.end), &b);
+	return b;
 }
 
 static void
-measure_units(struct leat_source *source, const struct leat_index *index)
+measure_units(struct leat_source *source, size_t file)
 {
-	for (uint64_t point = 0; point < index->points.head.count; point++) {
-		uint64_t begin, end, offset, length;
+	const struct state *state = source->state;
 
-		unit_bounds(index, point, &begin, &end);
-		leat_points_span(&index->points, point, &offset, &length);
-		if (end - begin > source->max_unit)
-			source->max_unit = (size_t)(end - begin);
-		if (length > source->max_unit_length)
-			source->max_unit_length = (size_t)length;
+	for (uint64_t point = 0; point < state->indexed.index[file].points.head.count; point++) {
+		struct bounds b = unit_bounds(state, file, point);
+
+		if (b.kept_end - b.kept > source->max_unit)
+			source->max_unit = (size_t)(b.kept_end - b.kept);
+		if (b.length > source->max_unit_length)
+			source->max_unit_length = (size_t)b.length;
 	}
 }
 
@@ -89,23 +124,29 @@ open_units(struct leat_source *source, struct leat_err *err)
 {
 	struct state *state = source->state;
 	size_t files = leat_files_count(source->files);
+	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < files; i++)
 		source->units += state->indexed.index[i].points.head.count;
 	if (!source->units)
 		return LEAT_OK;
 	state->first_unit = leat_alloc_array(source->mem, files + 1, sizeof(*state->first_unit));
-	if (!state->first_unit)
+	state->holes = leat_alloc_array(source->mem, files, sizeof(*state->holes));
+	if (!state->first_unit || !state->holes)
 		return leat_fail_mem(err, source->mem, (files + 1) * sizeof(*state->first_unit), "compressed files");
 	source->max_unit = 1;
 	source->decode_memory = LEAT_INFLATER_BYTES + sizeof(struct leat_inflater);
-	for (size_t i = 0; i < files; i++) {
+	for (size_t i = 0; i < files && status == LEAT_OK; i++) {
 		const struct leat_index *index = &state->indexed.index[i];
 
 		state->first_unit[i + 1] = state->first_unit[i] + index->points.head.count;
-		measure_units(source, index);
+		if (!index->packed)
+			continue;
+		status = leat_holes_find(&state->holes[i], index, source->max_bytes, source->mem, err);
+		if (status == LEAT_OK)
+			measure_units(source, i);
 	}
-	return LEAT_OK;
+	return status;
 }
 
 /* The file a unit belongs to. */
@@ -132,9 +173,9 @@ unit(const struct leat_source *source, uint64_t number, struct leat_extent *exte
 	const struct state *state = source->state;
 	size_t file = file_of_unit(source, number);
 
-	*extent = (struct leat_extent){.file = (uint32_t)file};
-	leat_points_span(&state->indexed.index[file].points, number - state->first_unit[file], &extent->offset,
-	                 &extent->length);
+	struct bounds b = unit_bounds(state, file, number - state->first_unit[file]);
+
+	*extent = (struct leat_extent){.file = (uint32_t)file, .offset = b.offset, .length = b.length};
 }
 
 static void
@@ -163,6 +204,31 @@ inflater_of(struct leat_scratch *scratch, struct leat_err *err)
 	return NULL;
 }
 
+/* Inflates a unit, and through its holes without keeping them. */
+static enum leat_status
+inflate_unit(struct leat_inflater *inflater, const struct bounds *b, const struct leat_holes *holes,
+             struct leat_unit *to, struct leat_err *err)
+{
+	unsigned char nowhere[16 * 1024];
+	const size_t size = (size_t)(b->kept_end - b->kept);
+	enum leat_status status = LEAT_OK;
+	uint64_t at = b->begin;
+	size_t want = 0, got = 0;
+
+	while (status == LEAT_OK && to->len < size && got == want) {
+		const struct leat_hole *hole = leat_holes_next(holes, at);
+		const bool keep = !hole || at < hole->begin;
+		const uint64_t left = keep ? (hole ? hole->begin - at : UINT64_MAX) : hole->end - at;
+		const size_t most = keep ? size - to->len : sizeof(nowhere);
+
+		want = left < most ? (size_t)left : most;
+		status = leat_inflater_read(inflater, keep ? to->bytes + to->len : nowhere, want, false, &got, err);
+		to->len += keep ? got : 0;
+		at += got;
+	}
+	return status;
+}
+
 /* Worker threads. */
 static enum leat_status
 decode(const struct leat_source *source, const struct leat_extent *extent, const unsigned char *bytes,
@@ -170,18 +236,22 @@ decode(const struct leat_source *source, const struct leat_extent *extent, const
 {
 	const struct state *state = source->state;
 	const struct leat_index *index = &state->indexed.index[extent->file];
-	uint64_t point = to->number - state->first_unit[extent->file], end;
-	struct leat_inflater *inflater = inflater_of(scratch, err);
-	enum leat_status status = LEAT_OK;
+	const uint64_t point = to->number - state->first_unit[extent->file];
+	const struct bounds b = unit_bounds(state, extent->file, point);
+	struct leat_inflater *inflater;
+	enum leat_status status;
 
+	to->begin = b.kept;
+	if (b.kept_end == b.kept)
+		return LEAT_OK;
+	inflater = inflater_of(scratch, err);
 	if (!inflater)
 		return LEAT_NOMEM;
-	unit_bounds(index, point, &to->begin, &end);
-	if (!leat_inflater_resume(inflater, &index->points, point, bytes))
+	if (!leat_inflater_resume(inflater, &index->points, point, bytes, extent->length))
 		return leat_fail(err, LEAT_DATA, "the index of '%s' is invalid",
 		                 leat_files_at(source->files, extent->file)->uri);
-	status = leat_inflater_read(inflater, to->bytes, (size_t)(end - to->begin), false, &to->len, err);
-	if (to->len < end - to->begin) {
+	status = inflate_unit(inflater, &b, &state->holes[extent->file], to, err);
+	if (to->len < b.kept_end - b.kept) {
 		to->fault = inflater->fault ? inflater->fault : "it inflates to fewer bytes than when it was indexed";
 		to->fault_at = inflater->fault ? inflater->fault_at : inflater->size;
 	}
@@ -206,10 +276,10 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 		return status;
 	source->first = indexed->first;
 	source->count = indexed->first[leat_files_count(source->files)];
-	source->max_length = indexed->max_length;
-	if (source->count > 0)
-		source->max_payload = indexed->max_length - LEAT_TFRECORD_FRAME;
-	return open_units(source, err);
+	status = open_units(source, err);
+	if (status == LEAT_OK && source->count > 0)
+		leat_source_longest(source, indexed->max_length, indexed->max_length - LEAT_TFRECORD_FRAME);
+	return status;
 }
 
 static enum leat_status
@@ -250,12 +320,14 @@ static enum leat_status
 find_record(const struct leat_source *source, const struct leat_raw *raw, unsigned char **payload, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
+	const struct state *state = source->state;
 	const struct leat_unit *in = raw->unit;
-	uint64_t at = raw->extent.offset - in->begin, length = raw->extent.lent + LEAT_TFRECORD_FRAME;
+	uint64_t kept = leat_holes_kept(&state->holes[raw->extent.file], raw->extent.offset);
+	uint64_t at = kept - in->begin, length = raw->extent.lent + LEAT_TFRECORD_FRAME;
 	struct leat_raw record = *raw;
 	unsigned char *head;
 
-	if (raw->extent.offset < in->begin || at > in->len || length > in->len - at)
+	if (kept < in->begin || at > in->len || length > in->len - at)
 		return leat_tfrecord_fail_packed(leat_files_at(source->files, raw->extent.file)->uri, in->fault_at,
 		                                 in->fault ? in->fault : "its index is invalid", raw->extent.offset,
 		                                 err);

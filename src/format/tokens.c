@@ -161,8 +161,9 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		close_source(source);
 		return status;
 	}
-	source->max_length = source->max_payload = window(tokens) * token_size(tokens);
-	source->max_scratch = (size_t)window(tokens) * leat_dtype_size(field_dtype(tokens));
+	leat_source_longest(source, window(tokens) * token_size(tokens), window(tokens) * token_size(tokens));
+	if (source->max_length)
+		source->max_scratch = (size_t)window(tokens) * leat_dtype_size(field_dtype(tokens));
 	add_field(source, "tokens");
 	if (tokens->shift)
 		add_field(source, "targets");
@@ -180,7 +181,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 		.file = (uint32_t)file,
 		.offset = (uint64_t)tokens->header_bytes +
 	                  (sample - state->first[file]) * stride(tokens) * token_size(tokens),
-		.length = source->max_length,
+		.length = window(tokens) * token_size(tokens),
 	};
 }
 

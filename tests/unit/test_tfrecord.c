@@ -51,7 +51,7 @@ open_source(const char *name)
 	pattern = path;
 	params = (struct leat_tfrecord_params){.patterns = {1, &pattern}, .crc = true};
 	leat_err_clear(&err);
-	return leat_source_open(&source, kind, &params, 2, &mem, &log_all, &err);
+	return leat_source_open(&source, kind, &params, 2, UINT64_MAX, &mem, &log_all, &err);
 }
 
 static void
