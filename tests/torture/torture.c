@@ -34,6 +34,8 @@ static const struct kind {
 	void (*run)(struct torture *t);
 } kinds[] = {
 	{"same", torture_same},
+	{"faults", torture_faults},
+	{"kill", torture_kill},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -153,6 +155,7 @@ run_here(uint64_t number)
 	leat_rng_init(&run.rng, torture.seed, 0, number, leat_stream(current->name, 0));
 	if (mkdir(run.folder, 0777) != 0)
 		return 1;
+	setenv("XDG_CACHE_HOME", torture_path(&run, "home"), 1); /* indexes that have no room beside the data */
 	return cmocka_run_group_tests_name(current->name, tests, NULL, NULL);
 }
 
@@ -211,7 +214,7 @@ print_log(uint64_t number)
 	from = feof(log) ? lines - LAST_LINES : lines;
 	rewind(log);
 	for (lines = 0; lines < from + MAX_LINES && fgets(line, sizeof line, log); lines++)
-		if (lines >= from && line[0] != '[' && line[0] != '\n')
+		if (lines >= from && line[0] != '[' && line[0] != '\n' && !strstr(line, " FAILED TEST(S)"))
 			printf("    %s%s", line, strchr(line, '\n') ? "" : "\n");
 	fclose(log);
 }
@@ -303,7 +306,7 @@ read_arguments(int argc, char **argv)
 {
 	if (argc < 3 || argc % 2 == 0)
 		usage();
-	torture.build = argv[1];
+	torture.build = realpath(argv[1], NULL);
 	torture.kind = argv[2];
 	torture.jobs = leat_default_threads();
 	for (int i = 3; i < argc; i += 2) {
@@ -320,7 +323,7 @@ read_arguments(int argc, char **argv)
 		else
 			usage();
 	}
-	if (torture.jobs == 0 || torture.jobs > MAX_JOBS || torture.runs == 0)
+	if (torture.jobs == 0 || torture.jobs > MAX_JOBS || torture.runs == 0 || !torture.build)
 		usage();
 }
 
