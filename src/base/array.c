@@ -8,11 +8,19 @@
 
 enum { FIRST_BYTES = 64 }; /* minimum size of the first allocation */
 
+static size_t
+next_cap(size_t cap, size_t size)
+{
+	if (cap == 0)
+		return FIRST_BYTES / size;
+	return cap >= LEAT_MEM_LARGE / size ? cap + cap / 8 : 2 * cap;
+}
+
 enum leat_status
 leat_grow(struct leat_mem *mem, void *array, size_t *cap, size_t need, size_t size, size_t max, bool zero,
           const char *what, struct leat_err *err)
 {
-	size_t most = PTRDIFF_MAX / size, wanted = *cap ? 2 * *cap : FIRST_BYTES / size;
+	size_t most = PTRDIFF_MAX / size, wanted = next_cap(*cap, size);
 	void *items, *grown;
 
 	if (need <= *cap)

@@ -4,8 +4,9 @@
  *	if (status == LEAT_OK)
  *		paths->path[paths->count++] = path;
  *
- * The capacity at least doubles, so appending is amortized O(1). On failure the array and its capacity
- * are unchanged. */
+ * The capacity doubles, or grows by an eighth once the array is a mapping (LEAT_MEM_LARGE), which takes no copy. So
+ * appending is amortized O(1), and a large array wastes little. On failure the array and its capacity are
+ * unchanged. */
 #ifndef LEAT_BASE_ARRAY_H
 #define LEAT_BASE_ARRAY_H
 

@@ -13,8 +13,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/temp_pages.h"
+
+enum where { ON_HEAP, IN_PAGES, IN_FILE, COUNTED, NOWHERE };
+
 struct header {
 	_Alignas(16) size_t size; /* excluding this header */
+	enum where where;
 };
 
 _Static_assert(sizeof(struct header) == 16, "blocks keep malloc's alignment of 16");
@@ -26,9 +31,24 @@ void
 leat_mem_init(struct leat_mem *mem, size_t limit)
 {
 	mem->limit = limit;
+	mem->lends = false;
 	atomic_init(&mem->used, 0);
+	atomic_init(&mem->lent, 0);
 	atomic_init(&mem->peak, 0);
 	atomic_init(&mem->fail_after, -1);
+}
+
+size_t
+leat_mem_counted(const struct leat_mem *mem)
+{
+	return atomic_load_explicit(&mem->used, memory_order_relaxed) +
+	       atomic_load_explicit(&mem->lent, memory_order_relaxed);
+}
+
+bool
+leat_mem_is_exceeded(const struct leat_mem *mem)
+{
+	return leat_mem_counted(mem) > mem->limit;
 }
 
 bool
@@ -61,18 +81,43 @@ raise_peak(struct leat_mem *mem, size_t used)
 }
 
 static bool
-reserve(struct leat_mem *mem, size_t size)
+take(struct leat_mem *mem, size_t size, size_t limit)
 {
 	size_t used = atomic_load_explicit(&mem->used, memory_order_relaxed);
 
-	if (must_fail(mem))
-		return false;
 	do {
-		if (used > mem->limit || size > mem->limit - used)
+		if (used > limit || size > limit - used)
 			return false;
 	} while (!atomic_compare_exchange_weak(&mem->used, &used, used + size));
-	raise_peak(mem, used + size);
+	raise_peak(mem, used + size + atomic_load_explicit(&mem->lent, memory_order_relaxed));
 	return true;
+}
+
+static bool
+lend(struct leat_mem *mem, size_t size)
+{
+	size_t lent = atomic_load_explicit(&mem->lent, memory_order_relaxed);
+
+	do {
+		if (!mem->lends || size > PTRDIFF_MAX - lent)
+			return false;
+	} while (!atomic_compare_exchange_weak(&mem->lent, &lent, lent + size));
+	raise_peak(mem, lent + size + atomic_load_explicit(&mem->used, memory_order_relaxed));
+	return true;
+}
+
+static size_t
+limit_with(const struct leat_mem *mem, size_t allowance)
+{
+	if (!mem->lends || mem->limit > SIZE_MAX - allowance)
+		return mem->limit;
+	return mem->limit + allowance;
+}
+
+static bool
+reserve(struct leat_mem *mem, size_t size)
+{
+	return !must_fail(mem) && take(mem, size, mem->limit);
 }
 
 static void
@@ -81,20 +126,116 @@ give_back(struct leat_mem *mem, size_t size)
 	atomic_fetch_sub(&mem->used, size);
 }
 
-void *
-leat_alloc(struct leat_mem *mem, size_t size)
+/* Rounds up to whole pages, at least one; 0 on overflow. */
+static size_t
+whole_pages(size_t size)
 {
-	struct header *block;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	if (size > PTRDIFF_MAX - sizeof(*block) || !reserve(mem, sizeof(*block) + size))
+	if (size == 0)
+		return page;
+	return size > PTRDIFF_MAX - page ? 0 : (size + page - 1) / page * page;
+}
+
+/* ---- blocks ---- */
+
+/* What a block counts, with its header. */
+static size_t
+cost(enum where where, size_t size)
+{
+	return where == ON_HEAP ? sizeof(struct header) + size : whole_pages(sizeof(struct header) + size);
+}
+
+static bool
+is_too_large(size_t size)
+{
+	return size > PTRDIFF_MAX - sizeof(struct header) || cost(IN_PAGES, size) == 0;
+}
+
+/* Where a new block goes. Half of the allowance is for small ones alone, which cannot be in a file. */
+static enum where
+reserve_block(struct leat_mem *mem, size_t size, enum where beyond)
+{
+	bool large = size >= LEAT_MEM_LARGE;
+
+	if (is_too_large(size) || must_fail(mem))
+		return NOWHERE;
+	if (take(mem, cost(large ? IN_PAGES : ON_HEAP, size),
+	         limit_with(mem, large ? LEAT_MEM_ALLOWANCE / 2 : LEAT_MEM_ALLOWANCE)))
+		return large ? IN_PAGES : ON_HEAP;
+	return large && lend(mem, cost(beyond, size)) ? beyond : NOWHERE;
+}
+
+static void
+give_back_block(struct leat_mem *mem, enum where where, size_t size)
+{
+	atomic_fetch_sub(where == ON_HEAP || where == IN_PAGES ? &mem->used : &mem->lent, cost(where, size));
+}
+
+static void *
+pages(void *map)
+{
+	return map == MAP_FAILED ? NULL : map;
+}
+
+static void *
+map_anonymous(size_t size)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void *
+new_block(struct leat_mem *mem, size_t size, enum where beyond)
+{
+	enum where where = reserve_block(mem, size, beyond);
+	struct header *block = NULL;
+
+	if (where == NOWHERE)
 		return NULL;
-	block = calloc(1, sizeof(*block) + size);
+	if (where == ON_HEAP)
+		block = calloc(1, sizeof(*block) + size);
+	else if (where == IN_PAGES)
+		block = pages(map_anonymous(cost(where, size)));
+	else if (where == IN_FILE)
+		block = leat_temp_pages(cost(where, size));
+	else
+		block = calloc(1, sizeof(*block));
 	if (block == NULL) {
-		give_back(mem, sizeof(*block) + size);
+		give_back_block(mem, where, size);
 		return NULL;
 	}
 	block->size = size;
+	block->where = where;
 	return block + 1;
+}
+
+void *
+leat_alloc(struct leat_mem *mem, size_t size)
+{
+	return new_block(mem, size, IN_FILE);
+}
+
+void *
+leat_alloc_later(struct leat_mem *mem, size_t size)
+{
+	return new_block(mem, size, COUNTED);
+}
+
+void
+leat_free(struct leat_mem *mem, void *ptr)
+{
+	struct header *block;
+	size_t size;
+
+	if (ptr == NULL)
+		return;
+	block = (struct header *)ptr - 1;
+	size = cost(block->where, block->size);
+	give_back_block(mem, block->where, block->size);
+	if (block->where == IN_PAGES || block->where == IN_FILE)
+		munmap(block, size);
+	else
+		free(block);
 }
 
 void *
@@ -105,50 +246,95 @@ leat_alloc_array(struct leat_mem *mem, size_t count, size_t size)
 	return leat_alloc(mem, count * size);
 }
 
+static void
+count_again(struct leat_mem *mem, const struct header *block)
+{
+	atomic_fetch_add(block->where == IN_PAGES ? &mem->used : &mem->lent, cost(block->where, block->size));
+}
+
+/* A block that moves to a file counts once, as it would if there were memory for it to grow. */
+static void *
+move_block(struct leat_mem *mem, void *ptr, size_t size)
+{
+	struct header *block = (struct header *)ptr - 1;
+	bool once = block->where != ON_HEAP;
+	void *moved;
+
+	if (once)
+		give_back_block(mem, block->where, block->size);
+	moved = leat_alloc(mem, size);
+	if (once)
+		count_again(mem, block);
+	if (moved == NULL)
+		return NULL;
+	memcpy(moved, ptr, block->size < size ? block->size : size);
+	leat_free(mem, ptr);
+	return moved;
+}
+
+/* Changes the size of a block where it is: on the heap, or in pages that stay in memory. NULL: it does not fit. */
+static struct header *
+resize_block(struct leat_mem *mem, struct header *block, size_t size)
+{
+	size_t before = cost(block->where, block->size), after = cost(block->where, size);
+	size_t more = after > before ? after - before : 0;
+	struct header *resized;
+
+	if (!take(mem, more, limit_with(mem, block->where == IN_PAGES ? LEAT_MEM_ALLOWANCE / 2 : LEAT_MEM_ALLOWANCE)))
+		return NULL;
+	if (block->where == ON_HEAP)
+		resized = realloc(block, after);
+	else
+		resized = before == after ? block : pages(mremap(block, before, after, MREMAP_MAYMOVE));
+	if (resized == NULL) {
+		give_back(mem, more);
+		return NULL;
+	}
+	resized->size = size;
+	give_back(mem, before > after ? before - after : 0);
+	return resized;
+}
+
 void *
 leat_realloc_raw(struct leat_mem *mem, void *ptr, size_t size)
 {
 	struct header *block = ptr == NULL ? NULL : (struct header *)ptr - 1;
-	size_t old, more;
+	bool stays;
 
 	if (block == NULL)
 		return leat_alloc(mem, size);
-	old = block->size;
-	more = size > old ? size - old : 0;
-	if (size > PTRDIFF_MAX - sizeof(*block) || !reserve(mem, more))
+	if (is_too_large(size))
 		return NULL;
-	block = realloc(block, sizeof(*block) + size);
-	if (block == NULL) {
-		give_back(mem, more);
-		return NULL;
+	stays = block->where == ON_HEAP ? size < LEAT_MEM_LARGE : block->where == IN_PAGES;
+	if (stays) {
+		block = must_fail(mem) ? NULL : resize_block(mem, block, size);
+		if (block != NULL)
+			return block + 1;
+		if (!mem->lends || size < LEAT_MEM_LARGE)
+			return NULL;
 	}
-	block->size = size;
-	if (size < old)
-		give_back(mem, old - size);
-	return block + 1;
+	return move_block(mem, ptr, size);
+}
+
+/* New pages of a mapping are zero, and stay untouched. */
+static size_t
+end_of_used_pages(const struct header *block, size_t size)
+{
+	return block->where == ON_HEAP ? SIZE_MAX : cost(block->where, size) - sizeof(*block);
 }
 
 void *
 leat_realloc(struct leat_mem *mem, void *ptr, size_t size)
 {
-	size_t old = ptr ? ((struct header *)ptr - 1)->size : 0;
+	size_t old = ptr ? ((struct header *)ptr - 1)->size : 0, end = size;
 	void *grown = leat_realloc_raw(mem, ptr, size);
 
-	if (grown && ptr && size > old)
-		memset((unsigned char *)grown + old, 0, size - old);
+	if (grown && ptr && size > old) {
+		size_t zeroed = end_of_used_pages((struct header *)grown - 1, old);
+
+		memset((unsigned char *)grown + old, 0, (zeroed < end ? zeroed : end) - old);
+	}
 	return grown;
-}
-
-void
-leat_free(struct leat_mem *mem, void *ptr)
-{
-	struct header *block;
-
-	if (ptr == NULL)
-		return;
-	block = (struct header *)ptr - 1;
-	give_back(mem, sizeof(*block) + block->size);
-	free(block);
 }
 
 char *
@@ -187,22 +373,7 @@ leat_asprintf(struct leat_mem *mem, const char *fmt, ...)
 	return text;
 }
 
-/* Rounds up to whole pages, at least one; 0 on overflow. */
-static size_t
-whole_pages(size_t size)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	if (size == 0)
-		return page;
-	return size > PTRDIFF_MAX - page ? 0 : (size + page - 1) / page * page;
-}
-
-static void *
-map_anonymous(size_t size)
-{
-	return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
+/* ---- mappings ---- */
 
 /* Large mappings use huge pages, which means fewer page faults and TLB misses. Huge pages must be aligned
  * to their size, so map more than needed and trim both ends. */
@@ -225,14 +396,31 @@ map_pages(size_t size)
 	return map + before;
 }
 
+/* Counts a mapping that does not fit. Its pages cannot be touched: the feed will be refused. */
+static void *
+map_lent(struct leat_mem *mem, size_t size)
+{
+	void *ptr;
+
+	if (!lend(mem, size))
+		return NULL;
+	ptr = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (ptr != MAP_FAILED)
+		return ptr;
+	atomic_fetch_sub(&mem->lent, size);
+	return NULL;
+}
+
 void *
 leat_map(struct leat_mem *mem, size_t size)
 {
 	size_t pages = whole_pages(size);
 	void *ptr;
 
-	if (pages == 0 || !reserve(mem, pages))
+	if (pages == 0 || must_fail(mem))
 		return NULL;
+	if (!take(mem, pages, mem->limit))
+		return map_lent(mem, pages);
 	ptr = map_pages(pages);
 	if (ptr == MAP_FAILED) {
 		give_back(mem, pages);
@@ -270,7 +458,10 @@ leat_unmap(struct leat_mem *mem, void *ptr, size_t size)
 	if (ptr == NULL)
 		return;
 	munmap(ptr, pages);
-	give_back(mem, pages);
+	if (mem->lends && atomic_load(&mem->lent) >= pages) /* the two counts may get mixed up, their sum does not */
+		atomic_fetch_sub(&mem->lent, pages);
+	else
+		give_back(mem, pages);
 }
 
 int
@@ -356,7 +547,6 @@ leat_scratch_keep_block(struct leat_scratch *scratch, size_t size, leat_end_kept
 	block = leat_alloc(scratch->mem, size);
 	if (!block)
 		return NULL;
-	memset(block, 0, size);
 	if (leat_scratch_keep(scratch, block, end))
 		return block;
 	leat_free(scratch->mem, block);

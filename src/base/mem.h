@@ -1,7 +1,10 @@
 /* mem.h - memory allocation with a limit, and with failures for tests
  *
  * A feed allocates everything from its leat_mem, so `memory=` is a hard limit and a test
- * can make the n-th allocation fail. A leat_mem may be used by any thread. */
+ * can make the n-th allocation fail. A leat_mem may be used by any thread.
+ *
+ * Large blocks are mappings: growing one moves pages instead of copying them, so the old and the new block are never
+ * resident at once, and freeing one returns its pages to the system. */
 #ifndef LEAT_BASE_MEM_H
 #define LEAT_BASE_MEM_H
 
@@ -12,11 +15,21 @@
 
 struct leat_mem {
 	size_t limit; /* SIZE_MAX: none */
-	atomic_size_t used, peak;
+	/* To name the minimum, a feed that turns out too large is opened to the end before it is refused. Meanwhile,
+	 * large blocks beyond the limit are mapped from a temporary file, and small ones have LEAT_MEM_ALLOWANCE. */
+	bool lends;
+	atomic_size_t used;     /* in memory, at most `limit` */
+	atomic_size_t lent;     /* beyond it: in a file, or only counted */
+	atomic_size_t peak;     /* of both together */
 	atomic_long fail_after; /* tests: fail all allocations after this many; negative: never */
 };
 
+/* A block of this many bytes or more is a mapping. */
+enum { LEAT_MEM_LARGE = 256 * 1024, LEAT_MEM_ALLOWANCE = 8 * 1024 * 1024 };
+
 void leat_mem_init(struct leat_mem *mem, size_t limit);
+size_t leat_mem_counted(const struct leat_mem *mem);   /* used and lent */
+bool leat_mem_is_exceeded(const struct leat_mem *mem); /* more is counted than the limit: the feed will be refused */
 /* True if allocating `size` bytes would leave at least `keep` below the limit. For optional allocations. */
 bool leat_mem_spares(const struct leat_mem *mem, size_t size, size_t keep);
 
@@ -28,13 +41,16 @@ void *leat_realloc(struct leat_mem *mem, void *ptr, size_t size);
 /* leat_realloc without zeroing, for very large arrays that are filled right away. */
 void *leat_realloc_raw(struct leat_mem *mem, void *ptr, size_t size);
 void leat_free(struct leat_mem *mem, void *ptr); /* accepts NULL */
+/* leat_alloc for what is first used after opening. If it does not fit and `lends` is set, it is only counted, and the
+ * block must not be used. */
+void *leat_alloc_later(struct leat_mem *mem, size_t size);
 
 char *leat_strdup(struct leat_mem *mem, const char *text);
 char *leat_strndup(struct leat_mem *mem, const char *text, size_t len);
 char *leat_asprintf(struct leat_mem *mem, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Large buffers, page-aligned and zeroed. All of `size` counts against the limit at once, although the
- * kernel allocates pages on first use. */
+ * kernel allocates pages on first use. While `lends` is set, a buffer that does not fit is only counted. */
 void *leat_map(struct leat_mem *mem, size_t size);
 void leat_unmap(struct leat_mem *mem, void *ptr, size_t size); /* accepts NULL */
 /* The same in a memfd, to share with other processes. leat_unmap ends it; the caller closes *fd. */

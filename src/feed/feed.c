@@ -23,7 +23,7 @@ divide(struct leat_feed *feed, int64_t rows, struct leat_err *err)
 	if (!feed->budget.form.column)
 		return leat_fail_mem(err, &feed->mem, columns * sizeof(struct leat_column_form),
 		                     "the fields of a batch");
-	return leat_budget_make(&feed->budget, &feed->pipeline, &feed->options, rows, atomic_load(&feed->mem.used),
+	return leat_budget_make(&feed->budget, &feed->pipeline, &feed->options, rows, leat_mem_counted(&feed->mem),
 	                        atomic_load(&feed->mem.peak), &feed->log, err);
 }
 
@@ -44,7 +44,10 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	enum leat_status status;
 	int64_t rows = 0;
 
-	/* No limit until the pipeline is known: only then can the error name the minimum. */
+	/* Only when the pipeline is known can the error name the minimum, so opening goes on beyond the limit, but not
+	 * in memory. */
+	feed->mem.limit = o->memory;
+	feed->mem.lends = true;
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &limits, &functions,
 	                            &feed->mem, &feed->log, err);
 	if (status == LEAT_OK && feed->pipeline.in_processes)
@@ -63,7 +66,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	}
 	if (status != LEAT_OK)
 		return status;
-	feed->mem.limit = o->memory;
+	feed->mem.lends = false;
 	feed->contents = leat_alloc(&feed->mem, LEAT_SHA256_HEX);
 	if (!feed->contents)
 		return leat_fail_mem(err, &feed->mem, LEAT_SHA256_HEX, "the fingerprint of the data");

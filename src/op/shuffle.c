@@ -191,11 +191,12 @@ open_window(const struct shuffle *shuffle, const struct leat_plan_in *in, struct
 
 	s->slots = window < in->size ? window : in->size;
 	if (s->slots == in->size)
-		return LEAT_OK; /* every sample fits in the window */
-	s->held = leat_alloc_array(in->mem, s->slots, sizeof(*s->held));
+		return LEAT_OK;                                           /* every sample fits in the window */
+	s->held = leat_alloc_later(in->mem, s->slots * sizeof(*s->held)); /* at most 8e18 bytes */
 	if (!s->held)
 		return leat_fail_mem(err, in->mem, s->slots * sizeof(*s->held), "the window of shuffle");
-	table_build(s, in, 0, 0);
+	if (!leat_mem_is_exceeded(in->mem))
+		table_build(s, in, 0, 0);
 	return LEAT_OK;
 }
 

@@ -332,6 +332,71 @@ a_block_is_kept_within_the_limit_or_not_at_all(void **state)
 
 enum { ROUNDS = 20000, BLOCK = 1000, THREADS = 4 };
 
+/* Large blocks are mappings: they grow and shrink in whole pages, and what is new is zero. */
+static void
+large_blocks_grow_and_shrink(void **state)
+{
+	static const size_t sizes[] = {1000, LEAT_MEM_LARGE, 3 << 20, (3 << 20) + 1, 8 << 20, 500, 2 << 20, 0,
+	                               1,    1 << 20};
+	unsigned char *block = NULL;
+	struct leat_mem mem;
+	size_t old = 0;
+
+	(void)state;
+	for (int lends = 0; lends < 2; lends++) {
+		leat_mem_init(&mem, lends ? 100 : SIZE_MAX); /* beyond the limit it is no different, but in a file */
+		mem.lends = lends;
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			size_t kept = old < sizes[i] ? old : sizes[i];
+
+			block = leat_realloc(&mem, block, sizes[i]);
+			assert_non_null(block);
+			for (size_t k = 0; k < kept; k++)
+				assert_int_equal(block[k], 7);
+			assert_true(all_zero(block + kept, sizes[i] - kept));
+			memset(block, 7, sizes[i]);
+			assert_in_range(leat_mem_counted(&mem), sizes[i], sizes[i] + 8192);
+			assert_int_equal(leat_mem_is_exceeded(&mem), lends);
+			old = sizes[i];
+		}
+		assert_in_range(mem.peak, 8 << 20, (8 << 20) + LEAT_MEM_LARGE);
+		leat_free(&mem, block);
+		assert_int_equal(leat_mem_counted(&mem), 0);
+		block = NULL;
+		old = 0;
+	}
+}
+
+/* Beyond the limit, the memory of a feed that will be refused is bounded, and yet all of it is counted. */
+static void
+what_is_lent_is_counted_but_not_in_memory(void **state)
+{
+	void *file, *later, *map, *small[64];
+	struct leat_mem mem;
+	size_t smalls = 0;
+
+	(void)state;
+	leat_mem_init(&mem, 1 << 20);
+	assert_null(leat_alloc(&mem, 2 << 20));
+	mem.lends = true;
+	file = leat_alloc(&mem, 20 << 20);
+	later = leat_alloc_later(&mem, (size_t)1 << 50);
+	map = leat_map(&mem, (size_t)1 << 40);
+	assert_true(file && later && map);
+	assert_true(mem.used == 0 && mem.lent > ((size_t)1 << 50) + ((size_t)1 << 40));
+	while (smalls < 64 && (small[smalls] = leat_alloc(&mem, 250000)))
+		smalls++;
+	assert_in_range(mem.used, LEAT_MEM_ALLOWANCE, LEAT_MEM_ALLOWANCE + (1 << 20));
+	assert_true(smalls < 64);
+	while (smalls > 0)
+		leat_free(&mem, small[--smalls]);
+	leat_free(&mem, file);
+	leat_free(&mem, later);
+	leat_unmap(&mem, map, (size_t)1 << 40);
+	assert_int_equal(leat_mem_counted(&mem), 0);
+	assert_true(mem.peak > (size_t)1 << 50);
+}
+
 static void *
 take_and_free(void *arg)
 {
@@ -375,6 +440,8 @@ main(void)
 		cmocka_unit_test(what_a_counting_scratch_counts_is_enough),
 		cmocka_unit_test(what_is_kept_with_a_scratch_ends_with_it_once),
 		cmocka_unit_test(a_block_is_kept_within_the_limit_or_not_at_all),
+		cmocka_unit_test(large_blocks_grow_and_shrink),
+		cmocka_unit_test(what_is_lent_is_counted_but_not_in_memory),
 		cmocka_unit_test(threads_together_stay_within_the_limit),
 	};
 
