@@ -62,8 +62,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(head, data, size);
 	if (size >= sizeof(*head)) {
+		head->version = LEAT_INDEX_VERSION;
 		head->size = file.size;
-		head->mtime_ns = file.mtime_ns;
+		head->token = leat_object_token(&file);
 		head->crc = leat_crc32c(0, head, 12);
 		head->crc = leat_crc32c(head->crc, (char *)head + 16, size - 16);
 	}

@@ -189,7 +189,7 @@ def cache(golden):
 
 
 def build_sidecar(sections):
-    head = b"LEATSIDE" + struct.pack("<II8sQ32x", 1, 0, b"", len(sections))
+    head = b"LEATSIDE" + struct.pack("<II8sQ32x", 2, 0, b"", len(sections))
     lengths = b"".join(struct.pack("<Q", len(s)) for s in sections)
     return head + lengths + b"".join(s + b"\0" * (-len(s) % 8) for s in sections)
 
@@ -199,7 +199,7 @@ def sidecar(golden):
     names = [b"cat/1.jpg", b"cat/2.jpg", b"dog/1.jpg"]
     ends = [sum(map(len, names[:i])) for i in range(4)]
     sizes = struct.pack("<3Q", 100, 2**64 - 1, 7)
-    files = [struct.pack("<4Q", *ends), b"".join(names), sizes, bytes(32), bytes(32)]
+    files = [struct.pack("<4Q", *ends), b"".join(names), sizes, struct.pack("<3Q", 1, 0, 2), bytes(32), bytes(32)]
     return {"files": build_sidecar(files), "none": build_sidecar([])}
 
 

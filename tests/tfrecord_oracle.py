@@ -160,7 +160,7 @@ def seeds(folder):
     rows = [record(b"first"), record(b""), record(b"third one"), record(small)]
     torn = rows[0] + rows[2][:-6] + rows[1] + rows[3]
     offsets = struct.pack("<4Q", 0, 20, 60 | 1 << 63, 100)
-    head = struct.pack("<8sI", b"LEATIDX\n", 1)
+    head = struct.pack("<8sI", b"LEATIDX\n", 2)
     rest = struct.pack("<8sQqQQQ", b"tfrecord", 100, 5, 3, 40, 1) + offsets
     seeds = {
         "example/small": small,

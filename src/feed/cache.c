@@ -37,9 +37,11 @@ struct leat_cache {
 	const char *dir; /* NULL: in memory */
 	uint64_t samples;
 	struct cached_field *field;
-	uint64_t head;         /* bytes of an entry before its first field */
-	uint64_t fixed_bytes;  /* size of every entry; 0: sizes differ */
-	_Atomic uint8_t *seen; /* file only: bit per sample that we wrote or whose checksum we checked */
+	uint64_t head;                                  /* bytes of an entry before its first field */
+	uint64_t fixed_bytes;                           /* size of every entry; 0: sizes differ */
+	_Atomic uint8_t *seen;                          /* file only: bit per sample that we wrote or checked */
+	bool (*is_current)(void *arg, uint64_t sample); /* NULL: all are */
+	void *arg;
 	_Atomic uint64_t kept;
 	atomic_bool logged_full;
 };
@@ -180,6 +182,8 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 	cache->samples = o->samples;
 	cache->log = log;
 	cache->dir = o->dir;
+	cache->is_current = o->is_current;
+	cache->arg = o->arg;
 	if (o->dir)
 		cache->seen = leat_alloc(mem, (size_t)(o->samples / 8 + 1));
 	if (!o->dir)
@@ -333,7 +337,7 @@ leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *ou
 	uint64_t place = leat_cache_store_find(&cache->store, sample), bytes = 0;
 	const struct entry *entry = entry_of(cache, sample, place, &bytes);
 
-	if (!place)
+	if (!place || (!was_seen(cache, sample) && cache->is_current && !cache->is_current(cache->arg, sample)))
 		return false;
 	if (entry && !was_seen(cache, sample) &&
 	    leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc)

@@ -7,8 +7,9 @@
  * A cache file has a header, a table with the place of each sample, and a data area. A writer,
  * in any process, reserves space with one atomic add, writes its sample, then publishes its
  * place with one atomic store. A writer that dies in between leaks its space and does no other
- * harm. The checksum of a sample from another process is checked on first use, which catches
- * writes lost in a crash. When another cache needs space, unused files are trimmed or deleted.
+ * harm. A sample of an earlier process is checked on first use: its checksum, which catches writes
+ * lost in a crash, and with `is_current` that its data has not changed. When another cache needs space, unused files
+ * are trimmed or deleted.
  *
  * Threads: one thread opens and closes; any number of workers call has, get and put. */
 #ifndef LEAT_FEED_CACHE_H
@@ -25,6 +26,10 @@ struct leat_cache_options {
 	uint64_t samples;                 /* number of samples in the source */
 	const char *key;                  /* identifies the data and ops; a file is shared only by equal keys */
 	const struct leat_schema *schema; /* of cached samples; borrowed */
+	/* In a file only. Asked before this process uses a sample that another one stored: is the data it was made from
+	 * what `key` says? May block; any thread. NULL: yes. */
+	bool (*is_current)(void *arg, uint64_t sample);
+	void *arg;
 };
 
 struct leat_cache;

@@ -259,7 +259,14 @@ touch(struct leat_feed *feed, const struct leat_run_item *item, int flags, struc
 enum leat_status
 leat_item_read(struct leat_feed *feed, const struct leat_run_item *item, struct leat_err *err)
 {
-	return leat_item_bytes(item) ? read_items(feed, item, 1, 0, err) : touch(feed, item, 0, err);
+	enum leat_status status;
+
+	if (!leat_item_bytes(item))
+		return touch(feed, item, 0, err);
+	status = read_items(feed, item, 1, 0, err);
+	if (status == LEAT_DATA)
+		leat_source_report_change(&feed->pipeline.source, item->raw.extent.file, err);
+	return status;
 }
 
 static int

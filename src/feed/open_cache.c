@@ -21,16 +21,24 @@ warn_frozen_ops(const struct leat_feed *feed)
 					p->stage[s].op[k]->op->name);
 }
 
+static bool
+is_current(void *arg, uint64_t sample)
+{
+	return leat_source_is_current(arg, sample);
+}
+
 static enum leat_status
 open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
 {
-	const struct leat_pipeline *p = &feed->pipeline;
+	struct leat_pipeline *p = &feed->pipeline;
 	const struct leat_cache_params *params = p->cache->params;
 	struct leat_cache_options o = {
 		.size = size,
 		.samples = p->source.count,
 		.key = p->cache_key,
 		.schema = &p->cache_schema,
+		.is_current = is_current,
+		.arg = &p->source,
 	};
 
 	if (params->where == LEAT_CACHE_DISK && !feed->cache_dir) {

@@ -84,9 +84,19 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	return text;
 }
 
+/* The versions of all files, so that rewritten ones count as new data. */
+static void
+add_versions(const struct leat_source *source, struct leat_sha256 *sha)
+{
+	leat_fingerprint_number(sha, source->described);
+	if (source->stamp)
+		leat_sha256_add(sha, source->stamp, LEAT_SHA256_BYTES);
+	for (size_t i = 0; !source->stamp && i < leat_files_count(source->files); i++)
+		leat_fingerprint_number(sha, leat_object_token(leat_files_at(source->files, i)));
+}
+
 /* Covers everything cached samples depend on: the data, the limits, which decide what is bad, the sample ops before the
- * cache and, if any is random, the seed. File times are included, so that rewritten files count as new data even if
- * their sizes are the same. */
+ * cache and, if any is random, the seed. */
 enum leat_status
 leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err)
 {
@@ -107,10 +117,7 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 		leat_str_addf(&out, " seed %llu", (unsigned long long)seed);
 	if (sha && !out.failed) {
 		leat_sha256_add(sha, leat_str_text(&out), out.len);
-		if (p->source.stamp)
-			leat_sha256_add(sha, p->source.stamp, LEAT_SHA256_BYTES);
-		for (size_t i = 0; !p->source.stamp && i < leat_files_count(p->source.files); i++)
-			leat_sha256_add(sha, &leat_files_at(p->source.files, i)->mtime_ns, sizeof(int64_t));
+		add_versions(&p->source, sha);
 		leat_sha256_end(sha, digest);
 		leat_hex(digest, sizeof digest, p->cache_key);
 	} else {

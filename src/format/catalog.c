@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/array.h"
 
 enum { MAX_JSON = 64 * 1024 * 1024 };
@@ -88,6 +89,7 @@ leat_catalog_json(struct leat_catalog *folder, const char *path, const char *nam
 	leat_free(folder->mem, full);
 	if (status != LEAT_OK)
 		return status;
+	folder->token = leat_mix64(folder->token ^ leat_object_token(leat_files_at(files, 0)));
 	if (!folder->base)
 		status = take_base(folder, leat_files_at(files, 0)->uri, err);
 	if (status == LEAT_OK)

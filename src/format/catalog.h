@@ -13,7 +13,8 @@
 struct leat_catalog {
 	struct leat_mem *mem;
 	struct leat_stores *stores;
-	char *base; /* prefix of file names: "path/" or "" */
+	char *base;     /* prefix of file names: "path/" or "" */
+	uint64_t token; /* of the JSON files read so far */
 	struct leat_strings paths;
 	size_t cap;
 };

@@ -54,11 +54,13 @@ leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *s
 	table->names = section[LEAT_FILE_TABLE_NAMES].data;
 	table->names_len = section[LEAT_FILE_TABLE_NAMES].bytes;
 	table->size = section[LEAT_FILE_TABLE_SIZES].data;
+	table->token = section[LEAT_FILE_TABLE_TOKENS].data;
 	table->digest = section[LEAT_FILE_TABLE_DIGEST].data;
 	table->stamp = section[LEAT_FILE_TABLE_STAMP].data;
 	if (table->count == 0 || table->count > UINT32_MAX ||
 	    section[LEAT_FILE_TABLE_SIZES].bytes != table->count * sizeof(*table->size) ||
 	    section[LEAT_FILE_TABLE_NAME_AT].bytes != (table->count + 1) * sizeof(*table->name_at) ||
+	    section[LEAT_FILE_TABLE_TOKENS].bytes != table->count * sizeof(*table->token) ||
 	    section[LEAT_FILE_TABLE_DIGEST].bytes != LEAT_SHA256_BYTES ||
 	    section[LEAT_FILE_TABLE_STAMP].bytes != LEAT_SHA256_BYTES || !read_names(table))
 		return false;
@@ -66,9 +68,9 @@ leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *s
 	return table->max_size <= INT64_MAX;
 }
 
-/* Gets the size and mtime of a file below `folder`; LEAT_NO_FILE if it is missing. */
+/* Gets the size and token of a file below `folder`; LEAT_NO_FILE and 0 if it is missing. */
 static enum leat_status
-look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *size, uint64_t *time,
+look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *size, uint64_t *token,
      struct leat_err *err)
 {
 	struct leat_object object = {.folder = folder, .uri = name, .uri_len = len};
@@ -77,27 +79,56 @@ look(struct leat_store *store, const char *folder, const char *name, size_t len,
 	enum leat_status status = uri ? store->kind->look(store, uri, &object, err) : LEAT_DATA;
 
 	*size = status == LEAT_OK ? object.size : LEAT_NO_FILE;
-	*time = status == LEAT_OK ? (uint64_t)object.mtime_ns : 0;
+	*token = status == LEAT_OK ? leat_object_token(&object) : 0;
 	if (status != LEAT_DATA && status != LEAT_INVALID)
 		return status;
 	leat_err_clear(err);
 	return LEAT_OK;
 }
 
-bool
-leat_file_table_found(const struct leat_file_table *table, struct leat_store *store, const char *folder)
+/* One that cannot be looked at counts as changed: listing the files again gives the reason. */
+static bool
+has_changed(const struct leat_file_table *table, struct leat_store *store, const char *folder, uint64_t i)
 {
-	for (uint64_t i = 0; table->missing && i < table->count; i++) {
-		const char *name = table->names + table->name_at[i];
-		size_t len = (size_t)(table->name_at[i + 1] - table->name_at[i]);
-		uint64_t size, time;
+	uint64_t begin = table->name_at[i], len = table->name_at[i + 1] - begin, size, token;
 
-		if (table->size[i] != LEAT_NO_FILE)
-			continue;
-		if (look(store, folder, name, len, &size, &time, NULL) == LEAT_OK && size != LEAT_NO_FILE)
-			return true;
-	}
-	return false;
+	return look(store, folder, table->names + begin, (size_t)len, &size, &token, NULL) != LEAT_OK ||
+	       size != table->size[i] || token != table->token[i];
+}
+
+/* Shared by the threads that look at files. */
+struct looks {
+	const struct leat_file_table *table;
+	struct leat_store *store;
+	const char *folder;
+	uint64_t step; /* between two files that are looked at */
+	atomic_bool changed;
+};
+
+static enum leat_status
+look_at_some(void *arg, size_t turn, struct leat_err *err)
+{
+	struct looks *looks = arg;
+	const struct leat_file_table *table = looks->table;
+	uint64_t first = turn * LOOK_AT_ONCE * looks->step, end = first + LOOK_AT_ONCE * looks->step;
+
+	(void)err;
+	for (uint64_t i = first; i < end && i < table->count && !looks->changed; i++)
+		if ((i % looks->step == 0 || table->size[i] == LEAT_NO_FILE) &&
+		    has_changed(table, looks->store, looks->folder, i))
+			looks->changed = true;
+	return LEAT_OK;
+}
+
+bool
+leat_file_table_changed(const struct leat_file_table *table, struct leat_store *store, const char *folder,
+                        unsigned threads, struct leat_mem *mem)
+{
+	uint64_t step = (table->count + LEAT_FILE_TABLE_LOOKS - 1) / LEAT_FILE_TABLE_LOOKS;
+	struct looks looks = {.table = table, .store = store, .folder = folder, .step = step};
+	size_t turns = (size_t)(table->count / step / LOOK_AT_ONCE) + 1;
+
+	return leat_parallel(mem, threads, turns, look_at_some, &looks, NULL) != LEAT_OK || looks.changed;
 }
 
 int64_t
@@ -125,14 +156,6 @@ leat_file_table_keep(const struct leat_source *source, struct leat_sidecar *side
 		leat_log(source->log, LEAT_LOG_INFO, "indexed '%s'", name);
 }
 
-char *
-leat_file_table_remedy(const struct leat_sidecar *sidecar, struct leat_mem *mem)
-{
-	if (sidecar->path)
-		return leat_asprintf(mem, "delete '%s' to rescan the files", sidecar->path);
-	return leat_strdup(mem, "open the feed again");
-}
-
 /* ---- as a source ---- */
 
 void
@@ -141,14 +164,16 @@ leat_file_table_place(struct leat_file_table *table, struct leat_store *store, c
 	table->store = store;
 	table->folder = folder;
 	table->remedy = remedy;
-	table->opened_ns = leat_file_table_now();
 }
 
 void
 leat_file_table_open(struct leat_file_table *table, struct leat_source *source, struct leat_store *store,
-                     const char *folder, const char *remedy)
+                     const char *folder, const struct leat_sidecar *sidecar)
 {
-	leat_file_table_place(table, store, folder, remedy);
+	leat_file_table_place(table, store, folder, NULL);
+	table->sidecar = sidecar;
+	table->is_current = !sidecar->bytes || table->count <= LEAT_FILE_TABLE_LOOKS;
+	source->table = table;
 	source->count = table->count;
 	source->file_count = (size_t)table->count;
 	leat_source_longest(source, table->max_size, table->max_size);
@@ -164,9 +189,38 @@ leat_file_table_object(const struct leat_file_table *table, uint64_t i, struct l
 		.uri = table->names + table->name_at[i],
 		.uri_len = (size_t)(table->name_at[i + 1] - table->name_at[i]),
 		.size = table->size[i],
-		.unchanged_since_ns = table->opened_ns,
+		.token = table->token[i],
 		.remedy = table->remedy,
 	};
+}
+
+bool
+leat_file_table_is_current(const struct leat_file_table *table, uint64_t i)
+{
+	return table->is_current || !has_changed(table, table->store, table->folder, i);
+}
+
+void
+leat_file_table_remove(struct leat_file_table *table, uint64_t i, struct leat_err *err)
+{
+	struct leat_object then, now;
+	char buf[LEAT_URI];
+	const char *uri;
+
+	leat_file_table_object(table, i, &then);
+	uri = leat_object_uri(&then, buf);
+	if (!uri || !table->sidecar->path || table->store->kind->look(table->store, uri, &now, NULL) != LEAT_OK ||
+	    leat_object_token(&now) == then.token)
+		return;
+	if (!atomic_exchange(&table->tried_remove, true))
+		table->removed = leat_sidecar_remove(table->sidecar, table->store);
+	leat_err_clear(err);
+	if (table->removed)
+		leat_fail(err, LEAT_DATA,
+		          "'%s' has changed since it was indexed; the index was removed, open the feed again", uri);
+	else
+		leat_fail(err, LEAT_DATA, "'%s' has changed since it was indexed; delete '%s' and open the feed again",
+		          uri, table->sidecar->path);
 }
 
 void
@@ -253,7 +307,7 @@ leat_file_table_build_free(struct leat_file_table_build *build)
 	leat_str_free(&build->names);
 	leat_free(build->mem, build->name_at);
 	leat_free(build->mem, build->size);
-	leat_free(build->mem, build->time);
+	leat_free(build->mem, build->token);
 	*build = (struct leat_file_table_build){0};
 }
 
@@ -261,7 +315,7 @@ leat_file_table_build_free(struct leat_file_table_build *build)
 static enum leat_status
 grow(struct leat_file_table_build *build, size_t more, struct leat_err *err)
 {
-	uint64_t **array[] = {&build->name_at, &build->size, &build->time};
+	uint64_t **array[] = {&build->name_at, &build->size, &build->token};
 	enum leat_status status = LEAT_OK;
 	size_t cap = build->cap;
 
@@ -302,7 +356,7 @@ leat_file_table_append(struct leat_file_table_build *build, struct leat_file_tab
 		return leat_fail_mem(err, build->mem, build->names.len + from->names.len, "the names of the files");
 	for (size_t i = 0; i < from->count; i++) {
 		build->size[build->count] = from->size[i];
-		build->time[build->count++] = from->time[i];
+		build->token[build->count++] = from->token[i];
 		build->name_at[build->count] = begin + from->name_at[i + 1];
 	}
 	leat_file_table_build_free(from);
@@ -328,7 +382,7 @@ ask_sizes(void *arg, size_t i, struct leat_err *err)
 	for (size_t k = begin; k < begin + LOOK_AT_ONCE && k < s->end && status == LEAT_OK; k++) {
 		const char *name = s->names[k - s->first];
 
-		status = look(s->store, s->folder, name, strlen(name), &s->build->size[k], &s->build->time[k], err);
+		status = look(s->store, s->folder, name, strlen(name), &s->build->size[k], &s->build->token[k], err);
 	}
 	return status;
 }
@@ -347,7 +401,7 @@ leat_file_table_add_all(struct leat_file_table_build *build, const char *const *
 	                         : status;
 }
 
-/* Digest of names, sizes and `more`; stamp of mtimes. */
+/* Digest of names, sizes and `more`; stamp of tokens. */
 static enum leat_status
 make_digests(const struct leat_file_table_build *build, const void *more, size_t more_len, uint8_t *digest,
              uint8_t *stamp, struct leat_err *err)
@@ -355,7 +409,7 @@ make_digests(const struct leat_file_table_build *build, const void *more, size_t
 	struct leat_sha256 *sha = leat_sha256_new();
 	const char *names = leat_str_text(&build->names);
 
-	if (!sha || leat_sha256(build->time, build->count * sizeof(*build->time), stamp) != 0) {
+	if (!sha || leat_sha256(build->token, build->count * sizeof(*build->token), stamp) != 0) {
 		leat_sha256_free(sha);
 		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
 	}
@@ -397,8 +451,9 @@ leat_file_table_finish(struct leat_file_table_build *build, const void *more, si
 	leat_sidecar_add_take(sidecar, build->name_at, (build->count + 1) * sizeof(*build->name_at));
 	leat_sidecar_add_take(sidecar, names, names_len);
 	leat_sidecar_add_take(sidecar, build->size, build->count * sizeof(*build->size));
+	leat_sidecar_add_take(sidecar, build->token, build->count * sizeof(*build->token));
 	leat_sidecar_add_take(sidecar, digest, LEAT_SHA256_BYTES);
 	leat_sidecar_add_take(sidecar, stamp, LEAT_SHA256_BYTES);
-	build->name_at = build->size = NULL;
+	build->name_at = build->size = build->token = NULL;
 	return LEAT_OK;
 }

@@ -9,10 +9,8 @@
  *
  * The listing is saved in a sidecar, `.NAME.leatidx` next to the folder or in the user's cache
  * folder. It is valid until a folder's mtime changes, as it does when an entry is added,
- * removed or renamed. Stores without mtimes are listed at each open. A file overwritten before
- * the feed opens is read as it is now. If its size has changed, or if it changes later, it is
- * a bad sample, and the error names the sidecar to delete. (A `cache` op on disk does not
- * notice an overwritten file.)
+ * removed or renamed, or a file was overwritten (file_table.h). Stores without mtimes are listed
+ * at each open.
  *
  * Threads: locate and unpack are read-only. */
 #include "format/folder.h"
@@ -36,10 +34,11 @@ static const struct leat_opt options[] = {
 
 struct state {
 	struct leat_store *store;
-	char *dir;      /* for messages */
-	char *absolute; /* the sidecar is stored next to it */
-	char *remedy;
+	char *dir;        /* for messages */
+	char *absolute;   /* the sidecar is stored next to it */
 	bool keeps_times; /* the store has folder mtimes */
+	unsigned threads; /* for opening */
+	struct leat_mem *mem;
 	struct leat_sidecar sidecar;
 	struct leat_file_table files;
 	const uint64_t *classes; /* in the sidecar */
@@ -57,7 +56,6 @@ close_source(struct leat_source *source)
 	leat_sidecar_free(&state->sidecar);
 	leat_free(source->mem, state->dir);
 	leat_free(source->mem, state->absolute);
-	leat_free(source->mem, state->remedy);
 	leat_free(source->mem, state->label);
 	leat_free(source->mem, state);
 }
@@ -130,7 +128,7 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	if (!leat_file_table_read(&files, sidecar) || !makes_sense(sidecar, &files))
 		return "it is invalid";
 	*stale = folders_changed(sidecar, state->store, state->absolute) ||
-	         leat_file_table_found(&files, state->store, state->absolute);
+	         leat_file_table_changed(&files, state->store, state->absolute, state->threads, state->mem);
 	return *stale ? "the folder has changed" : NULL;
 }
 
@@ -231,16 +229,15 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 		return leat_fail(err, LEAT_INTERNAL, "the list of files just built is invalid");
 	state->classes = state->sidecar.section[LEAT_FOLDER_CLASSES].data;
 	state->class_count = (size_t)(state->sidecar.section[LEAT_FOLDER_CLASSES].bytes / 8) - 1;
-	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
 	state->label = leat_alloc_array(source->mem, state->class_count, sizeof(*state->label));
-	if (!state->remedy || !state->label)
+	if (!state->label)
 		return leat_fail_mem(err, source->mem, state->class_count * sizeof(*state->label), "the classes");
 	for (size_t i = 0; i < state->class_count; i++)
 		state->label[i] = (int64_t)i;
 	source->first = state->classes;
 	source->parts = state->class_count;
 	tell(source, state);
-	leat_file_table_open(&state->files, source, state->store, state->dir, state->remedy);
+	leat_file_table_open(&state->files, source, state->store, state->dir, &state->sidecar);
 	return name_classes(source, state, err);
 }
 
@@ -253,6 +250,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the list of files");
+	state->threads = threads;
+	state->mem = source->mem;
 	status = find_folder(source, state, err);
 	/* Another version of Leat may decode other formats, and have listed other files. */
 	if (status == LEAT_OK && leat_sha256(leat_image_extensions, strlen(leat_image_extensions), of.key) != 0)

@@ -51,7 +51,7 @@ struct entries {
 	struct entry {
 		const char *name; /* set when sorting; before that, `at` is its offset in text */
 		size_t at;
-		uint64_t size, time;
+		uint64_t size, token;
 	} * entry;
 	size_t count, cap;
 };
@@ -81,7 +81,7 @@ entries_add(struct entries *entries, const struct leat_entry *found, struct leat
 	entries->entry[entries->count++] = (struct entry){
 		.at = entries->text.len,
 		.size = found->is_missing ? LEAT_NO_FILE : found->size,
-		.time = found->is_missing ? 0 : (uint64_t)found->mtime_ns,
+		.token = found->is_missing ? 0 : found->token,
 	};
 	leat_str_addn(&entries->text, found->name, strlen(found->name) + 1);
 	return entries->text.failed ? leat_fail_mem(err, entries->mem, entries->text.len, "the names in a folder")
@@ -212,7 +212,7 @@ add_images(struct place *place, const struct entries *images, struct leat_mem *m
 		status = leat_file_table_add(&place->files, path, strlen(path), err);
 		if (status == LEAT_OK) {
 			place->files.size[i] = image->size;
-			place->files.time[i] = image->time;
+			place->files.token[i] = image->token;
 		}
 		leat_free(mem, path);
 	}
@@ -286,7 +286,7 @@ walk_group(void *arg, size_t i, struct leat_err *err)
 /* Contents of the sections. */
 struct result {
 	struct leat_file_table_build files;
-	struct leat_file_table_build places; /* folders; only names and times are used */
+	struct leat_file_table_build places; /* folders; only names and tokens, which are mtimes, are used */
 	uint64_t *classes;
 	uint64_t *left_out;
 	uint64_t left_out_bytes;
@@ -298,7 +298,7 @@ add_time(struct leat_file_table_build *places, const char *path, int64_t time, s
 	enum leat_status status = leat_file_table_add(places, path, strlen(path), err);
 
 	if (status == LEAT_OK)
-		places->time[places->count - 1] = (uint64_t)time;
+		places->token[places->count - 1] = (uint64_t)time;
 	return status;
 }
 
@@ -363,9 +363,9 @@ add_sections(struct result *result, size_t classes, struct leat_sidecar *sidecar
 	leat_sidecar_add_take(sidecar, result->classes, (classes + 1) * sizeof(*result->classes));
 	leat_sidecar_add_take(sidecar, result->places.name_at, (result->places.count + 1) * sizeof(uint64_t));
 	leat_sidecar_add_take(sidecar, names, names_len);
-	leat_sidecar_add_take(sidecar, result->places.time, result->places.count * sizeof(uint64_t));
+	leat_sidecar_add_take(sidecar, result->places.token, result->places.count * sizeof(uint64_t));
 	leat_sidecar_add_take(sidecar, result->left_out, result->left_out_bytes);
-	result->classes = result->left_out = result->places.name_at = result->places.time = NULL;
+	result->classes = result->left_out = result->places.name_at = result->places.token = NULL;
 	return LEAT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* index.c - the offset of each sample in one data file, saved next to the data
  *
  * An index file is used only if it is exactly what leat_index_save wrote for this data:
- * magic, version, kind, the data's size and mtime, the index's length and CRC, and finally
+ * magic, version, kind, the data's size and version, the index's length and CRC, and finally
  * every offset are checked. */
 #include "format/index.h"
 
@@ -120,7 +120,7 @@ take_index(struct leat_index *index, const void *bytes, size_t len, const struct
 	index->packed = kind->packed && is_kind(head, kind->packed);
 	if (!index->packed && !is_kind(head, kind->name))
 		return "it belongs to another format";
-	if (head->size != file->size || head->mtime_ns != file->mtime_ns) {
+	if (head->size != file->size || head->token != leat_object_token(file)) {
 		*stale = true;
 		return "the data has changed";
 	}
@@ -288,7 +288,7 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 			{
 				.version = LEAT_INDEX_VERSION,
 				.size = file->size,
-				.mtime_ns = file->mtime_ns,
+				.token = leat_object_token(file),
 				.count = index->count,
 				.max_length = index->max_length,
 				.damaged = index->damaged,

@@ -8,7 +8,7 @@
  *
  * The index file is `.NAME.leatidx` in the data's folder or, if that cannot be
  * written, in ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's
- * absolute path. It is valid for one size and mtime of the data; numbers are in native
+ * absolute path. It is valid for one version of the data; numbers are in native
  * byte order. Layout: struct leat_index_head, then count + 1 offsets of 8 bytes, the
  * last one the size of the data, and for kinds with gaps count ends.
  *
@@ -28,15 +28,15 @@
 #define LEAT_INDEX_MAGIC "LEATIDX\n"
 #define LEAT_INDEX_DAMAGED ((uint64_t)1 << 63)
 
-enum { LEAT_INDEX_VERSION = 1 };
+enum { LEAT_INDEX_VERSION = 2 };
 
 struct leat_index_head {
 	char magic[8];
 	uint32_t version;
-	uint32_t crc;  /* CRC-32C of all other bytes */
-	char kind[8];  /* of the format, padded with NUL */
-	uint64_t size; /* of the data */
-	int64_t mtime_ns;
+	uint32_t crc;   /* CRC-32C of all other bytes */
+	char kind[8];   /* of the format, padded with NUL */
+	uint64_t size;  /* of the data */
+	uint64_t token; /* of the data: leat_object_token */
 	uint64_t count;
 	uint64_t max_length; /* of a sample that is not damaged */
 	uint64_t damaged;    /* regions */

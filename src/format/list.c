@@ -10,9 +10,8 @@
  * is RFC 4180; blanks around numbers and column names are ignored.
  *
  * The table and the sizes of the files are saved in a sidecar, `.NAME.leatidx` next to the CSV
- * file or in the user's cache folder, valid until the CSV file's size or mtime changes. A file
- * whose size has changed since is a bad sample, and the error names the sidecar to delete.
- * Missing files are looked up again at each open.
+ * file or in the user's cache folder, valid until the CSV file or one of the files changes
+ * (file_table.h). Missing files are looked up again at each open.
  *
  * Threads: locate and unpack are read-only. */
 #include "format/csv_table.h"
@@ -55,7 +54,9 @@ struct column {
 
 struct state {
 	struct leat_files *csv;
-	char *folder, *remedy;
+	char *folder;
+	unsigned threads; /* for opening */
+	struct leat_mem *mem;
 	struct leat_sidecar sidecar;
 	struct leat_file_table files;
 	uint64_t first[2]; /* backs source->first: all samples are one part */
@@ -73,7 +74,6 @@ close_source(struct leat_source *source)
 	leat_files_close(state->csv);
 	leat_sidecar_free(&state->sidecar);
 	leat_free(source->mem, state->folder);
-	leat_free(source->mem, state->remedy);
 	leat_free(source->mem, state);
 }
 
@@ -139,8 +139,9 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 
 	if (!read_sidecar(state, sidecar))
 		return "it is invalid";
-	*stale = leat_file_table_found(&state->files, leat_files_at(state->csv, 0)->store, state->folder);
-	return *stale ? "a missing file has appeared" : NULL;
+	*stale = leat_file_table_changed(&state->files, leat_files_at(state->csv, 0)->store, state->folder,
+	                                 state->threads, state->mem);
+	return *stale ? "a file has changed" : NULL;
 }
 
 /* What the sidecar depends on besides the files: the CSV file and the options. */
@@ -154,8 +155,7 @@ make_key(const struct leat_source *source, const struct leat_object *csv, uint8_
 
 	if (!sha)
 		return leat_fail(err, LEAT_NOMEM, "no memory for the key of an index");
-	leat_fingerprint_number(sha, csv->size);
-	leat_fingerprint_number(sha, (uint64_t)csv->mtime_ns);
+	leat_fingerprint_number(sha, leat_object_token(csv));
 	leat_fingerprint_text(sha, list->path, strlen(list->path));
 	for (size_t k = 0; k < 2; k++) {
 		leat_fingerprint_number(sha, lists[k]->count);
@@ -351,13 +351,11 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 
 	if (!read_sidecar(state, &state->sidecar))
 		return leat_fail(err, LEAT_INTERNAL, "the table just built is invalid");
-	state->remedy = leat_file_table_remedy(&state->sidecar, source->mem);
-	if (!state->remedy)
-		return leat_fail_mem(err, source->mem, 1, "a sentence");
 	state->first[1] = state->files.count;
 	source->first = state->first;
 	source->parts = 1;
-	leat_file_table_open(&state->files, source, leat_files_at(state->csv, 0)->store, state->folder, state->remedy);
+	leat_file_table_open(&state->files, source, leat_files_at(state->csv, 0)->store, state->folder,
+	                     &state->sidecar);
 	status = check_missing(source, state, err);
 	if (status == LEAT_OK)
 		status = add_fields(source, state, err);
@@ -373,6 +371,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "a list");
+	state->threads = threads;
+	state->mem = source->mem;
 	status = find_csv(source, state, err);
 	if (status == LEAT_OK) {
 		of.store = leat_files_at(state->csv, 0)->store;

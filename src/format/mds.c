@@ -554,6 +554,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = open_index(source, state, &folder, root, err);
 	json_decref(root);
+	source->described = folder.token;
 	leat_catalog_free(&folder);
 	if (status == LEAT_OK)
 		status = open_shards(source, threads, err);

@@ -208,3 +208,12 @@ leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	for_each_piece(sidecar, sum_piece, &head->crc, NULL);
 	return leat_beside_save(of->store, of->data, write_sidecar, &save, sidecar->mem, &sidecar->path, err);
 }
+
+bool
+leat_sidecar_remove(const struct leat_sidecar *sidecar, struct leat_store *store)
+{
+	if (leat_stores_find(store->stores, sidecar->path, &store, NULL, NULL) != LEAT_OK)
+		return false;
+	leat_store_remove(store, sidecar->path, NULL);
+	return leat_what_is(store, sidecar->path) == LEAT_IS_NOTHING;
+}

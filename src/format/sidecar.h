@@ -20,7 +20,7 @@
 
 #define LEAT_SIDECAR_MAGIC "LEATSIDE"
 
-enum { LEAT_SIDECAR_VERSION = 1, LEAT_SIDECAR_SECTIONS = 16 + 2 * LEAT_MAX_FIELDS };
+enum { LEAT_SIDECAR_VERSION = 2, LEAT_SIDECAR_SECTIONS = 16 + 2 * LEAT_MAX_FIELDS };
 
 struct leat_sidecar_head {
 	char magic[8];
@@ -66,6 +66,9 @@ void leat_sidecar_add_take(struct leat_sidecar *sidecar, void *block, uint64_t b
 /* Saves the sidecar. A reader can carry on without; `err` says why saving failed. */
 enum leat_status leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of,
                                    struct leat_err *err);
+
+/* Removes the file of a sidecar that is out of date; `store` is the data's. False: it is still there. */
+bool leat_sidecar_remove(const struct leat_sidecar *sidecar, struct leat_store *store);
 
 void leat_sidecar_free(struct leat_sidecar *sidecar); /* accepts a zeroed one */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "format/file_table.h"
 
 const struct leat_source_kind *
 leat_source_find(const char *name)
@@ -146,6 +147,19 @@ leat_source_object(const struct leat_source *source, size_t file, struct leat_ob
 		return source->files ? leat_files_at(source->files, file) : NULL;
 	source->kind->object(source, file, entry);
 	return entry;
+}
+
+bool
+leat_source_is_current(const struct leat_source *source, uint64_t sample)
+{
+	return !source->table || leat_file_table_is_current(source->table, sample);
+}
+
+void
+leat_source_report_change(const struct leat_source *source, size_t file, struct leat_err *err)
+{
+	if (source->table)
+		leat_file_table_remove(source->table, file, err);
 }
 
 void

@@ -72,8 +72,10 @@ struct leat_source {
 	struct leat_schema schema; /* of the samples; layouts are derived from the shapes */
 	char **class_name;         /* by label, if the source knows: filled by leat_source_add_class */
 	size_t class_count, class_cap;
-	const uint8_t *stamp; /* SHA-256 of the files' mtimes; if left NULL: computed from `files` */
-	void *state;          /* private to the format */
+	const uint8_t *stamp;          /* SHA-256 of the files' versions; if left NULL: computed from `files` */
+	uint64_t described;            /* token of further files that samples depend on, such as index.json */
+	struct leat_file_table *table; /* of the objects, sample i is object i; NULL: none */
+	void *state;                   /* private to the format */
 };
 
 struct leat_source_kind {
@@ -170,6 +172,10 @@ enum leat_status leat_source_add_class(struct leat_source *source, const char *n
 
 /* Object number `file`; stored in `entry` if the source has a table. NULL: the source has no files. */
 const struct leat_object *leat_source_object(const struct leat_source *source, size_t file, struct leat_object *entry);
+/* Is the object of a sample as the source's index says? May block. Only table entries are looked at. */
+bool leat_source_is_current(const struct leat_source *source, uint64_t sample);
+/* Reading `file` failed with LEAT_DATA: if it has changed since it was indexed, removes the index and says so. */
+void leat_source_report_change(const struct leat_source *source, size_t file, struct leat_err *err);
 /* Before each batch: checks that mapped files are unchanged. If not, reads from them fail. */
 void leat_source_check(const struct leat_source *source);
 /* A file's name for messages, assembled in `buf` if needed. If there are no files, the source's name. */

@@ -504,6 +504,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	status = open_info(source, &folder, err);
 	if (status == LEAT_OK)
 		status = open_features(source, &folder, err);
+	source->described = folder.token;
 	leat_catalog_free(&folder);
 	if (status == LEAT_OK)
 		status = open_records(source, threads, err);

@@ -28,6 +28,12 @@ nanoseconds(struct timespec t)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static bool
+others_write(const struct stat *st)
+{
+	return st->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 void
 leat_file_describe(const struct stat *st, struct leat_object *object)
 {
@@ -36,6 +42,8 @@ leat_file_describe(const struct stat *st, struct leat_object *object)
 
 	object->size = (uint64_t)st->st_size;
 	object->mtime_ns = nanoseconds(st->st_mtim);
+	object->owner = (uint32_t)st->st_uid;
+	object->others_write = others_write(st);
 	object->version.len = sizeof(word);
 	memcpy(object->version.bytes, word, sizeof(word));
 }
@@ -54,7 +62,7 @@ leat_file_compare(const struct leat_object *object, const struct stat *st, const
 		                 "'%s' has changed: it had %" PRIu64 " bytes and now has %" PRIu64 "; %s", path,
 		                 object->size, now.size, remedy);
 	if ((object->version.len && !leat_version_equal(&now.version, &object->version)) ||
-	    (object->unchanged_since_ns && nanoseconds(st->st_ctim) > object->unchanged_since_ns))
+	    (object->token && leat_object_token(&now) != object->token))
 		return leat_fail(err, LEAT_DATA, "'%s' has changed since it was opened; %s", path, remedy);
 	return LEAT_OK;
 }
@@ -192,6 +200,7 @@ static enum leat_status
 describe_entry(struct leat_file_store *store, int fd, const char *folder, const struct dirent *dirent,
                struct leat_entry *entry, struct leat_err *err)
 {
+	struct leat_object object;
 	struct stat st;
 	int tried = 0;
 
@@ -207,8 +216,9 @@ describe_entry(struct leat_file_store *store, int fd, const char *folder, const 
 	}
 	entry->is_folder = S_ISDIR(st.st_mode);
 	entry->is_missing = !entry->is_folder && !S_ISREG(st.st_mode);
-	entry->size = (uint64_t)st.st_size;
-	entry->mtime_ns = nanoseconds(st.st_mtim);
+	leat_file_describe(&st, &object);
+	entry->size = object.size;
+	entry->token = leat_object_token(&object);
 	return LEAT_OK;
 }
 
@@ -239,7 +249,10 @@ list_folder(struct leat_store *store, const char *folder, leat_entry_visit *visi
 		status = leat_fail_errno(err, errno, "cannot read the folder '%s'", folder);
 		goto out;
 	}
-	*id = (struct leat_folder_id){{(uint64_t)st.st_dev, (uint64_t)st.st_ino}, nanoseconds(st.st_mtim)};
+	*id = (struct leat_folder_id){{(uint64_t)st.st_dev, (uint64_t)st.st_ino},
+	                              nanoseconds(st.st_mtim),
+	                              (uint32_t)st.st_uid,
+	                              others_write(&st)};
 	while (visit && status == LEAT_OK && (errno = 0, dirent = readdir(dir)) != NULL) {
 		struct leat_entry entry;
 

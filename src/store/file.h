@@ -56,7 +56,7 @@ leat_file_store_of(struct leat_store *store)
 	return (struct leat_file_store *)store;
 }
 
-/* file.c: fills size, time and version from `st`. */
+/* file.c: fills size, time, version and owner from `st`. */
 void leat_file_describe(const struct stat *st, struct leat_object *object);
 /* Fails with LEAT_DATA if `st` is not the object's version. */
 enum leat_status leat_file_compare(const struct leat_object *object, const struct stat *st, const char *path,

@@ -261,6 +261,7 @@ stat_cached(int folder, const char *path, struct stat *st)
 	*st = (struct stat){
 		.st_mode = x.stx_mode,
 		.st_ino = x.stx_ino,
+		.st_uid = x.stx_uid,
 		.st_size = (off_t)x.stx_size,
 		.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec},
 		.st_ctim = {x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec},

@@ -186,6 +186,18 @@ leat_file_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, 
 	return status;
 }
 
+/* False: see errno. */
+static bool
+deny_others(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return false;
+	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	       fchmod(fd, st.st_mode & 07777 & ~(mode_t)(S_IWGRP | S_IWOTH)) == 0;
+}
+
 enum leat_status
 leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
 {
@@ -193,6 +205,8 @@ leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
 	enum leat_status status = flush(file, err);
 	int fd = file->fd;
 
+	if (status == LEAT_OK && file->hidden && (flags & LEAT_COMMIT_OWN) && !deny_others(fd))
+		status = fail_write(file, err);
 	if (status == LEAT_OK && file->hidden && (flags & LEAT_COMMIT_SYNC) && fsync(fd) != 0)
 		status = fail_write(file, err);
 	file->fd = -1;

@@ -53,9 +53,11 @@ struct leat_object {
 	uint64_t size;
 	int64_t mtime_ns;
 	struct leat_version version;
-	int64_t unchanged_since_ns; /* for table entries, which have no version: fail if changed later; 0: no check */
-	const char *remedy;         /* advice for the error if it has changed; NULL: "open the feed again" */
-	struct leat_open *open;     /* what the store caches between reads; NULL: every read opens the object */
+	uint64_t token;         /* for table entries, which have no version: compared instead; 0: not compared */
+	uint32_t owner;         /* user who owns it; 0, root, in stores without users */
+	bool others_write;      /* users other than the owner can write it */
+	const char *remedy;     /* advice for the error if it has changed; NULL: "open the feed again" */
+	struct leat_open *open; /* what the store caches between reads; NULL: every read opens the object */
 };
 
 /* An asynchronous read. The caller fills it and must not touch it until `done` is called. */
@@ -85,13 +87,15 @@ struct leat_entry {
 	bool is_folder;
 	bool is_missing; /* a dangling link, or not a regular file */
 	uint64_t size;   /* of a file */
-	int64_t mtime_ns;
+	uint64_t token;  /* of a file: leat_object_token */
 };
 
 /* Identifies a folder independent of its name, and when an entry was last added or removed. */
 struct leat_folder_id {
 	uint64_t id[2];
-	int64_t mtime_ns; /* 0: unknown; the folder's listing is not cached for the next open */
+	int64_t mtime_ns;  /* 0: unknown; the folder's listing is not cached for the next open */
+	uint32_t owner;    /* as of an object */
+	bool others_write; /* as of an object */
 };
 
 typedef enum leat_status leat_object_visit(void *arg, const struct leat_object *object, struct leat_err *err);
@@ -100,6 +104,7 @@ typedef enum leat_status leat_entry_visit(void *arg, const struct leat_entry *en
 enum leat_commit_flag {
 	LEAT_COMMIT_SYNC = 1,      /* survive a system crash */
 	LEAT_COMMIT_IF_ABSENT = 2, /* if the object exists, change nothing and return LEAT_AGAIN */
+	LEAT_COMMIT_OWN = 4,       /* only its owner can write it, whatever the umask; stores without users ignore it */
 };
 
 /* Functions are required unless marked optional. `uri` is a result of `resolve`. */
@@ -232,6 +237,13 @@ leat_version_equal(const struct leat_version *a, const struct leat_version *b)
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
+/* Size and version in 8 bytes, for indexes of many objects; never 0. In stores without versions, size and mtime. */
+uint64_t leat_object_token(const struct leat_object *object);
+/* Can only we, root and `owner` have written it? */
+bool leat_object_is_trusted(const struct leat_object *object, uint32_t owner);
+/* The owner of an object or a folder. False: there is no such thing. */
+bool leat_owner_of(struct leat_store *store, const char *uri, uint32_t *owner);
+
 /* The full URI, assembled in `buf` if needed. NULL: too long, or contains a NUL. */
 const char *leat_object_uri(const struct leat_object *object, char buf[LEAT_URI]);
 
@@ -257,6 +269,10 @@ enum leat_status leat_object_read(const struct leat_object *object, uint64_t off
  * LEAT_AGAIN (no error text): no such object. */
 enum leat_status leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem,
                                   void **bytes, size_t *len, struct leat_err *err);
+/* The same for any size, if `accept` is true for what is loaded. LEAT_UNSUPPORTED (no error text): it is not. */
+enum leat_status leat_object_load_if(struct leat_store *store, const char *uri,
+                                     bool (*accept)(void *arg, const struct leat_object *object), void *arg,
+                                     struct leat_mem *mem, void **bytes, size_t *len, struct leat_err *err);
 
 /* ---- writing ---- */
 

@@ -4,6 +4,9 @@
 #include "store/store.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+#include "base/hash.h"
 
 void
 leat_stores_init(struct leat_stores *stores, struct leat_mem *mem)
@@ -96,6 +99,45 @@ leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store
 }
 
 /* ---- objects ---- */
+
+uint64_t
+leat_object_token(const struct leat_object *object)
+{
+	const struct leat_version *version = &object->version;
+	uint64_t hash = leat_mix64(object->size + 1), word;
+
+	for (size_t i = 0; i < version->len; i += sizeof(word)) {
+		size_t len = version->len - i < sizeof(word) ? version->len - i : sizeof(word);
+
+		word = 0;
+		memcpy(&word, version->bytes + i, len);
+		hash = leat_mix64(hash ^ word) + len;
+	}
+	if (!version->len)
+		hash = leat_mix64(hash ^ (uint64_t)object->mtime_ns);
+	return hash ? hash : 1;
+}
+
+bool
+leat_object_is_trusted(const struct leat_object *object, uint32_t owner)
+{
+	return !object->others_write && (object->owner == 0 || object->owner == geteuid() || object->owner == owner);
+}
+
+bool
+leat_owner_of(struct leat_store *store, const char *uri, uint32_t *owner)
+{
+	struct leat_folder_id id = {0};
+	struct leat_object object;
+	enum leat_status status = store->kind->look(store, uri, &object, NULL);
+
+	if (status != LEAT_OK)
+		status = store->kind->list_folder(store, uri, NULL, NULL, &id, NULL);
+	else
+		id.owner = object.owner;
+	*owner = id.owner;
+	return status == LEAT_OK;
+}
 
 const char *
 leat_object_uri(const struct leat_object *object, char buf[LEAT_URI])
@@ -301,9 +343,17 @@ load_object(const struct leat_object *object, struct leat_mem *mem, void **bytes
 	return status;
 }
 
-enum leat_status
-leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes,
-                 size_t *len, struct leat_err *err)
+/* What leat_object_load accepts. */
+struct acceptance {
+	size_t most;
+	bool (*accept)(void *arg, const struct leat_object *object); /* NULL: anything */
+	void *arg;
+};
+
+/* The read fails unless it gets the version that was accepted. If the object was replaced meanwhile, try again. */
+static enum leat_status
+load_accepted(struct leat_store *store, const char *uri, const struct acceptance *wish, struct leat_mem *mem,
+              void **bytes, size_t *len, struct leat_err *err)
 {
 	enum { TRIES = 100 };
 	enum leat_status status = LEAT_DATA;
@@ -320,14 +370,33 @@ leat_object_load(struct leat_store *store, const char *uri, size_t most, struct 
 		}
 		if (status != LEAT_OK)
 			return status;
-		if (object.size > most)
+		if (wish->accept && !wish->accept(wish->arg, &object))
+			return LEAT_UNSUPPORTED;
+		if (object.size > wish->most)
 			return leat_fail(err, LEAT_LIMIT, "'%s' is too large", uri);
-		/* Any version is fine. If the object is replaced while we read it, try again. */
-		object.version.len = 0;
 		*len = (size_t)object.size;
 		status = load_object(&object, mem, bytes, err);
 	}
 	return status;
+}
+
+enum leat_status
+leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes,
+                 size_t *len, struct leat_err *err)
+{
+	const struct acceptance wish = {.most = most};
+
+	return load_accepted(store, uri, &wish, mem, bytes, len, err);
+}
+
+enum leat_status
+leat_object_load_if(struct leat_store *store, const char *uri,
+                    bool (*accept)(void *arg, const struct leat_object *object), void *arg, struct leat_mem *mem,
+                    void **bytes, size_t *len, struct leat_err *err)
+{
+	const struct acceptance wish = {PTRDIFF_MAX, accept, arg};
+
+	return load_accepted(store, uri, &wish, mem, bytes, len, err);
 }
 
 /* ---- writing ---- */

@@ -347,6 +347,7 @@ promise_store_reads(const struct store_bed *bed)
 	static const size_t offsets[] = {0, 1, 511, 4096, SIZE - 1, SIZE};
 	unsigned char data[SIZE];
 	struct leat_object object, empty;
+	uint64_t token;
 	char uri[LEAT_URI];
 
 	open_stores();
@@ -367,10 +368,14 @@ promise_store_reads(const struct store_bed *bed)
 	read_fails(&object, SIZE + 5, 1, LEAT_DATA, "");
 	read_fails(&object, UINT64_MAX - 5, 1, LEAT_INVALID, "out of range");
 	check_load(uri, in(bed, "none"), data);
-	/* An entry of a table: a name below a folder, and no version. */
+	/* An entry of a table: a name below a folder, and a token instead of a version. */
+	token = leat_object_token(&object);
 	object = (struct leat_object){
-		.store = object.store, .folder = bed->folder, .uri = "x.y", .uri_len = 1, .size = SIZE};
+		.store = object.store, .folder = bed->folder, .uri = "x.y", .uri_len = 1, .size = SIZE, .token = token};
 	read_in_pieces(&object, data, 7, 100, 1);
+	object.token++;
+	read_fails(&object, 0, 1, LEAT_DATA, "has changed");
+	object.token--;
 	object.size--;
 	object.remedy = "look again";
 	object.uri = "x";

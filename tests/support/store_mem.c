@@ -130,7 +130,7 @@ visit_entry(struct leat_store *store, const char *folder, const char *name, bool
 			return leat_fail(err, LEAT_DATA, "a name in '%s' is too long", folder);
 		entry.is_missing = look(store, uri, &object, NULL) != LEAT_OK;
 		entry.size = entry.is_missing ? 0 : object.size;
-		entry.mtime_ns = entry.is_missing ? 0 : object.mtime_ns;
+		entry.token = entry.is_missing ? 0 : leat_object_token(&object);
 	}
 	return visit(arg, &entry, err);
 }

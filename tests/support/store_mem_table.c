@@ -422,15 +422,15 @@ static enum leat_status
 compare(const struct leat_object *meant, const struct object *now, const char *uri, uint64_t end, struct leat_err *err)
 {
 	const char *remedy = meant->remedy ? meant->remedy : "open the feed again";
-	struct leat_version version = {.len = sizeof(now->version)};
+	struct leat_object found = {.size = now->size, .version.len = sizeof(now->version)};
 
-	memcpy(version.bytes, &now->version, sizeof(now->version));
+	memcpy(found.version.bytes, &now->version, sizeof(now->version));
 	if (now->size != meant->size)
 		return leat_fail(err, LEAT_DATA,
 		                 "'%s' has changed: it had %" PRIu64 " bytes and now has %" PRIu64 "; %s", uri,
 		                 meant->size, now->size, remedy);
-	if ((meant->version.len && !leat_version_equal(&version, &meant->version)) ||
-	    (meant->unchanged_since_ns && now->mtime_ns > meant->unchanged_since_ns))
+	if ((meant->version.len && !leat_version_equal(&found.version, &meant->version)) ||
+	    (meant->token && meant->token != leat_object_token(&found)))
 		return leat_fail(err, LEAT_DATA, "'%s' has changed since it was opened; %s", uri, remedy);
 	if (end > now->ends)
 		return leat_fail(err, LEAT_DATA, "'%s' ends at offset %" PRIu64 ", but %" PRIu64 " was expected", uri,

@@ -810,7 +810,7 @@ files_of_a_table_have_to_be_what_it_says(void **state)
 	object.uri_len = 2; /* with the NUL behind it */
 	assert_int_equal(read_both(&object, 0, bytes, 1, &err), LEAT_DATA);
 	object = entry_of(temp.folder, "a", 5);
-	object.unchanged_since_ns = 1;
+	object.token = 1;
 	assert_int_equal(read_both(&object, 0, bytes, 1, &err), LEAT_DATA);
 	assert_non_null(strstr(err.text, "has changed since it was opened"));
 	leat_stores_close(&stores);

@@ -286,8 +286,12 @@ offsets_that_make_no_sense_are_refused(void **state)
 	bool stale;
 
 	(void)state;
-	good.head = (struct leat_index_head){
-		.version = LEAT_INDEX_VERSION, .size = 100, .mtime_ns = 5, .count = 4, .max_length = 40, .damaged = 1};
+	good.head = (struct leat_index_head){.version = LEAT_INDEX_VERSION,
+	                                     .size = 100,
+	                                     .token = leat_object_token(&data),
+	                                     .count = 4,
+	                                     .max_length = 40,
+	                                     .damaged = 1};
 	memcpy(good.head.magic, LEAT_INDEX_MAGIC, 8);
 	memcpy(good.head.kind, "testkind", 8);
 	memcpy(good.offset, (uint64_t[]){0, 20, 60, 83 | LEAT_INDEX_DAMAGED, 100}, sizeof(good.offset));
@@ -403,8 +407,11 @@ ends_that_make_no_sense_are_refused(void **state)
 	bool stale;
 
 	(void)state;
-	good.head = (struct leat_index_head){
-		.version = LEAT_INDEX_VERSION, .size = 100, .mtime_ns = 5, .count = 2, .max_length = 60};
+	good.head = (struct leat_index_head){.version = LEAT_INDEX_VERSION,
+	                                     .size = 100,
+	                                     .token = leat_object_token(&data),
+	                                     .count = 2,
+	                                     .max_length = 60};
 	memcpy(good.head.magic, LEAT_INDEX_MAGIC, 8);
 	memcpy(good.head.kind, "gapskind", 8);
 	memcpy(good.offset, (uint64_t[]){10, 40, 100}, sizeof(good.offset));

@@ -390,28 +390,6 @@ missing_files_are_bad_samples_until_they_are_there(void **state)
 	expect_refused(spec(")"), LEAT_DATA, "the first is '");
 }
 
-static void
-a_file_of_another_size_is_a_bad_sample_until_the_index_is_deleted(void **state)
-{
-	struct whole whole;
-
-	(void)state;
-	write_csv(three_rows);
-	expect_three_rows();
-	temp_write(&temp, "in/2.jpg", "longer", 6);
-	options.on_error = LEAT_ON_ERROR_SKIP;
-	whole_open(&whole, spec(")"), &options);
-	assert_int_equal(whole.count, 2);
-	assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason,
-	                       "in/2.jpg' has changed: it had 3 bytes and now has 6; delete '"));
-	assert_non_null(strstr(leat_bad_at(whole.feed, 0)->reason, "/.data.csv.leatidx'"));
-	whole_close(&whole);
-	unlink(temp_path(&temp, ".data.csv.leatidx"));
-	whole_open(&whole, spec(")"), &options);
-	whole_expect_text(&whole, "image", 1, "longer");
-	whole_close(&whole);
-}
-
 /* ---- the index ---- */
 
 static void
@@ -545,7 +523,6 @@ main(void)
 		TEST(specs_that_do_not_fit_the_list_are_refused),
 		TEST(names_are_relative_to_the_list_or_absolute),
 		TEST(missing_files_are_bad_samples_until_they_are_there),
-		TEST(a_file_of_another_size_is_a_bad_sample_until_the_index_is_deleted),
 		TEST(another_list_is_read_anew),
 		TEST(a_damaged_index_is_made_again),
 		TEST(a_checkpoint_belongs_to_the_values_of_the_list),
