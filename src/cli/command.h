@@ -11,6 +11,12 @@
 #include "base/mem.h"
 #include "base/opt.h"
 
+/* Options of commands that read samples, as in struct leat_options. */
+#define LEAT_SAMPLE_LIMITS(T)                                                                                          \
+	LEAT_INT(T, max_pixels, "89478485", 1, 9e18, "images with more pixels are bad"),                               \
+		LEAT_SIZE(T, max_bytes, "256MiB", 1, 1e18,                                                             \
+	                  "samples with more bytes, as stored or once decompressed, are bad")
+
 /* One run of a command. */
 struct leat_invocation {
 	const void *params;         /* set from the command's options */

@@ -84,6 +84,8 @@ open_feed(struct job *job, const char *spec, struct leat_err *err)
 	o.world = 1;
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
+	o.max_pixels = (uint64_t)p->max_pixels;
+	o.max_bytes = (uint64_t)p->max_bytes;
 	o.log = p->quiet ? NULL : leat_print_log;
 	return leat_feed_open(spec, &o, LEAT_BATCH_OPTIONAL, -1, &job->feed, err);
 }

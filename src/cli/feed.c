@@ -21,7 +21,7 @@
 #include "trace/stats.h"
 
 struct params {
-	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad;
+	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
 	float step_ms;
 	int on_error, fingerprint;
 	const char *save, *resume, *list;
@@ -40,6 +40,7 @@ static const struct leat_opt options[] = {
 	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace",
                   "on a bad sample: fail, skip it, or replace it with another"),
 	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples allowed per epoch; -1: no limit"),
+	LEAT_SAMPLE_LIMITS(struct params),
 	LEAT_STRING(struct params, save, "", "write a checkpoint to this file on exit, including ^C"),
 	LEAT_STRING(struct params, resume, "", "resume from this checkpoint"),
 	LEAT_BOOL(struct params, force, "false",
@@ -80,6 +81,8 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.world = (int)p->world;
 	o.on_error = (enum leat_on_error)p->on_error;
 	o.max_bad = p->max_bad < 0 ? UINT64_MAX : (uint64_t)p->max_bad;
+	o.max_pixels = (uint64_t)p->max_pixels;
+	o.max_bytes = (uint64_t)p->max_bytes;
 	o.fingerprint = (enum leat_fingerprint)p->fingerprint;
 	o.log = p->quiet ? NULL : leat_print_log;
 	return leat_open(spec, &o, &s->feed, err);

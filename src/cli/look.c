@@ -15,7 +15,7 @@
 #include "feed/feed.h"
 
 struct params {
-	int64_t count, seed;
+	int64_t count, seed, max_pixels, max_bytes;
 	const char *output, *field;
 };
 
@@ -24,6 +24,7 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct params, output, "", "write a contact sheet to this PNG file"),
 	LEAT_STRING(struct params, field, "", "image field for the sheet; default: the first image field"),
 	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed"),
+	LEAT_SAMPLE_LIMITS(struct params),
 	LEAT_OPT_END,
 };
 
@@ -253,6 +254,8 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	o.epochs = 1;
 	o.rank = 0;
 	o.world = 1;
+	o.max_pixels = (uint64_t)p->max_pixels;
+	o.max_bytes = (uint64_t)p->max_bytes;
 	o.log = leat_print_log;
 	status = leat_feed_open(run->operand[0], &o, LEAT_BATCH_OPTIONAL, -1, &feed, err);
 	if (status == LEAT_OK)

@@ -33,7 +33,7 @@ struct pack {
 	int64_t shards, shard_size;
 	bool shuffle, overwrite;
 	int64_t seed, threads;
-	int64_t restarts;
+	int64_t restarts, max_pixels, max_bytes;
 };
 
 static const struct leat_opt options[] = {
@@ -51,6 +51,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct pack, restarts, "0", 0, 65535,
                  "add a restart marker to JPEG images every N blocks of 8 or 16 pixels, so crops decode faster; pixels "
                  "do not change; 6 works well; 0: keep images as they are"),
+	LEAT_SAMPLE_LIMITS(struct pack),
 	LEAT_OPT_END,
 };
 
@@ -187,11 +188,11 @@ fill_shard(struct job *job, size_t shard, struct leat_writer *out, struct leat_e
 {
 	size_t shards = job->outputs.count;
 	uint64_t first = job->list.count * shard / shards, end = job->list.count * (shard + 1) / shards;
-	struct leat_content content = {.mem = job->mem};
+	struct leat_content content = {.mem = job->mem, .max = (uint64_t)job->pack->max_bytes};
 	enum leat_status status = LEAT_OK;
 	struct leat_example example;
 
-	leat_example_init(&example, job->mem, ((size_t)1 << 30) + MAX_RECORD_EXTRA);
+	leat_example_init(&example, job->mem, (size_t)job->pack->max_bytes + MAX_RECORD_EXTRA);
 	for (uint64_t i = first; i < end && status == LEAT_OK; i++) {
 		status = write_sample(job, i, &content, &example, out, err);
 		count_one(job);
@@ -393,6 +394,8 @@ pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struc
 		.seed = pack->seed,
 		.threads = pack->threads,
 		.max_bad = -1,
+		.max_pixels = pack->max_pixels,
+		.max_bytes = pack->max_bytes,
 		.overwrite = pack->overwrite,
 	};
 

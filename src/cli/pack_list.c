@@ -8,8 +8,6 @@
 #include "base/array.h"
 #include "format/folder.h"
 
-static const uint64_t max_content = UINT64_C(1) << 30;
-
 /* ---- reading a file ---- */
 
 enum leat_status
@@ -22,8 +20,10 @@ leat_content_read(struct leat_content *c, const struct leat_object *object, stru
 
 	if (object->size == 0)
 		return leat_fail(err, LEAT_DATA, "'%s' is empty", leat_object_uri(object, buf));
-	if (object->size > max_content)
-		return leat_fail(err, LEAT_LIMIT, "'%s' is larger than 1 GiB, the limit for a file", leat_object_uri(object, buf));
+	if (object->size > c->max)
+		return leat_fail(err, LEAT_LIMIT, "'%s' has %llu bytes, more than max_bytes=%llu allows",
+		                 leat_object_uri(object, buf), (unsigned long long)object->size,
+		                 (unsigned long long)c->max);
 	c->len = (size_t)object->size;
 	status = LEAT_GROW_RAW(c->mem, c->bytes, c->cap, c->len, SIZE_MAX, "the content of a file", err);
 	if (status != LEAT_OK)

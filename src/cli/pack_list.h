@@ -55,7 +55,8 @@ void leat_pack_sample(const struct leat_pack_list *list, uint64_t i, struct leat
 /* The content of a file; the buffer is reused for the next one. */
 struct leat_content {
 	struct leat_mem *mem;
-	char *bytes; /* freed with leat_free */
+	uint64_t max; /* longer files are errors */
+	char *bytes;  /* freed with leat_free */
 	size_t len, cap;
 };
 
