@@ -61,14 +61,15 @@ class Bad(NamedTuple):
         return f"<bad sample at position {self.position} of epoch {self.epoch}{state}: {self.reason}>"
 
 
-def _bytes_of(memory: Union[int, str]) -> int:
-    if not isinstance(memory, str):
-        return int(memory)
-    if "\0" in memory:
-        raise InvalidError("memory: a size cannot contain a NUL character")
+def _bytes_of(options: Dict[str, Any], name: str) -> int:
+    given = options[name]
+    if not isinstance(given, str):
+        return _whole({name: int(given)}, name, 2**64)
+    if "\0" in given:
+        raise InvalidError(f"{name}: a size cannot contain a NUL character")
     size, err = ctypes.c_uint64(), _lib.Err()
-    if _lib.parse_size(memory.encode("utf-8", "surrogateescape"), size, err) != _lib.OK:
-        raise InvalidError("memory: " + err.text.decode(errors="replace"))
+    if _lib.parse_size(given.encode("utf-8", "surrogateescape"), size, err) != _lib.OK:
+        raise InvalidError(f"{name}: " + err.text.decode(errors="replace"))
     return size.value
 
 
@@ -140,13 +141,16 @@ class _Handle:
         given.seed = _whole(options, "seed", 2**64)
         given.epochs = _whole(options, "epochs", 2**63)
         given.threads = _whole(options, "threads", 2**31)
-        given.memory = _bytes_of(options["memory"])
+        given.memory = _bytes_of(options, "memory")
         given.rank, given.world = self.ranks = _ranks(options["rank"], options["world"])
         if options["on_error"] not in _ON_ERROR:
             raise InvalidError(f"on_error={options['on_error']!r} must be one of {', '.join(_ON_ERROR)}")
         given.on_error = _ON_ERROR.index(options["on_error"])
         if options["max_bad"] is not None:
             given.max_bad = _whole(options, "max_bad", 2**64)
+        unlimited = 2**64 - 1
+        given.max_pixels = unlimited if options["max_pixels"] is None else _whole(options, "max_pixels", 2**64)
+        given.max_bytes = unlimited if options["max_bytes"] is None else _bytes_of(options, "max_bytes")
         if options["fingerprint"] not in _FINGERPRINTS:
             raise InvalidError(f"fingerprint={options['fingerprint']!r} must be one of {', '.join(_FINGERPRINTS)}")
         given.fingerprint = _FINGERPRINTS.index(options["fingerprint"])
@@ -201,6 +205,9 @@ class Feed:
             from the launcher's environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
         on_error: what to do with a bad sample: 'fail', 'skip' or 'replace'.
         max_bad: fail after this many bad samples per epoch; None: no limit.
+        max_pixels: images with more pixels are bad, and take no memory; None: no limit. The default is Pillow's.
+        max_bytes: samples with more bytes, as stored or once decompressed, are bad, and take no memory; a number, or
+            text such as '1GiB'; None: no limit.
         fingerprint: how checkpoints recognize the data: 'names' compares names, sizes and sample counts of files,
             'full' also all their bytes, which the first `state_dict` and `load_state_dict` read once.
     """
@@ -208,9 +215,11 @@ class Feed:
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
                  memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
                  on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
+                 max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
                  **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
-                       on_error=on_error, max_bad=max_bad, fingerprint=fingerprint)
+                       on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
+                       max_bytes=max_bytes)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 

@@ -66,7 +66,8 @@ class Options(Structure):
     _fields_ = [("size", c_size_t), ("seed", c_uint64), ("epochs", c_uint64), ("threads", c_uint), ("memory", c_size_t),
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
-                ("processes", POINTER(Process)), ("process_count", c_size_t)]
+                ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
+                ("max_bytes", c_uint64)]
 
 
 class Tensor(Structure):

@@ -298,7 +298,9 @@ def test_the_librarys_words_go_to_pythons_logging(images, caplog):
     assert any("prefetch" in record.message for record in caplog.records)
 
 
-@pytest.mark.parametrize("option", [{"seed": -1}, {"seed": 2**64}, {"threads": -1}, {"epochs": -1}, {"max_bad": -1}])
+@pytest.mark.parametrize("option", [{"seed": -1}, {"seed": 2**64}, {"threads": -1}, {"epochs": -1}, {"max_bad": -1},
+                                    {"max_pixels": -1}, {"max_pixels": 0}, {"max_bytes": -1}, {"max_bytes": 0},
+                                    {"max_bytes": "64 buckets"}])
 def test_numbers_out_of_range_are_refused(numbers, option):
     with pytest.raises(leat.InvalidError, match=next(iter(option))):
         numbers.batch(10).feed(**option)
@@ -307,6 +309,17 @@ def test_numbers_out_of_range_are_refused(numbers, option):
         leat.feed("npy(x='a')\0 | batch(3)")
     with pytest.raises(TypeError):
         numbers.batch(10).feed(seed="1")
+
+
+def test_samples_beyond_a_limit_are_bad(images, numbers):
+    with images.batch(8).feed(on_error="skip", epochs=1, max_pixels=1) as feed:
+        assert sum(len(batch["label"]) for batch in feed) == 0
+        assert "more than max_pixels=1 allows" in feed.bad()[0].reason
+    with images.batch(8).feed(on_error="skip", epochs=1, max_bytes="10B") as feed:
+        assert sum(len(batch["label"]) for batch in feed) == 0
+        assert "more than max_bytes=10 allows" in feed.bad()[0].reason
+    with numbers.batch(10).feed(epochs=1, max_pixels=None, max_bytes=None) as feed:
+        assert sum(len(batch["x"]) for batch in feed) == 100
 
 
 def test_refcounts_alone_give_batches_back(numbers):
