@@ -41,18 +41,46 @@ form_ragged(struct leat_batch_form *form, struct leat_column_form *column, size_
 	column->offsets_at = reserve(end, (rows + 1) * sizeof(int64_t));
 	if (column->field.ndim > 1)
 		column->shapes_at = reserve(end, rows * (size_t)column->field.ndim * sizeof(int64_t));
-	column->values_at = reserve(end, column->capacity);
-	if (!form->direct) {
+	if (!form->direct)
 		column->rows_at = reserve(end, rows * sizeof(struct leat_ragged_row));
-		column->arena_at = reserve(end, column->capacity);
+}
+
+static void
+reserve_values(const struct leat_batch_form *form, struct leat_column_form *column, size_t capacity, size_t *end)
+{
+	column->capacity = capacity;
+	column->values_at = reserve(end, capacity);
+	if (!form->direct)
+		column->arena_at = reserve(end, capacity);
+}
+
+/* The first field that shares reserves the room, the others refer to it. */
+static void
+form_shared(struct leat_batch_form *form, int i, int *first, const struct leat_batch_room *room, size_t *end)
+{
+	struct leat_column_form *column = &form->column[i];
+
+	column->shares = true;
+	if (*first < 0) {
+		*first = i;
+		form->shares = true;
+		form->shared_row = room->shared_row;
+		if (form->shared_row)
+			form->row_used_at = reserve(end, (size_t)form->rows * sizeof(size_t));
+		reserve_values(form, column, room->shared, end);
 	}
+	column->arena = *first;
+	column->capacity = form->column[*first].capacity;
+	column->values_at = form->column[*first].values_at;
+	column->arena_at = form->column[*first].arena_at;
 }
 
 void
 leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
-                     const size_t *capacity)
+                     const struct leat_batch_room *room)
 {
 	size_t end = 0, delivered = 0;
+	int shared = -1;
 
 	*form = (struct leat_batch_form){
 		.rows = rows, .columns = schema->count, .direct = direct, .column = form->column};
@@ -62,16 +90,19 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 	for (int i = 0; i < schema->count; i++) {
 		struct leat_column_form *column = &form->column[i];
 
-		*column = (struct leat_column_form){.field = schema->entry[i].field};
+		*column = (struct leat_column_form){.field = schema->entry[i].field, .arena = i};
 		if (leat_field_is_static(&column->field)) {
 			column->capacity = dense_bytes(&column->field, rows, &column->row_bytes);
 			column->values_at = reserve(&end, column->capacity);
 		} else {
 			form->ragged = true;
-			column->capacity = capacity[i];
 			form_ragged(form, column, &end);
+			if (room->shares[i])
+				form_shared(form, i, &shared, room, &end);
+			else
+				reserve_values(form, column, room->capacity[i], &end);
 		}
-		delivered += column->capacity;
+		delivered += column->arena == i ? column->capacity : 0;
 	}
 	form->bytes = end;
 	form->large = delivered > LARGE_BATCH;
@@ -82,7 +113,7 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 size_t
 leat_batch_bytes(const struct leat_batch_form *form)
 {
-	return sizeof(struct leat_batch) + (size_t)form->columns * sizeof(atomic_size_t);
+	return sizeof(struct leat_batch) + (size_t)form->columns * sizeof(struct leat_batch_column);
 }
 
 struct leat_batch *
@@ -100,6 +131,8 @@ leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struc
 		leat_free(mem, batch);
 		return NULL;
 	}
+	for (int i = 0; i < form->columns; i++)
+		batch->column[i].values_at = form->column[i].values_at;
 	return batch;
 }
 
@@ -130,6 +163,23 @@ ragged_rows(const struct leat_batch *batch, int column)
 	return (struct leat_ragged_row *)(void *)(batch->base + batch->form->column[column].rows_at);
 }
 
+static size_t *
+row_used(const struct leat_batch *batch, int64_t row)
+{
+	return (size_t *)(void *)(batch->base + batch->form->row_used_at) + row;
+}
+
+void
+leat_batch_clear_row(struct leat_batch *batch, int64_t row)
+{
+	if (!batch->form->shared_row)
+		return;
+	*row_used(batch, row) = 0;
+	for (int i = 0; i < batch->form->columns; i++)
+		if (batch->form->column[i].shares)
+			ragged_rows(batch, i)[row] = (struct leat_ragged_row){0};
+}
+
 void
 leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 {
@@ -140,8 +190,10 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 	atomic_store_explicit(&batch->checked, false, memory_order_relaxed);
 	batch->err_row = -1;
 	leat_err_clear(&batch->err);
+	if (batch->form->shared_row)
+		memset(row_used(batch, 0), 0, (size_t)batch->form->rows * sizeof(size_t));
 	for (int i = 0; i < batch->form->columns; i++) {
-		atomic_store_explicit(&batch->arena_used[i], 0, memory_order_relaxed);
+		atomic_store_explicit(&batch->column[i].arena_used, 0, memory_order_relaxed);
 		if (leat_batch_is_dense(&batch->form->column[i]))
 			continue;
 		leat_batch_offsets(batch, i)[0] = 0;
@@ -151,12 +203,6 @@ leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
 }
 
 /* ---- rows ---- */
-
-static unsigned char *
-values(const struct leat_batch *batch, int column)
-{
-	return batch->base + batch->form->column[column].values_at;
-}
 
 static int64_t *
 ragged_shapes(const struct leat_batch *batch, int column)
@@ -175,9 +221,9 @@ leat_batch_stop_assigning(struct leat_batch *batch)
 {
 	batch->assigning = false;
 	for (int i = 0; i < batch->form->columns; i++) {
-		size_t assigned = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
+		size_t assigned = atomic_load_explicit(&batch->column[i].arena_used, memory_order_relaxed);
 
-		atomic_store_explicit(&batch->arena_used[i], round_up(assigned), memory_order_relaxed);
+		atomic_store_explicit(&batch->column[i].arena_used, round_up(assigned), memory_order_relaxed);
 	}
 }
 
@@ -190,20 +236,37 @@ leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct
 
 		if (leat_batch_is_dense(form))
 			continue;
-		at = atomic_load_explicit(&batch->arena_used[i], memory_order_relaxed);
+		at = atomic_load_explicit(&batch->column[i].arena_used, memory_order_relaxed);
 		if (bytes > form->capacity - at) /* does not fit in the arena either */
 			return leat_batch_stop_assigning(batch);
-		ragged_rows(batch, i)[row] = (struct leat_ragged_row){values(batch, i) + at, bytes};
-		atomic_store_explicit(&batch->arena_used[i], at + bytes, memory_order_relaxed);
+		ragged_rows(batch, i)[row] = (struct leat_ragged_row){leat_batch_values(batch, i) + at, bytes};
+		atomic_store_explicit(&batch->column[i].arena_used, at + bytes, memory_order_relaxed);
 	}
 }
 
 static bool
 is_assigned(const struct leat_batch *batch, int column, const void *at)
 {
-	const unsigned char *begin = values(batch, column), *byte = at;
+	const unsigned char *begin = batch->base + batch->form->column[column].values_at, *byte = at;
 
 	return byte >= begin && byte < begin + batch->form->column[column].capacity;
+}
+
+/* Takes `room` bytes of the arena. False: it is full. */
+static bool
+arena_reserve(struct leat_batch *batch, const struct leat_column_form *form, int64_t row, size_t room, size_t *at)
+{
+	if (form->shares && batch->form->shared_row) {
+		size_t *used = row_used(batch, row);
+
+		if (room > batch->form->shared_row - *used)
+			return false;
+		*at = (size_t)row * batch->form->shared_row + *used;
+		*used += room;
+		return true;
+	}
+	*at = atomic_fetch_add_explicit(&batch->column[form->arena].arena_used, room, memory_order_relaxed);
+	return *at <= form->capacity - room;
 }
 
 static void *
@@ -218,8 +281,7 @@ arena_take(struct leat_batch *batch, int column, int64_t row, size_t bytes)
 	/* An assigned row cannot grow: the next row starts right after it. */
 	if (room < bytes || room > form->capacity || is_assigned(batch, column, slot->at))
 		return NULL;
-	at = atomic_fetch_add_explicit(&batch->arena_used[column], room, memory_order_relaxed);
-	if (at > form->capacity - room)
+	if (!arena_reserve(batch, form, row, room, &at))
 		return NULL;
 	*slot = (struct leat_ragged_row){batch->base + form->arena_at + at, room};
 	return slot->at;
@@ -232,7 +294,7 @@ leat_batch_output_slot(struct leat_batch *batch, int column, int64_t row, size_t
 
 	if (!leat_batch_is_dense(form))
 		return arena_take(batch, column, row, bytes);
-	return bytes == form->row_bytes ? values(batch, column) + (size_t)row * form->row_bytes : NULL;
+	return bytes == form->row_bytes ? leat_batch_values(batch, column) + (size_t)row * form->row_bytes : NULL;
 }
 
 static bool
@@ -297,7 +359,7 @@ leat_batch_store(struct leat_batch *batch, int64_t row, const struct leat_sample
 				return status;
 			continue;
 		}
-		slot = values(batch, i) + (size_t)row * form->row_bytes;
+		slot = leat_batch_values(batch, i) + (size_t)row * form->row_bytes;
 		if (slot != datum->data)
 			leat_copy(slot, datum->data, form->row_bytes, batch->form->large);
 	}
@@ -317,10 +379,10 @@ complete_dense(struct leat_batch *batch, int column, bool keep_bad)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
 	const uint8_t *state = leat_batch_states(batch);
-	unsigned char *to = values(batch, column);
+	unsigned char *to = leat_batch_values(batch, column);
 
 	for (int64_t row = 0; row < batch->rows; row++) {
-		unsigned char *from = values(batch, column) + (size_t)row * form->row_bytes;
+		unsigned char *from = leat_batch_values(batch, column) + (size_t)row * form->row_bytes;
 
 		if (!row_stays(batch, row, keep_bad))
 			continue;
@@ -342,8 +404,9 @@ move_values(const struct leat_batch *batch, int column, unsigned char *to, const
 		memmove(to, from, bytes);
 }
 
-/* Moves values into row order and turns the lengths in offsets[row + 1] (direct: already sums) into offsets. */
-static void
+/* Moves values into row order and turns the lengths in offsets[row + 1] (direct: already sums) into offsets. Returns
+ * the number of values. */
+static int64_t
 complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 {
 	const struct leat_column_form *form = &batch->form->column[column];
@@ -360,7 +423,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 			int64_t to = state[row] == LEAT_ROW_PADDING ? from : offsets[row + 1];
 
 			length = to - from;
-			data = values(batch, column) + (size_t)from * element;
+			data = leat_batch_values(batch, column) + (size_t)from * element;
 			from = to;
 		} else {
 			data = ragged_rows(batch, column)[row].at;
@@ -370,7 +433,7 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 		if (state[row] != LEAT_ROW_GOOD)
 			length = 0;
 		if (length > 0)
-			move_values(batch, column, values(batch, column) + (size_t)sum * element, data,
+			move_values(batch, column, leat_batch_values(batch, column) + (size_t)sum * element, data,
 			            (size_t)length * element);
 		if (dims > 1 && state[row] != LEAT_ROW_GOOD)
 			memset(shapes + (size_t)out * dims, 0, dims * sizeof *shapes);
@@ -378,6 +441,23 @@ complete_ragged(struct leat_batch *batch, int column, bool keep_bad)
 			memmove(shapes + (size_t)out * dims, shapes + (size_t)row * dims, dims * sizeof *shapes);
 		sum += length;
 		offsets[++out] = sum; /* out <= row: only entries already read are overwritten */
+	}
+	return sum;
+}
+
+/* Fields that share follow each other. They fit: rows in the arena were rounded up, too, one by one. */
+static void
+complete_shared(struct leat_batch *batch, bool keep_bad)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < batch->form->columns; i++) {
+		const struct leat_column_form *form = &batch->form->column[i];
+
+		if (!form->shares)
+			continue;
+		batch->column[i].values_at = form->values_at + bytes;
+		bytes += round_up((size_t)complete_ragged(batch, i, keep_bad) * leat_dtype_size(form->field.dtype));
 	}
 }
 
@@ -418,6 +498,8 @@ leat_batch_complete(struct leat_batch *batch, bool keep_bad)
 	for (int64_t row = 0; row < batch->rows; row++)
 		all_good &= state[row] == LEAT_ROW_GOOD;
 	for (int i = 0; i < batch->form->columns; i++) {
+		if (batch->form->column[i].shares)
+			continue;
 		if (!leat_batch_is_dense(&batch->form->column[i])) {
 			if (!all_good || !batch->form->direct)
 				complete_ragged(batch, i, keep_bad);
@@ -425,6 +507,8 @@ leat_batch_complete(struct leat_batch *batch, bool keep_bad)
 			complete_dense(batch, i, keep_bad);
 		}
 	}
+	if (batch->form->shares)
+		complete_shared(batch, keep_bad);
 	complete_rows(batch, all_good, keep_bad);
 	if (batch->form->large)
 		leat_copy_fence();

@@ -22,17 +22,30 @@ struct leat_worker;
 /* Layout of one field. Offsets are from the start of the mapping. */
 struct leat_column_form {
 	struct leat_field field;
-	size_t row_bytes; /* dense: bytes per slot; ragged: 0 */
-	size_t capacity;  /* bytes of values */
-	size_t values_at;
+	size_t row_bytes;             /* dense: bytes per slot; ragged: 0 */
+	size_t capacity;              /* bytes of values; of a field that shares, those of all of them */
+	size_t values_at;             /* of a field that shares, where the first of them begins */
 	size_t offsets_at, shapes_at; /* ragged */
 	size_t arena_at, rows_at; /* ragged and not direct: rows in order of arrival, and a leat_ragged_row for each */
+	bool shares;
+	int arena; /* ragged: the column that counts what is used of the arena */
 };
 
 /* Memory of a row of a ragged column: in the arena or, if assigned in advance, in `values`. A retry reuses it. */
 struct leat_ragged_row {
 	void *at; /* NULL: none yet */
 	size_t room;
+};
+
+/* Room for ragged values. Fields whose values are parts of the same bytes *share*: together they need no more room than
+ * one of them might, so they have one arena, and one region of values in which they follow each other, in whatever
+ * lengths they turn out to have. */
+struct leat_batch_room {
+	size_t capacity[LEAT_MAX_FIELDS]; /* of each ragged field that does not share */
+	bool shares[LEAT_MAX_FIELDS];
+	size_t shared;     /* capacity for all that share */
+	size_t shared_row; /* of which each row has this much for itself, to start anew with another sample; 0: rows
+	                      take what they need */
 };
 
 struct leat_batch_form {
@@ -42,14 +55,16 @@ struct leat_batch_form {
 	bool direct; /* the only field is written straight into `values`, because its lengths are known in advance */
 	bool large;  /* too large to stay in a core's cache until used: write with non-temporal stores */
 	size_t valid_at, position_at, state_at;
+	bool shares;                     /* some fields do */
+	size_t shared_row;               /* as in leat_batch_room */
+	size_t row_used_at;              /* if it is not 0: bytes used by each row */
 	size_t bytes;                    /* size of the mapping */
 	struct leat_column_form *column; /* owned by the caller */
 };
 
-/* Lays out `schema` for `rows` samples; capacity[i] bounds the values of ragged field i. form->column needs room
- * for the schema's fields. */
+/* Lays out `schema` for `rows` samples. form->column needs room for the schema's fields. */
 void leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *schema, int64_t rows, bool direct,
-                          const size_t *capacity);
+                          const struct leat_batch_room *room);
 
 enum leat_row_state { LEAT_ROW_PADDING, LEAT_ROW_GOOD, LEAT_ROW_BAD };
 
@@ -101,7 +116,10 @@ struct leat_batch {
 	atomic_int refs; /* consumer and DLPack tensors; of a copy: the consumer and each reference to a block */
 	int64_t count;   /* rows delivered, without skipped ones */
 	int64_t samples; /* of these, neither repeats nor padding */
-	atomic_size_t arena_used[]; /* by column; also counts bytes of `values` assigned in advance */
+	struct leat_batch_column {
+		atomic_size_t arena_used; /* also counts bytes of `values` assigned in advance */
+		size_t values_at;         /* of a field that shares: known once the batch is complete */
+	} column[];
 };
 
 size_t leat_batch_bytes(const struct leat_batch_form *form); /* size of the struct, without the mapping */
@@ -137,6 +155,13 @@ leat_batch_offsets(const struct leat_batch *batch, int column)
 	return (int64_t *)(void *)(batch->base + batch->form->column[column].offsets_at);
 }
 
+/* The values of a field, if the batch is not a copy. */
+static inline unsigned char *
+leat_batch_values(const struct leat_batch *batch, int column)
+{
+	return batch->base + batch->column[column].values_at;
+}
+
 static inline bool
 leat_batch_is_dense(const struct leat_column_form *column)
 {
@@ -160,6 +185,9 @@ leat_batch_value_bytes(const struct leat_batch *batch, int column)
  * what will be stored. */
 void leat_batch_assign_ragged_row(struct leat_batch *batch, int64_t row, const struct leat_sample *sample);
 void leat_batch_stop_assigning(struct leat_batch *batch);
+
+/* Forgets what a row that shares has stored: another sample takes its place. */
+void leat_batch_clear_row(struct leat_batch *batch, int64_t row);
 
 /* Returns memory for `bytes` of a row: its dense slot, or room in the arena. NULL: does not fit. */
 void *leat_batch_output_slot(struct leat_batch *batch, int column, int64_t row, size_t bytes);

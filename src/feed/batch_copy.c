@@ -52,7 +52,7 @@ copy_column(const struct leat_batch *from, struct leat_batch *to, int column)
 	block->bytes = block->shapes_at + shapes;
 	if (!block_open(block, to->mem))
 		return false;
-	memcpy(block->at, from->base + form->values_at, values);
+	memcpy(block->at, leat_batch_values(from, column), values);
 	memcpy(block->at + block->offsets_at, from->base + form->offsets_at, offsets);
 	memcpy(block->at + block->shapes_at, from->base + form->shapes_at, shapes);
 	atomic_store_explicit(&block->refs, 1, memory_order_relaxed);

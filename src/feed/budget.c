@@ -130,29 +130,67 @@ ragged_capacity(uint64_t bound, unsigned times, int64_t rows, size_t beyond)
 	return (size_t)bytes;
 }
 
-/* Sets the capacity of each ragged field. Returns how many have no known bound and got `unknown`. */
+/* Is the field made of bytes of the payload that no other field has? Then all of these together are no longer than the
+ * payload, each byte of which becomes at most as much as in the field that expands most. */
+static bool
+is_part_of_payload(const struct leat_schema_entry *entry, const struct leat_pipeline *p)
+{
+	return !leat_field_is_static(&entry->field) && !entry->outside_payload && expansion(entry, p) > 0;
+}
+
+static void
+share_payload(struct leat_batch_room *room, const struct leat_pipeline *p, bool replaces, uint64_t bound, int64_t rows)
+{
+	size_t beyond = 0;
+	unsigned times = 0;
+	int fields = 0;
+
+	for (int i = 0; i < p->schema.count; i++) {
+		const struct leat_schema_entry *entry = &p->schema.entry[i];
+
+		room->shares[i] = is_part_of_payload(entry, p);
+		if (!room->shares[i])
+			continue;
+		fields++;
+		times = expansion(entry, p) > times ? expansion(entry, p) : times;
+		beyond += entry->extra_elements * leat_dtype_size(entry->field.dtype) + 64;
+	}
+	if (fields < 2) {
+		memset(room->shares, 0, sizeof room->shares);
+		return;
+	}
+	if (replaces) /* `bound` is that of a row, too */
+		room->shared_row = (ragged_capacity(p->source.max_payload, times, 1, beyond) + 63) & ~(size_t)63;
+	room->shared = replaces && room->shared_row < LEAT_MOST_BYTES / (size_t)rows
+	                       ? room->shared_row * (size_t)rows
+	                       : ragged_capacity(bound, times, rows, beyond);
+}
+
+/* Sets the room of ragged fields. Returns how many have no known bound and got `unknown`. */
 static int
-ragged_capacities(const struct leat_pipeline *p, bool repeats, int64_t rows, size_t unknown,
-                  size_t capacity[LEAT_MAX_FIELDS])
+ragged_room(const struct leat_pipeline *p, bool repeats, bool replaces, bool share, int64_t rows, size_t unknown,
+            struct leat_batch_room *room)
 {
 	uint64_t bound = 0;
 	int unbounded = 0;
 
+	for (int i = 0; i < p->schema.count && bound == 0; i++)
+		if (is_part_of_payload(&p->schema.entry[i], p))
+			bound = payload_bound(p, rows, repeats);
+	if (share)
+		share_payload(room, p, replaces, bound, rows);
 	for (int i = 0; i < p->schema.count; i++) {
-		const struct leat_field *field = &p->schema.entry[i].field;
-		unsigned times = expansion(&p->schema.entry[i], p);
+		const struct leat_schema_entry *entry = &p->schema.entry[i];
+		size_t beyond = entry->extra_elements * leat_dtype_size(entry->field.dtype);
+		unsigned times = expansion(entry, p);
 
-		if (leat_field_is_static(field))
+		if (leat_field_is_static(&entry->field) || room->shares[i])
 			continue;
-		if (p->schema.entry[i].outside_payload && field->ndim == 1) {
-			capacity[i] = ragged_capacity(
-				0, 0, rows, p->schema.entry[i].extra_elements * leat_dtype_size(field->dtype));
+		if (entry->outside_payload && entry->field.ndim == 1) {
+			room->capacity[i] = ragged_capacity(0, 0, rows, beyond);
 			continue;
 		}
-		if (times > 0 && bound == 0)
-			bound = payload_bound(p, rows, repeats);
-		capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows,
-		                              p->schema.entry[i].extra_elements * leat_dtype_size(field->dtype));
+		room->capacity[i] = ragged_capacity(times ? bound : unknown, times ? times : 1, rows, beyond);
 		unbounded += times == 0;
 	}
 	return unbounded;
@@ -160,14 +198,14 @@ ragged_capacities(const struct leat_pipeline *p, bool repeats, int64_t rows, siz
 
 static int
 make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
-          size_t unknown)
+          bool share, size_t unknown)
 {
-	size_t capacity[LEAT_MAX_FIELDS] = {0};
+	struct leat_batch_room room = {0};
 	bool replaces = options->on_error == LEAT_ON_ERROR_REPLACE;
 	bool direct = p->stages == 0 && p->source.kind->unpack_to && !p->source.units && !replaces && !p->cache;
-	int unbounded = ragged_capacities(p, replaces || wraps(p, options, rows), rows, unknown, capacity);
+	int unbounded = ragged_room(p, replaces || wraps(p, options, rows), replaces, share, rows, unknown, &room);
 
-	leat_batch_form_make(&b->form, &p->schema, rows, direct, capacity);
+	leat_batch_form_make(&b->form, &p->schema, rows, direct, &room);
 	b->form.large &= p->mixes == 0; /* mixing reads the values right away, so they should stay in the CPU cache */
 	return unbounded;
 }
@@ -431,6 +469,8 @@ enum leat_status
 leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, int64_t rows,
                  size_t used, size_t peak, const struct leat_log *log, struct leat_err *err)
 {
+	/* Samples from a cache go straight to their place among the values, which cannot be known if fields share. */
+	bool apart = p->cache && p->cached == p->stages;
 	size_t minimum;
 	int unbounded;
 
@@ -441,16 +481,21 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		.form.column = b->form.column,
 		.sample_bytes = offsetof(struct leat_sample, field) + (size_t)p->max_fields * sizeof(struct leat_datum),
 	};
-	unbounded = make_form(b, p, options, rows, UNKNOWN_CAPACITY);
+	unbounded = make_form(b, p, options, rows, !apart, UNKNOWN_CAPACITY);
 	set_least(b, p, rows);
 	minimum = b->least = used + total(b, p);
+	if (apart && minimum > options->memory) {
+		apart = false;
+		make_form(b, p, options, rows, true, UNKNOWN_CAPACITY);
+		minimum = b->least = used + total(b, p);
+	}
 	if (minimum > options->memory || peak > options->memory)
 		return fail_minimum(b, p, options->memory, minimum > peak ? minimum : peak, err);
 	if (unbounded > 0) {
 		/* Half of what is left, for two batches with an arena and values each. */
 		size_t more = (options->memory - minimum) / 2 / (4 * (size_t)unbounded);
 
-		make_form(b, p, options, rows, UNKNOWN_CAPACITY + page_down(more));
+		make_form(b, p, options, rows, !apart, UNKNOWN_CAPACITY + page_down(more));
 		minimum = used + total(b, p);
 	}
 	b->divided = b->frugal ? enough(b, options->memory, minimum) : options->memory;

@@ -16,6 +16,8 @@ struct compile {
 	struct leat_schema *schema; /* at this point of the chain */
 	/* By field: scratch for its latest result, needed if a later stage writes the field again. */
 	struct leat_needs written[LEAT_MAX_FIELDS];
+	/* By field: how many times its bytes of the payload are in scratch, with all earlier results. */
+	unsigned times[LEAT_MAX_FIELDS];
 	bool batched; /* past `batch` */
 };
 
@@ -190,6 +192,8 @@ infer(struct compile *c, const struct leat_bound *bound, const struct leat_stage
 
 /* ---- scratch ---- */
 
+enum { ALIGN = 64 }; /* of what is in scratch */
+
 /* Scratch for the current form of field `i`. Saturates at a size that fits nowhere. */
 static struct leat_needs
 needs_of(const struct compile *c, int i)
@@ -201,37 +205,57 @@ needs_of(const struct compile *c, int i)
 	if (entry->unbounded)
 		return (struct leat_needs){0};
 	if (!leat_field_is_static(&entry->field))
-		return (struct leat_needs){entry->extra_elements * element,
+		return (struct leat_needs){entry->extra_elements * element + ALIGN,
 		                           entry->field.ndim == 1 ? (unsigned)element : 0};
 	return (struct leat_needs){
-		elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element, 0};
+		elements < 0 || (size_t)elements > most / element ? most : (size_t)elements * element + ALIGN, 0};
 }
 
-static void
-add_needs(struct leat_needs *sum, const struct leat_needs *needs)
+static unsigned
+max_times(unsigned a, unsigned b)
 {
-	sum->bytes += needs->bytes;
-	sum->times += needs->times;
+	return a > b ? a : b;
 }
 
-/* Renumbers `written` like the stage renumbers the fields. */
+/* A result is in scratch. Fields are made of different bytes of the payload, so together they take no
+ * more than if the field that expands most had all of them. */
+static void
+add_to_scratch(struct compile *c, const struct leat_needs *written, unsigned *times)
+{
+	c->p->scratch.bytes += written->bytes;
+	*times += written->times;
+	c->p->scratch.times = max_times(c->p->scratch.times, *times);
+}
+
+/* Renumbers `written` and `times` like the stage renumbers the fields. New fields are made from those that are
+ * dropped. */
 static void
 carry_written(struct compile *c, const struct leat_stage *stage)
 {
 	struct leat_needs before[LEAT_MAX_FIELDS];
+	unsigned times[LEAT_MAX_FIELDS], dropped = 0;
+	bool carried[LEAT_MAX_FIELDS] = {0};
 
 	memcpy(before, c->written, sizeof before);
+	memcpy(times, c->times, sizeof times);
 	memset(c->written, 0, sizeof c->written);
+	memset(c->times, 0, sizeof c->times);
+	for (int i = 0; i < stage->count; i++)
+		if (leat_stage_carries(stage, i) >= 0)
+			carried[leat_stage_carries(stage, i)] = true;
+	for (int i = 0; i < LEAT_MAX_FIELDS; i++) {
+		if (carried[i])
+			continue;
+		add_to_scratch(c, &before[i], &times[i]);
+		dropped = max_times(dropped, times[i]);
+	}
 	for (int i = 0; i < stage->count; i++) {
 		int from = leat_stage_carries(stage, i);
 
-		if (from < 0)
-			continue;
-		c->written[i] = before[from];
-		before[from] = (struct leat_needs){0};
+		c->times[i] = from < 0 ? dropped : times[from];
+		if (from >= 0)
+			c->written[i] = before[from];
 	}
-	for (int i = 0; i < LEAT_MAX_FIELDS; i++) /* the rest are dropped fields, which were in scratch */
-		add_needs(&c->p->scratch, &before[i]);
 }
 
 /* Only the last result of a field goes to the batch; earlier ones need scratch. */
@@ -242,7 +266,7 @@ count_scratch(struct compile *c, const struct leat_stage *stage)
 	for (int i = 0; i < stage->count; i++) {
 		if (!leat_stage_writes_anew(stage, i))
 			continue;
-		add_needs(&c->p->scratch, &c->written[i]);
+		add_to_scratch(c, &c->written[i], &c->times[i]);
 		c->written[i] = needs_of(c, i);
 	}
 }
@@ -267,11 +291,15 @@ count_fused_scratch(struct compile *c, const struct leat_stage *stage)
 static void
 add_all_needs(const struct compile *c, struct leat_needs *sum)
 {
+	unsigned times = 0;
+
 	for (int i = 0; i < c->schema->count; i++) {
 		struct leat_needs needs = needs_of(c, i);
 
-		add_needs(sum, &needs);
+		sum->bytes += needs.bytes;
+		times = max_times(times, needs.times);
 	}
+	sum->times += times;
 }
 
 static bool

@@ -70,7 +70,7 @@ locate(const struct leat_batch *batch, int i, unsigned char **values, const int6
 	const struct leat_block *block = batch->block ? &batch->block[i] : NULL;
 	unsigned char *base = block ? block->at : batch->base;
 
-	*values = block ? base : base + column->values_at;
+	*values = block ? base : leat_batch_values(batch, i);
 	*offsets = (const int64_t *)(const void *)(base + (block ? block->offsets_at : column->offsets_at));
 	*shapes = (const int64_t *)(const void *)(base + (block ? block->shapes_at : column->shapes_at));
 }

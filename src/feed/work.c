@@ -68,7 +68,7 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	*from = batch->next;
 	batch->begun_by = w;
 	leat_batch_reset(batch, &feed->mem);
-	batch->assigning = batch->form->ragged && caches_finished_samples(feed);
+	batch->assigning = batch->form->ragged && !batch->form->shares && caches_finished_samples(feed);
 	leat_ranks_begin(feed, batch, feed->plan_epoch, feed->plan_position);
 	feed->plan_position = batch->end;
 	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
@@ -463,6 +463,7 @@ replace(struct leat_worker *w, struct leat_err *err)
 		leat_source_locate(source, item.raw.index, &item.raw.extent);
 		pthread_mutex_unlock(&feed->lock);
 		leat_err_clear(err);
+		leat_batch_clear_row(w->batch, w->row);
 		status = read_and_make(w, &item, err);
 	}
 	w->in_chain = true; /* the error names a replacement's file, not the original's: add it */
@@ -535,7 +536,7 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 	};
 
 	for (int i = 0; i < batch->form->columns; i++) {
-		rows.column[i] = batch->base + batch->form->column[i].values_at;
+		rows.column[i] = leat_batch_values(batch, i);
 		rows.row_bytes[i] = batch->form->column[i].row_bytes;
 	}
 	for (int i = 0; i < p->mixes; i++) {

@@ -25,7 +25,7 @@ setup(void **state)
 {
 	struct leat_schema_entry entry[1];
 	struct leat_schema schema = {.capacity = 1, .entry = entry};
-	size_t capacity[LEAT_MAX_FIELDS] = {CAPACITY};
+	struct leat_batch_room room = {.capacity = {CAPACITY}};
 	struct leat_field *field = leat_schema_add(&schema, "x", LEAT_U8);
 
 	(void)state;
@@ -33,7 +33,7 @@ setup(void **state)
 	field->shape[0] = -1;
 	leat_mem_init(&f.mem, SIZE_MAX);
 	f.form.column = f.column;
-	leat_batch_form_make(&f.form, &schema, ROWS, false, capacity);
+	leat_batch_form_make(&f.form, &schema, ROWS, false, &room);
 	f.batch = leat_batch_new(NULL, &f.form, &f.mem);
 	assert_non_null(f.batch);
 	leat_batch_reset(f.batch, &f.mem);
@@ -82,7 +82,7 @@ store(int row, int64_t length)
 static void
 assert_text(const char *text)
 {
-	const char *values = (const char *)f.batch->base + f.form.column[0].values_at;
+	const char *values = (const char *)leat_batch_values(f.batch, 0);
 
 	assert_int_equal(leat_batch_offsets(f.batch, 0)[f.batch->count], strlen(text));
 	assert_memory_equal(values, text, strlen(text));
