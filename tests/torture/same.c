@@ -2,7 +2,7 @@
  *
  * The first run has one thread and much memory. The others differ in threads, memory, prefetch, ranks, where they were
  * interrupted, and where a cache keeps its samples. The data of some is damaged: then errors and bad samples have to be
- * the same, too. */
+ * the same, too. Data that is changed in place gives what it would without a cache. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +25,8 @@ struct pipeline {
 	char before[MAX_SPEC], after[MAX_SPEC]; /* a cache */
 	bool cached, damaged, unbounded;
 	unsigned batch;
+	struct sources data;
+	size_t source;
 	struct leat_options options;
 };
 
@@ -191,23 +193,29 @@ choose_place(struct torture *t, const char *spec, struct pipeline *p)
 }
 
 static void
+spoil(struct torture *t, struct pipeline *p)
+{
+	for (unsigned i = 0, times = 1 + torture_below(t, 4); i < times; i++)
+		sources_spoil_one(&p->data, p->source, &t->rng);
+}
+
+static void
 draw(struct torture *t, struct pipeline *p)
 {
 	static struct specs specs;
-	static struct sources copy;
 	char spec[MAX_SPEC];
 
 	specs_init(&specs, t->sources, leat_rng_u64(&t->rng), MAX_EPOCH);
 	specs_draw(&specs);
 	p->batch = 4 * (1 + torture_below(t, 4)); /* for ranks, and pairs in them */
 	specs_batch(&specs, p->batch);
-	torture_copy_source(t, specs.source, "data", &copy);
+	p->source = specs.source;
+	torture_copy_source(t, p->source, "data", &p->data);
 	p->unbounded = specs.unbounded;
 	p->damaged = torture_one_in(t, 2);
 	if (p->damaged)
-		for (unsigned i = 0, times = 1 + torture_below(t, 4); i < times; i++)
-			sources_spoil_one(&copy, specs.source, &t->rng);
-	sources_elsewhere(t->sources, &copy, specs.text, spec, sizeof spec);
+		spoil(t, p);
+	sources_elsewhere(t->sources, &p->data, specs.text, spec, sizeof spec);
 	choose_place(t, spec, p);
 	trace_options(&p->options);
 	p->options.epochs = EPOCHS;
@@ -272,24 +280,58 @@ try_way(struct torture *t, const struct pipeline *p, const struct outcome *expec
 	outcome_free(&got);
 }
 
+/* As `cache` would be without a cache. */
+static void
+run_uncached(const struct pipeline *p, struct outcome *outcome)
+{
+	static char spec[2 * MAX_SPEC + 64];
+	struct leat_options o = p->options;
+
+	o.threads = 1;
+	o.memory = enough;
+	snprintf(spec, sizeof spec, "%s%s%s", p->before, p->cached ? " | cache(memory, size=1)" : "", p->after);
+	print_message("%s\n", spec);
+	run(outcome, spec, &o);
+}
+
+/* The data is changed in place; some keep its times, as cp -p does. */
+static void
+check_fresh(struct torture *t, struct pipeline *p)
+{
+	struct outcome expected, got;
+	static char spec[2 * MAX_SPEC + 600];
+	struct leat_options o = p->options;
+
+	snprintf(spec, sizeof spec, "%s | cache(dir='%s', size=64MiB)%s", p->before, torture_path(t, "fresh"),
+	         p->after);
+	o.memory = enough;
+	run(&got, spec, &o);
+	outcome_free(&got);
+	spoil(t, p);
+	p->damaged = true;
+	if (torture_one_in(t, 2))
+		torture_age(p->data.one[p->source].folder);
+	run_uncached(p, &expected);
+	print_message("%s\n", spec);
+	run(&got, spec, &o);
+	compare(p, &expected, &got, true, "after the data was changed in place");
+	outcome_free(&expected);
+	outcome_free(&got);
+}
+
 void
 torture_same(struct torture *t)
 {
 	static struct pipeline p;
-	static char spec[2 * MAX_SPEC + 64];
-	struct leat_options o;
 	struct outcome expected;
 
 	draw(t, &p);
-	o = p.options;
-	o.threads = 1;
-	o.memory = enough;
-	snprintf(spec, sizeof spec, "%s%s%s", p.before, p.cached ? " | cache(memory, size=1)" : "", p.after);
-	print_message("%s\n", spec);
-	run(&expected, spec, &o);
+	run_uncached(&p, &expected);
 	if (!p.damaged && expected.trace.status != LEAT_DONE)
-		fail_msg("%s\n%s", spec, expected.trace.err.text);
+		fail_msg("%s%s\n%s", p.before, p.after, expected.trace.err.text);
 	for (int i = 0; i < WAYS; i++)
 		try_way(t, &p, &expected);
 	outcome_free(&expected);
+	if (p.cached)
+		check_fresh(t, &p);
 }

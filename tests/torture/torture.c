@@ -36,6 +36,7 @@ static const struct kind {
 	{"same", torture_same},
 	{"faults", torture_faults},
 	{"kill", torture_kill},
+	{"bytes", torture_bytes},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -112,6 +113,21 @@ copy_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	return 0;
 }
 
+static int
+age_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	static const struct timespec times[2] = {{1500000000, 0}, {1500000000, 0}};
+
+	(void)st, (void)type, (void)ftw;
+	return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+}
+
+void
+torture_age(const char *folder)
+{
+	assert_int_equal(nftw(folder, age_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 void
 torture_copy_source(struct torture *t, size_t i, const char *name, struct sources *copy)
 {
@@ -126,6 +142,7 @@ torture_copy_source(struct torture *t, size_t i, const char *name, struct source
 	copy_from = t->sources->one[i].folder;
 	copy_to = copy->one[i].folder;
 	assert_int_equal(nftw(copy_from, copy_one, 16, FTW_PHYS), 0);
+	torture_age(copy_to);
 }
 
 /* ---- a run as a process ---- */
@@ -214,7 +231,8 @@ print_log(uint64_t number)
 	from = feof(log) ? lines - LAST_LINES : lines;
 	rewind(log);
 	for (lines = 0; lines < from + MAX_LINES && fgets(line, sizeof line, log); lines++)
-		if (lines >= from && line[0] != '[' && line[0] != '\n' && !strstr(line, " FAILED TEST(S)"))
+		if (lines >= from && line[0] != '\n' && (line[0] != '[' || strncmp(line, "[  ERROR", 8) == 0) &&
+		    !strstr(line, " FAILED TEST(S)"))
 			printf("    %s%s", line, strchr(line, '\n') ? "" : "\n");
 	fclose(log);
 }
@@ -246,6 +264,8 @@ finish(uint64_t number, pid_t pid, int status)
 		report(number, status);
 		return;
 	}
+	if (torture.runs == 1)
+		print_log(number);
 	snprintf(folder, sizeof folder, "%s/%s-%" PRIu64, torture.folder, current->name, number);
 	remove_folder(folder);
 	unlink(log_path(number));

@@ -32,6 +32,8 @@ bool torture_one_in(struct torture *t, unsigned n);
 /* "FOLDER/NAME", valid for the next seven calls. */
 const char *torture_path(struct torture *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Sets all times in there to the same, long ago: new data may be looked at more often than old. */
+void torture_age(const char *folder);
 /* A copy of source `i` in the run's folder; `copy` describes it alone. `name`: of the folder in there. */
 void torture_copy_source(struct torture *t, size_t i, const char *name, struct sources *copy);
 
