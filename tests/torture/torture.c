@@ -5,8 +5,8 @@
  *	kill    a command killed at a random call or moment; what readers see then, and the next run
  *	bytes   hostile bytes in data, indexes, caches and checkpoints
  *
- * Each run is a process. It draws everything from (kind, seed, number), so that --first NUMBER --runs 1 repeats it.
- * A finding is printed with the command that repeats it, and its folder is kept. */
+ * KIND all divides the runs among them. Each run is a process. It draws everything from (kind, seed, number), so that
+ *--first NUMBER --runs 1 repeats it. A finding is printed with the command that repeats it, and its folder is kept. */
 #include "torture.h"
 
 #include <errno.h>
@@ -369,6 +369,8 @@ main(int argc, char **argv)
 
 	read_arguments(argc, argv);
 	make_data();
+	if (strcmp(torture.kind, "all") == 0)
+		torture.runs = (torture.runs + KINDS - 1) / KINDS;
 	for (size_t i = 0; i < KINDS; i++)
 		if (strcmp(torture.kind, "all") == 0 || strcmp(torture.kind, kinds[i].name) == 0) {
 			current = &kinds[i];
