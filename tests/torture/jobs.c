@@ -167,7 +167,6 @@ add_index(const char *source, struct torture_place *place)
 	snprintf(place->view, sizeof place->view, "%s | batch(5)", source);
 }
 
-/* Fields of a tar depend on the spec; its members are enough. */
 static void
 set_view(const struct torture_job *job, const char *fields, struct torture_place *place)
 {
@@ -180,21 +179,22 @@ set_view(const struct torture_job *job, const char *fields, struct torture_place
 		snprintf(place->view, sizeof place->view, "npy(%s) | batch(5)", fields);
 }
 
+/* Two fields, so that files of different runs would be noticed. */
 static void
 fields_of(const struct torture *t, const struct torture_job *job, const struct torture_place *place, char *out,
           size_t cap)
 {
-	bool npy = strcmp(job->format, "npy") == 0, packed = job->kind == JOB_PACK;
+	bool tokens = is_from(t, job, "tokens");
+	const char *a = tokens ? "tokens" : "image", *b = tokens ? "targets" : "label";
 
-	if (is_from(t, job, "tokens"))
-		snprintf(out, cap, npy ? "tokens='%s/out/p/tokens.npy'" : "'tokens=tokens.npy:uint16[13]'",
-		         place->folder);
-	else if (npy)
-		snprintf(out, cap, "image='%s/out/p/image.npy', label='%s/out/p/label.npy'", place->folder,
-		         place->folder);
+	if (strcmp(job->format, "npy") == 0)
+		snprintf(out, cap, "%s='%s/out/p/%s.npy', %s='%s/out/p/%s.npy'", a, place->folder, a, b, place->folder,
+		         b);
+	else if (tokens)
+		snprintf(out, cap, "'tokens=tokens.npy:int32[12]', 'targets=targets.npy:int32[12]'");
 	else
-		snprintf(out, cap, "%s",
-		         packed ? "'image=jpg', 'label=cls:int64'" : "'image=image.npy', 'label=label.cls:int64'");
+		snprintf(out, cap, "'image=%s', 'label=%s:int64'", job->kind == JOB_PACK ? "jpg" : "image.npy",
+		         job->kind == JOB_PACK ? "cls" : "label.cls");
 }
 
 static void
