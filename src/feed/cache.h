@@ -11,6 +11,10 @@
  * lost in a crash, and with `is_current` that its data has not changed. When another cache needs space, unused files
  * are trimmed or deleted.
  *
+ * Whoever can write a cache file decides what a feed delivers. So each user has files of their own,
+ * which nobody else can read or write, unless `shared` says that all who can write to the folder are
+ * trusted.
+ *
  * Threads: one thread opens and closes; any number of workers call has, get and put. */
 #ifndef LEAT_FEED_CACHE_H
 #define LEAT_FEED_CACHE_H
@@ -22,7 +26,8 @@
 
 struct leat_cache_options {
 	const char *dir;                  /* NULL: in memory; borrowed */
-	uint64_t size;                    /* limit in bytes; on disk: for all cache files in `dir` */
+	bool shared;                      /* trust files of all users who can write to `dir`; else only our own */
+	uint64_t size;                    /* limit in bytes; on disk: for all our cache files in `dir` */
 	uint64_t samples;                 /* number of samples in the source */
 	const char *key;                  /* identifies the data and ops; a file is shared only by equal keys */
 	const struct leat_schema *schema; /* of cached samples; borrowed */

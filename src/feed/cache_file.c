@@ -7,7 +7,10 @@
  * Every user of a file holds a shared lock on it. Creating, resizing and deleting files takes the
  * folder's lock, so that concurrent processes stay within the size limit. Resizing or deleting an
  * existing file also takes its exclusive lock, so that no mapping extends past the end of the file.
- * Locks are released when their process dies; the next one to lock the folder removes what it left. */
+ * Locks are released when their process dies; the next one to lock the folder removes what it left.
+ *
+ * In a folder that others can write to, they may put anything in our file's place, and lock the folder for
+ * as long as they like. So a file is judged by its descriptor, and waiting for the folder's lock ends. */
 #include "feed/cache_file.h"
 
 #include <errno.h>
@@ -18,15 +21,31 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-enum { PAGE = LEAT_CACHE_PAGE, MAX_PATH = 4096 };
+enum { PAGE = LEAT_CACHE_PAGE, MAX_PATH = 4096, LOCK_TRIES = 200, LOCK_PAUSE = 10 * 1000 * 1000 /* ns */ };
 
 _Static_assert(sizeof(struct leat_cache_header) <= PAGE, "the header is one page");
 
 /* ---- opening ---- */
+
+void
+leat_cache_name(const struct leat_cache_options *o, char name[LEAT_CACHE_NAME])
+{
+	if (o->shared)
+		snprintf(name, LEAT_CACHE_NAME, "%s%s", o->key, LEAT_CACHE_SUFFIX);
+	else
+		snprintf(name, LEAT_CACHE_NAME, "%s.%u%s", o->key, (unsigned)geteuid(), LEAT_CACHE_SUFFIX);
+}
+
+bool
+leat_cache_trusts(const struct leat_cache_options *o, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && (o->shared || (st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH))));
+}
 
 static bool
 fits(const struct leat_cache_header *header, const struct leat_cache_options *o, uint64_t file_bytes)
@@ -51,17 +70,17 @@ is_good(int fd, const struct leat_cache_options *o)
 	       fits(&header, o, (uint64_t)st.st_size);
 }
 
-/* Opens with a shared lock. Fails if the path was unlinked or replaced meanwhile. */
+/* Opens with a shared lock. Fails if the path was unlinked or replaced meanwhile, or is not to be trusted. */
 static int
-open_locked(const char *path)
+open_locked(const char *path, const struct leat_cache_options *o)
 {
 	struct stat opened, named;
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
 		return -1;
-	if (flock(fd, LOCK_SH | LOCK_NB) == 0 && fstat(fd, &opened) == 0 && stat(path, &named) == 0 &&
-	    opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
+	if (fstat(fd, &opened) == 0 && leat_cache_trusts(o, &opened) && flock(fd, LOCK_SH | LOCK_NB) == 0 &&
+	    lstat(path, &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
 		return fd;
 	close(fd);
 	return -1;
@@ -125,7 +144,7 @@ link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 
 	snprintf(temp, sizeof(temp), "%s/.%.16s-%ld-%llu%s", o->dir, o->key, (long)getpid(),
 	         (unsigned long long)leat_now(), LEAT_CACHE_NEW);
-	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, o->shared ? 0660 : 0600);
 	if (fd < 0)
 		return;
 	if (prepare(fd, o, bytes))
@@ -134,11 +153,20 @@ link_new(const struct leat_cache_options *o, const char *path, uint64_t bytes)
 	close(fd);
 }
 
+/* Is there something in the file's place that we must not use? */
+static bool
+is_foreign(const char *path, const struct leat_cache_options *o)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && !leat_cache_trusts(o, &st);
+}
+
 /* Under the folder's lock: creates the file, or replaces one that does not match, if there is room. */
 static void
 make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_wish *wish, const char *path)
 {
-	int fd = open_locked(path);
+	int fd = open_locked(path, o);
 	uint64_t bytes;
 
 	if (fd >= 0) {
@@ -148,6 +176,8 @@ make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_w
 		if (good) /* another process created it first */
 			return;
 		unlink(path); /* current users keep it until they close it */
+	} else if (is_foreign(path, o)) {
+		unlink(path); /* fails if we may not: then nothing is cached */
 	}
 	bytes = leat_cache_make_room(dir, o, wish);
 	bytes = (bytes < wish->wanted ? bytes : wish->wanted) & ~(uint64_t)(PAGE - 1);
@@ -155,13 +185,19 @@ make_file(int dir, const struct leat_cache_options *o, const struct leat_cache_w
 		link_new(o, path, bytes);
 }
 
+/* The lock only keeps caches within the size limit. Who cannot have it, on a file system without locks or because
+ * somebody does not let go, does without after 2 seconds. */
 static int
 lock_folder(const struct leat_cache_options *o)
 {
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
 	int dir = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	while (dir >= 0 && flock(dir, LOCK_EX) != 0 && errno == EINTR)
-		; /* file systems without locks: continue unlocked */
+	for (int i = 0; dir >= 0 && i < LOCK_TRIES && flock(dir, LOCK_EX | LOCK_NB) != 0; i++) {
+		if (errno != EINTR && errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	return dir;
 }
 
@@ -223,13 +259,18 @@ enlarge(int fd, const struct leat_cache_options *o, const struct leat_cache_wish
 /* ---- all of it ---- */
 
 static bool
-open_file(struct leat_cache_store *store, const struct leat_cache_options *o, const struct leat_cache_wish *wish)
+open_file(struct leat_cache_store *store, const struct leat_cache_options *o, const struct leat_cache_wish *wish,
+          const struct leat_log *log)
 {
-	char path[MAX_PATH];
+	char path[MAX_PATH], name[LEAT_CACHE_NAME];
 
-	snprintf(path, sizeof(path), "%s/%s%s", o->dir, o->key, LEAT_CACHE_SUFFIX);
+	leat_cache_name(o, name);
+	snprintf(path, sizeof(path), "%s/%s", o->dir, name);
+	if (is_foreign(path, o))
+		leat_log(log, LEAT_LOG_WARN,
+		         "ignoring cache file '%s': it belongs to another user, or others can write it", path);
 	for (int attempt = 0; attempt < 2; attempt++) {
-		int fd = open_locked(path), dir;
+		int fd = open_locked(path, o), dir;
 
 		if (fd >= 0 && is_good(fd, o)) {
 			enlarge(fd, o, wish);
@@ -254,16 +295,17 @@ leat_cache_store_file(struct leat_cache_store *store, const struct leat_cache_op
 	const struct leat_cache_wish wish = {wanted, exact ? wanted : wanted / 2};
 
 	*store = (struct leat_cache_store){.fd = -1, .samples = o->samples};
-	if (strlen(o->dir) + strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > MAX_PATH)
+	if (strlen(o->dir) + strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > MAX_PATH ||
+	    strlen(o->key) + sizeof(LEAT_CACHE_NEW) + 64 > LEAT_CACHE_NAME)
 		return leat_fail(err, LEAT_INVALID, "the path of the cache folder is too long");
 	if (o->size < leat_cache_min_size(o->samples))
 		return leat_fail(err, LEAT_INVALID,
 		                 "a cache of %llu bytes is too small: %llu samples need at least %llu",
 		                 (unsigned long long)o->size, (unsigned long long)o->samples,
 		                 (unsigned long long)leat_cache_min_size(o->samples));
-	if (mkdir(o->dir, 0777) != 0 && errno != EEXIST)
+	if (mkdir(o->dir, o->shared ? 0777 : 0700) != 0 && errno != EEXIST)
 		return leat_fail_errno(err, errno, "cannot create cache folder '%s'", o->dir);
-	if (open_file(store, o, &wish))
+	if (open_file(store, o, &wish, log))
 		store->mem = mem;
 	else
 		leat_log(log, LEAT_LOG_WARN,

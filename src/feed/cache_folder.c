@@ -14,7 +14,7 @@
 
 /* Another cache's file. Ordered by time of last use, then by name, since times are often equal. */
 struct candidate {
-	char name[256];
+	char name[LEAT_CACHE_NAME];
 	struct timespec used;
 };
 
@@ -39,13 +39,16 @@ is_older(const struct candidate *a, const struct candidate *b)
 /* Adds up the sizes of all other cache files and finds the oldest after `after` (NULL: of all). Removes unfinished
  * files. */
 static bool
-scan_folder(int dir, const char *own, const struct candidate *after, struct candidate *oldest, uint64_t *total)
+scan_folder(int dir, const struct leat_cache_options *o, const struct candidate *after, struct candidate *oldest,
+            uint64_t *total)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *entry;
+	char own[LEAT_CACHE_NAME];
 	bool found = false;
 
+	leat_cache_name(o, own);
 	*total = 0;
 	if (!list) {
 		if (copy >= 0)
@@ -56,10 +59,11 @@ scan_folder(int dir, const char *own, const struct candidate *after, struct cand
 		struct candidate c;
 		struct stat st;
 
+		if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !leat_cache_trusts(o, &st))
+			continue;
 		if (ends_in(entry->d_name, LEAT_CACHE_NEW))
 			unlinkat(dir, entry->d_name, 0);
-		if (!ends_in(entry->d_name, LEAT_CACHE_SUFFIX) || strcmp(entry->d_name, own) == 0 ||
-		    fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+		if (!ends_in(entry->d_name, LEAT_CACHE_SUFFIX) || strcmp(entry->d_name, own) == 0)
 			continue;
 		*total += (uint64_t)st.st_size;
 		snprintf(c.name, sizeof(c.name), "%s", entry->d_name);
@@ -82,6 +86,7 @@ trim(int dir, const char *name, int fd)
 	uint64_t overhead, used;
 	struct stat st;
 
+	(void)dir, (void)name;
 	if (fstat(fd, &st) != 0 || pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    memcmp(header.magic, LEAT_CACHE_MAGIC, sizeof(header.magic)) != 0 || header.version != LEAT_CACHE_VERSION ||
 	    header.samples > (uint64_t)st.st_size)
@@ -95,7 +100,7 @@ trim(int dir, const char *name, int fd)
 	/* Shrinks the header first: it must never exceed the file. */
 	if (pwrite(fd, &used, sizeof(used), offsetof(struct leat_cache_header, capacity)) == (ssize_t)sizeof(used) &&
 	    ftruncate(fd, (off_t)(overhead + used)) == 0)
-		(void)utimensat(dir, name, times, 0);
+		(void)futimens(fd, times);
 }
 
 static void
@@ -107,13 +112,14 @@ unlink_it(int dir, const char *name, int fd)
 
 /* Calls `act` on a file that nobody uses. */
 static void
-if_unused(int dir, const char *name, void (*act)(int dir, const char *name, int fd))
+if_unused(int dir, const char *name, const struct leat_cache_options *o, void (*act)(int dir, const char *name, int fd))
 {
-	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
 
 	if (fd < 0)
 		return;
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fstat(fd, &st) == 0 && leat_cache_trusts(o, &st) && flock(fd, LOCK_EX | LOCK_NB) == 0)
 		act(dir, name, fd);
 	close(fd);
 }
@@ -124,15 +130,13 @@ free_space(int dir, const struct leat_cache_options *o, uint64_t bytes, void (*a
 {
 	struct candidate oldest, last, *after = NULL;
 	uint64_t others;
-	char own[256];
 
-	snprintf(own, sizeof(own), "%s%s", o->key, LEAT_CACHE_SUFFIX);
-	while (scan_folder(dir, own, after, &oldest, &others) && (others > o->size || o->size - others < bytes)) {
-		if_unused(dir, oldest.name, act);
+	while (scan_folder(dir, o, after, &oldest, &others) && (others > o->size || o->size - others < bytes)) {
+		if_unused(dir, oldest.name, o, act);
 		last = oldest;
 		after = &last;
 	}
-	scan_folder(dir, own, NULL, &oldest, &others);
+	scan_folder(dir, o, NULL, &oldest, &others);
 	return others < o->size ? o->size - others : 0;
 }
 

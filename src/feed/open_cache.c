@@ -37,6 +37,7 @@ open_cache(struct leat_feed *feed, uint64_t size, struct leat_err *err)
 		.samples = p->source.count,
 		.key = p->cache_key,
 		.schema = &p->cache_schema,
+		.shared = params->trust == LEAT_CACHE_SHARED,
 		.is_current = is_current,
 		.arg = &p->source,
 	};

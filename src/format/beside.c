@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 enum place { BESIDE_DATA, IN_CACHE, PLACES };
@@ -19,7 +21,7 @@ path_beside(const char *data, struct leat_mem *mem)
 	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, data, data + folder);
 }
 
-/* The user's cache folder, created if missing and `make` is set. NULL: there is none, or out of memory. */
+/* The path of the user's cache folder, which is created if `make` is set. NULL: there is none, or out of memory. */
 static char *
 cache_folder(bool make, struct leat_mem *mem)
 {
@@ -43,7 +45,20 @@ cache_folder(bool make, struct leat_mem *mem)
 	return folder;
 }
 
-/* "CACHE/leat/index/<hash of the data's name>.leatidx"; NULL: no cache folder, or out of memory. */
+/* Can nobody else write to the folder, if it exists? */
+static bool
+is_own_folder(struct leat_stores *stores, const char *folder)
+{
+	struct leat_folder_id id;
+	struct leat_store *store;
+
+	if (leat_stores_find(stores, folder, &store, NULL, NULL) != LEAT_OK)
+		return false;
+	return store->kind->list_folder(store, folder, NULL, NULL, &id, NULL) != LEAT_OK ||
+	       (id.owner == geteuid() && !id.others_write);
+}
+
+/* "CACHE/leat/index/<hash of the data's name>.leatidx"; NULL: no cache folder of ours, or out of memory. */
 static char *
 path_in_cache(struct leat_store *store, const char *data, bool make, struct leat_mem *mem)
 {
@@ -52,7 +67,8 @@ path_in_cache(struct leat_store *store, const char *data, bool make, struct leat
 	uint8_t digest[LEAT_SHA256_BYTES];
 	char hex[LEAT_SHA256_HEX];
 
-	if (folder && absolute && leat_sha256(absolute, strlen(absolute), digest) == 0) {
+	if (folder && absolute && is_own_folder(store->stores, folder) &&
+	    leat_sha256(absolute, strlen(absolute), digest) == 0) {
 		leat_hex(digest, sizeof(digest), hex);
 		path = leat_asprintf(mem, "%s/%s.leatidx", folder, hex);
 	}
@@ -74,19 +90,37 @@ path_of(enum place place, struct leat_store **store, const char *data, bool make
 	return path;
 }
 
+struct data {
+	struct leat_store *store;
+	const char *uri;
+};
+
+/* Its owner can change what the data says anyway. */
+static bool
+is_trusted(void *arg, const struct leat_object *index)
+{
+	const struct data *data = arg;
+	uint32_t owner;
+
+	return leat_object_is_trusted(index, 0) ||
+	       (leat_owner_of(data->store, data->uri, &owner) && leat_object_is_trusted(index, owner));
+}
+
 /* LEAT_AGAIN: no file, or not a valid one. */
 static enum leat_status
-load_from(struct leat_store *store, const char *path, leat_beside_fault *fault, void *arg, struct leat_mem *mem,
-          const struct leat_log *log, void **bytes, struct leat_err *err)
+load_from(struct leat_store *store, const char *path, struct data *data, leat_beside_fault *fault, void *arg,
+          struct leat_mem *mem, const struct leat_log *log, void **bytes, struct leat_err *err)
 {
 	const char *why = "it cannot be read";
 	bool stale = false;
 	size_t len;
-	enum leat_status status = leat_object_load(store, path, PTRDIFF_MAX, mem, bytes, &len, err);
+	enum leat_status status = leat_object_load_if(store, path, is_trusted, data, mem, bytes, &len, err);
 
 	if (status == LEAT_AGAIN || status == LEAT_NOMEM || status == LEAT_LIMIT)
 		return status;
 	leat_err_clear(err);
+	if (status == LEAT_UNSUPPORTED)
+		why = "it belongs to another user, or others can write it";
 	if (status == LEAT_OK)
 		why = fault(arg, *bytes, len, &stale);
 	if (!why)
@@ -102,6 +136,7 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
                  const struct leat_log *log, void **bytes, char **path, struct leat_err *err)
 {
 	enum leat_status status = LEAT_AGAIN;
+	struct data from = {store, data};
 
 	for (enum place place = BESIDE_DATA; place < PLACES && status == LEAT_AGAIN; place++) {
 		struct leat_store *of = store;
@@ -110,7 +145,7 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
 		if (!*path)
 			return place == BESIDE_DATA ? leat_fail_mem(err, mem, strlen(data) + 16, "the name of an index")
 			                            : LEAT_AGAIN;
-		status = load_from(of, *path, fault, arg, mem, log, bytes, err);
+		status = load_from(of, *path, &from, fault, arg, mem, log, bytes, err);
 		if (status != LEAT_OK) {
 			leat_free(mem, *path);
 			*path = NULL;
@@ -119,19 +154,25 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
 	return status;
 }
 
+/* Begins under a name that nobody else knows: a pipe or device there would be written to, not replaced. */
 static enum leat_status
 save_to(struct leat_store *store, const char *path,
         enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
-        struct leat_err *err)
+        struct leat_mem *mem, struct leat_err *err)
 {
+	char *new = leat_asprintf(mem, "%s-%llx", path, (unsigned long long)leat_now());
 	struct leat_writer *out;
-	enum leat_status status = leat_store_begin(store, path, &out, err);
+	enum leat_status status;
 
+	if (!new)
+		return leat_fail_mem(err, mem, strlen(path) + 32, "the name of an index");
+	status = leat_store_begin(store, new, &out, err);
+	leat_free(mem, new);
 	if (status != LEAT_OK)
 		return status;
 	status = write(arg, out, err);
 	if (status == LEAT_OK)
-		return leat_write_commit(out, NULL, 0, err);
+		return leat_write_commit(out, path, LEAT_COMMIT_OWN, err);
 	leat_write_abort(out);
 	return status;
 }
@@ -150,11 +191,11 @@ leat_beside_save(struct leat_store *store, const char *data,
 
 		leat_err_clear(&why[place]);
 		if (path)
-			status = save_to(of, path, write, arg, &why[place]);
+			status = save_to(of, path, write, arg, mem, &why[place]);
 		else if (place == BESIDE_DATA)
 			return leat_fail_mem(err, mem, strlen(data) + 16, "the name of an index");
 		else
-			leat_fail(&why[place], status, "there is no cache folder");
+			leat_fail(&why[place], status, "there is none that only you can write to");
 		if (status == LEAT_OK && saved)
 			*saved = path;
 		else

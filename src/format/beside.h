@@ -3,7 +3,11 @@
  * The file is `.NAME.leatidx` next to the data, in its store; or, if that cannot be written,
  * ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's absolute name.
  * The leading dot keeps it out of users' patterns. It is read into counted memory rather than
- * mapped, so that it cannot change under a running feed. Any thread. */
+ * mapped, so that it cannot change under a running feed.
+ *
+ * Whoever can write the file decides what a feed reads. So it is used only if it belongs to us, to
+ * root or to the owner of the data, and nobody else can write it; else it is ignored and built
+ * again. The cache folder has to be ours alone. Any thread. */
 #ifndef LEAT_FORMAT_BESIDE_H
 #define LEAT_FORMAT_BESIDE_H
 

@@ -12,6 +12,10 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct leat_cache_params, dir, "", "cache folder; implies disk"),
 	LEAT_SIZE(struct leat_cache_params, size, "0", 0, 1e18,
                   "size limit; 0: three quarters of the memory= left over, or 10 GiB on disk"),
+	LEAT_ENUM(
+		struct leat_cache_params, trust, "own", "own|shared",
+		"on disk, own: use only this user's files; shared: those of everyone who can write to the folder, all "
+		"of whom are trusted"),
 	LEAT_OPT_END,
 };
 

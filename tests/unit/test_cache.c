@@ -214,7 +214,7 @@ file_of(const char *key)
 {
 	char name[100];
 
-	snprintf(name, sizeof name, "%s.leatcache", key);
+	snprintf(name, sizeof name, "%s.%u.leatcache", key, (unsigned)geteuid());
 	return temp_path(&temp, name);
 }
 
