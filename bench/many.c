@@ -251,7 +251,7 @@ static const struct maker {
 	{"tar", "tar('@/*.tar')", make_tar},
 	{"mds", "mds('@')", make_mds},
 	{"folder", "folder('@')", make_folders},
-	{"list", "list('@/list.csv')", make_list},
+	{"list", "list('@/list.csv', root='/')", make_list},
 	{"npy", "npy(x='@/x.npy')", make_npy},
 	{"tokens", "tokens('@/*.bin', length=4)", make_tokens},
 	{"tfds", "tfds('@')", make_tfds},

@@ -23,6 +23,23 @@ accept(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 	return NULL;
 }
 
+/* A name in a folder, by another rule than leat_is_plain_name's: "/NAME/" has no "//", "/./" or "/../", and no NUL. */
+static bool
+is_in_folder(const char *name, size_t len)
+{
+	char *text = malloc(len + 3);
+	bool good;
+
+	if (!text)
+		return true;
+	text[0] = '/';
+	memcpy(text + 1, name, len);
+	strcpy(text + 1 + len, "/");
+	good = strlen(text) == len + 2 && !strstr(text, "//") && !strstr(text, "/./") && !strstr(text, "/../");
+	free(text);
+	return good;
+}
+
 /* Reads all that could be read, for the sanitizers to see. */
 static void
 read_list(const struct leat_sidecar *sidecar)
@@ -30,6 +47,7 @@ read_list(const struct leat_sidecar *sidecar)
 	struct leat_extent extent;
 	struct leat_file_table files;
 	struct leat_datum name;
+	bool plain = true;
 
 	if (!leat_file_table_read(&files, sidecar))
 		return;
@@ -38,8 +56,9 @@ read_list(const struct leat_sidecar *sidecar)
 		must(extent.damaged ? files.size[i] == LEAT_NO_FILE : extent.length <= files.max_size);
 		leat_file_table_name(&files, i, &name);
 		must((uint64_t)name.shape[0] <= files.longest);
-		(void)memchr(name.data, 0, (size_t)name.shape[0]);
+		plain &= is_in_folder(name.data, (size_t)name.shape[0]);
 	}
+	must(leat_file_table_is_plain(&files) == plain);
 }
 
 int

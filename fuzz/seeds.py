@@ -195,12 +195,20 @@ def build_sidecar(sections):
 
 
 def sidecar(golden):
-    """A list of three files, one of them missing, and an empty one. fuzz_sidecar.c fills in checksum, kind and key."""
-    names = [b"cat/1.jpg", b"cat/2.jpg", b"dog/1.jpg"]
-    ends = [sum(map(len, names[:i])) for i in range(4)]
-    sizes = struct.pack("<3Q", 100, 2**64 - 1, 7)
-    files = [struct.pack("<4Q", *ends), b"".join(names), sizes, struct.pack("<3Q", 1, 0, 2), bytes(32), bytes(32)]
-    return {"files": build_sidecar(files), "none": build_sidecar([])}
+    """Lists of three files, one of them missing, and an empty one. fuzz_sidecar.c fills in checksum, kind and key."""
+
+    def files(*names):
+        ends = [sum(map(len, names[:i])) for i in range(4)]
+        sizes = struct.pack("<3Q", 100, 2**64 - 1, 7)
+        tokens = struct.pack("<3Q", 1, 0, 2)
+        return build_sidecar([struct.pack("<4Q", *ends), b"".join(names), sizes, tokens, bytes(32), bytes(32)])
+
+    return {
+        "files": files(b"cat/1.jpg", b"cat/2.jpg", b"dog/1.jpg"),
+        "outside": files(b"cat/1.jpg", b"cat/../../.secret", b"/etc/passwd"),
+        "dots": files(b"cat/.a/1.jpg", b"./1.jpg", b"dog//"),
+        "none": build_sidecar([]),
+    }
 
 
 def webp(golden):

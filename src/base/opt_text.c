@@ -120,6 +120,8 @@ is_default(const struct leat_opt *opt, const void *at)
 	switch (opt->type) {
 	case LEAT_OPT_INT:
 		return *(const int64_t *)at == strtoll(opt->def, NULL, 10);
+	case LEAT_OPT_STRING:
+		return strcmp(*(const char *const *)at, opt->def) == 0;
 	case LEAT_OPT_BOOL:
 		return *(const bool *)at == !strcmp(opt->def, "true");
 	case LEAT_OPT_ENUM:

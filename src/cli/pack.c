@@ -28,7 +28,7 @@
 static const char *const suffixes[] = {".tfrecord", ".tar"};
 
 struct pack {
-	const char *output;
+	const char *output, *root;
 	int format;
 	int64_t shards, shard_size;
 	bool shuffle, overwrite;
@@ -52,6 +52,8 @@ static const struct leat_opt options[] = {
                  "add a restart marker to JPEG images every N blocks of 8 or 16 pixels, so crops decode faster; pixels "
                  "do not change; 6 works well; 0: keep images as they are"),
 	LEAT_SAMPLE_LIMITS(struct pack),
+	LEAT_STRING(struct pack, root, "",
+                    "folder that files of LIST.csv and symlinks in FOLDER may be in besides its own; /: anywhere"),
 	LEAT_OPT_END,
 };
 
@@ -233,9 +235,9 @@ list_samples(struct job *job, struct leat_store *store, const char *uri, enum le
 
 	switch (what) {
 	case LEAT_IS_FOLDER:
-		return leat_pack_list_folder(&job->list, store, uri, threads_of(job->pack), err);
+		return leat_pack_list_folder(&job->list, store, uri, job->pack->root, threads_of(job->pack), err);
 	case LEAT_IS_OBJECT:
-		return leat_pack_list_csv(&job->list, store, uri, threads_of(job->pack), err);
+		return leat_pack_list_csv(&job->list, store, uri, job->pack->root, threads_of(job->pack), err);
 	default:
 		return store->kind->look(store, uri, &object, err);
 	}

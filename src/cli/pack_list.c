@@ -46,6 +46,7 @@ leat_pack_list_free(struct leat_pack_list *list)
 {
 	leat_sidecar_free(&list->sidecar);
 	leat_csv_table_free(&list->table);
+	leat_confine_close(&list->confine);
 	leat_free(list->mem, list->root);
 	leat_free(list->mem, list->label);
 	leat_free(list->mem, list->class);
@@ -59,6 +60,7 @@ take_files(struct leat_pack_list *list, struct leat_store *store, size_t *missin
 {
 	if (!leat_file_table_read(&list->files, &list->sidecar))
 		return leat_fail(err, LEAT_INTERNAL, "the new list of files is invalid");
+	list->files.has_uris = list->confine.has_uris;
 	leat_file_table_place(&list->files, store, list->root, "pack again");
 	list->count = (size_t)list->files.count;
 	list->label = leat_alloc_array(list->mem, list->count, sizeof(*list->label));
@@ -148,8 +150,8 @@ label_folders(struct leat_pack_list *list, struct leat_err *err)
 }
 
 enum leat_status
-leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads,
-                      struct leat_err *err)
+leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, const char *uri, const char *root,
+                      unsigned threads, struct leat_err *err)
 {
 	size_t len = strlen(uri), missing;
 	enum leat_status status;
@@ -160,7 +162,9 @@ leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, con
 	list->root = leat_strndup(list->mem, uri, len);
 	if (!list->root)
 		return leat_fail_mem(err, list->mem, len + 1, "a file name");
-	status = leat_folder_walk(store, list->root, threads, list->mem, &list->sidecar, &newest, err);
+	status = leat_confine_open(&list->confine, store->stores, store, list->root, root, list->mem, err);
+	if (status == LEAT_OK)
+		status = leat_folder_walk(&list->confine, threads, list->mem, &list->sidecar, &newest, err);
 	if (status == LEAT_OK)
 		status = take_files(list, store, &missing, err);
 	if (status == LEAT_OK && missing < list->count)
@@ -264,13 +268,18 @@ number_classes(struct leat_pack_list *list, struct leat_err *err)
 
 /* Looks up the size of every listed file. */
 static enum leat_status
-look_at_files(struct leat_pack_list *list, struct leat_store *store, unsigned threads, struct leat_err *err)
+look_at_files(struct leat_pack_list *list, const char *csv, unsigned threads, struct leat_err *err)
 {
 	struct leat_file_table_build build;
 	enum leat_status status;
 
+	status = leat_confine_rows(&list->confine, list->table.path, list->table.line, list->table.rows, err);
+	if (status != LEAT_OK) {
+		leat_err_in(err, "'%s'", csv);
+		return status;
+	}
 	leat_file_table_build_init(&build, list->mem);
-	status = leat_file_table_add_all(&build, list->table.path, list->table.rows, store, list->root, threads, err);
+	status = leat_file_table_add_all(&build, list->table.path, list->table.rows, &list->confine, threads, err);
 	if (status == LEAT_OK)
 		status = leat_file_table_finish(&build, "", 0, &list->sidecar, err);
 	leat_file_table_build_free(&build);
@@ -298,8 +307,7 @@ check_rows(const struct leat_pack_list *list, size_t missing, const char *csv, s
 }
 
 static enum leat_status
-read_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads, char *text,
-         size_t len, struct leat_err *err)
+read_csv(struct leat_pack_list *list, const char *uri, unsigned threads, char *text, size_t len, struct leat_err *err)
 {
 	const char *label = "label", *bytes = "bytes";
 	const struct leat_csv_wish wish = {"path", {1, &label}, {1, &bytes}, is_header};
@@ -310,17 +318,17 @@ read_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri,
 		leat_err_in(err, "'%s'", uri);
 		return status;
 	}
-	status = look_at_files(list, store, threads, err);
+	status = look_at_files(list, uri, threads, err);
 	if (status == LEAT_OK)
-		status = take_files(list, store, &missing, err);
+		status = take_files(list, list->confine.files, &missing, err);
 	if (status == LEAT_OK)
 		status = check_rows(list, missing, uri, err);
 	return status;
 }
 
 enum leat_status
-leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri, unsigned threads,
-                   struct leat_err *err)
+leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri, const char *root,
+                   unsigned threads, struct leat_err *err)
 {
 	enum leat_status status;
 	void *text;
@@ -329,12 +337,15 @@ leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const 
 	list->root = leat_folder_of(uri, list->mem);
 	if (!list->root)
 		return leat_fail_mem(err, list->mem, strlen(uri) + 1, "a file name");
+	status = leat_confine_open(&list->confine, store->stores, store, list->root, root, list->mem, err);
+	if (status != LEAT_OK)
+		return status;
 	status = leat_object_load(store, uri, PTRDIFF_MAX, list->mem, &text, &len, err);
 	if (status == LEAT_AGAIN)
 		return leat_fail(err, LEAT_IO, "'%s' no longer exists", uri);
 	if (status != LEAT_OK)
 		return status;
-	status = read_csv(list, store, uri, threads, text, len, err);
+	status = read_csv(list, uri, threads, text, len, err);
 	leat_free(list->mem, text);
 	if (status != LEAT_OK)
 		return status;

@@ -23,6 +23,7 @@ struct leat_pack_list {
 	char *left_out_first;
 
 	char *root;                   /* folder that names are relative to */
+	struct leat_confine confine;  /* which files may be packed */
 	struct leat_sidecar sidecar;  /* backs `files` */
 	struct leat_file_table files; /* names and sizes */
 	struct leat_csv_table table;  /* labels of a CSV file */
@@ -42,13 +43,13 @@ struct leat_pack_sample {
 void leat_pack_list_init(struct leat_pack_list *list, struct leat_mem *mem);
 void leat_pack_list_free(struct leat_pack_list *list); /* after a failure too */
 
-/* A folder with one subfolder per class, listed as by folder('FOLDER'). */
+/* A folder with one subfolder per class, listed as by folder('FOLDER', root=ROOT). */
 enum leat_status leat_pack_list_folder(struct leat_pack_list *list, struct leat_store *store, const char *uri,
-                                       unsigned threads, struct leat_err *err);
-/* A CSV file with a path and a label in every row, read as by list('FILE'), except that the header is optional. If all
- * labels are integers they are used as is; otherwise they are numbered in order of their names. */
+                                       const char *root, unsigned threads, struct leat_err *err);
+/* A CSV file with a path and a label in every row, read as by list('FILE', root=ROOT), except that the header is
+ * optional. If all labels are integers they are used as is; otherwise they are numbered in order of their names. */
 enum leat_status leat_pack_list_csv(struct leat_pack_list *list, struct leat_store *store, const char *uri,
-                                    unsigned threads, struct leat_err *err);
+                                    const char *root, unsigned threads, struct leat_err *err);
 
 void leat_pack_sample(const struct leat_pack_list *list, uint64_t i, struct leat_pack_sample *sample);
 

@@ -68,18 +68,83 @@ leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *s
 	return table->max_size <= INT64_MAX;
 }
 
-/* Gets the size and token of a file below `folder`; LEAT_NO_FILE and 0 if it is missing. */
+/* Whether two neighbouring bytes can be part of a name that is not plain. */
+static bool
+is_suspect(unsigned char a, unsigned char b)
+{
+	return ((a == '/') & ((b == '.') | (b == '/'))) | (a == 0);
+}
+
+/* Whether any two neighbouring bytes of all names are suspect: a scan without branches for each byte, because there may
+ * be many million. */
+static bool
+has_suspects(const char *names, uint64_t len)
+{
+	enum { BLOCK = 4096 };
+	const unsigned char *at = (const unsigned char *)names, *last = at + len - 1;
+
+	if (len == 0 || *last == '/' || *last == '\0')
+		return true;
+	while (at < last) {
+		size_t block = last - at < BLOCK ? (size_t)(last - at) : BLOCK;
+		unsigned char found = 0;
+
+		for (size_t i = 0; i < block; i++)
+			found |= is_suspect(at[i], at[i + 1]);
+		if (found)
+			return true;
+		at += block;
+	}
+	return false;
+}
+
+/* Whether no name begins with a dot or slash, ends in a slash or is empty. */
+static bool
+have_plain_ends(const struct leat_file_table *table)
+{
+	bool plain = true;
+
+	for (uint64_t i = 0; i < table->count && plain; i++) {
+		const char *begin = table->names + table->name_at[i], *end = table->names + table->name_at[i + 1];
+
+		plain = begin < end && *begin != '/' && *begin != '.' && end[-1] != '/';
+	}
+	return plain;
+}
+
+/* Checks names one by one only if some could fail. */
+bool
+leat_file_table_is_plain(const struct leat_file_table *table)
+{
+	bool plain = true;
+
+	if (have_plain_ends(table) && !has_suspects(table->names, table->names_len))
+		return true;
+	for (uint64_t i = 0; i < table->count && plain; i++)
+		plain = leat_is_plain_name(table->names + table->name_at[i],
+		                           (size_t)(table->name_at[i + 1] - table->name_at[i]));
+	return plain;
+}
+
+/* What a look at a file finds. */
+struct looked {
+	uint64_t size, token; /* LEAT_NO_FILE and 0 if it is missing */
+	bool is_link;
+	char uri[LEAT_URI];
+};
+
 static enum leat_status
-look(struct leat_store *store, const char *folder, const char *name, size_t len, uint64_t *size, uint64_t *token,
+look(struct leat_store *store, const char *folder, const char *name, size_t len, struct looked *found,
      struct leat_err *err)
 {
-	struct leat_object object = {.folder = folder, .uri = name, .uri_len = len};
-	char buf[LEAT_URI];
-	const char *uri = leat_object_uri(&object, buf);
+	struct leat_object object = {.folder = leat_is_uri(name, len) ? "" : folder, .uri = name, .uri_len = len};
+	const char *uri = leat_object_uri(&object, found->uri);
 	enum leat_status status = uri ? store->kind->look(store, uri, &object, err) : LEAT_DATA;
+	bool is_there = status == LEAT_OK;
 
-	*size = status == LEAT_OK ? object.size : LEAT_NO_FILE;
-	*token = status == LEAT_OK ? leat_object_token(&object) : 0;
+	found->size = is_there ? object.size : LEAT_NO_FILE;
+	found->token = is_there ? leat_object_token(&object) : 0;
+	found->is_link = is_there && object.is_link;
 	if (status != LEAT_DATA && status != LEAT_INVALID)
 		return status;
 	leat_err_clear(err);
@@ -90,10 +155,11 @@ look(struct leat_store *store, const char *folder, const char *name, size_t len,
 static bool
 has_changed(const struct leat_file_table *table, struct leat_store *store, const char *folder, uint64_t i)
 {
-	uint64_t begin = table->name_at[i], len = table->name_at[i + 1] - begin, size, token;
+	uint64_t begin = table->name_at[i], len = table->name_at[i + 1] - begin;
+	struct looked now;
 
-	return look(store, folder, table->names + begin, (size_t)len, &size, &token, NULL) != LEAT_OK ||
-	       size != table->size[i] || token != table->token[i];
+	return look(store, folder, table->names + begin, (size_t)len, &now, NULL) != LEAT_OK ||
+	       now.size != table->size[i] || now.token != table->token[i];
 }
 
 /* Shared by the threads that look at files. */
@@ -183,11 +249,14 @@ leat_file_table_open(struct leat_file_table *table, struct leat_source *source, 
 void
 leat_file_table_object(const struct leat_file_table *table, uint64_t i, struct leat_object *object)
 {
+	const char *name = table->names + table->name_at[i];
+	size_t len = (size_t)(table->name_at[i + 1] - table->name_at[i]);
+
 	*object = (struct leat_object){
 		.store = table->store,
-		.folder = table->folder,
-		.uri = table->names + table->name_at[i],
-		.uri_len = (size_t)(table->name_at[i + 1] - table->name_at[i]),
+		.folder = table->has_uris && leat_is_uri(name, len) ? "" : table->folder,
+		.uri = name,
+		.uri_len = len,
 		.size = table->size[i],
 		.token = table->token[i],
 		.remedy = table->remedy,
@@ -368,30 +437,36 @@ struct sizes {
 	struct leat_file_table_build *build;
 	const char *const *names;
 	size_t first, end; /* in the build */
-	struct leat_store *store;
-	const char *folder;
+	const struct leat_confine *confine;
 };
 
 static enum leat_status
 ask_sizes(void *arg, size_t i, struct leat_err *err)
 {
 	const struct sizes *s = arg;
+	struct leat_outside outside = {0};
 	size_t begin = s->first + i * LOOK_AT_ONCE;
-	enum leat_status status = LEAT_OK;
+	enum leat_status status = LEAT_OK, ended;
 
 	for (size_t k = begin; k < begin + LOOK_AT_ONCE && k < s->end && status == LEAT_OK; k++) {
 		const char *name = s->names[k - s->first];
+		struct looked found;
 
-		status = look(s->store, s->folder, name, strlen(name), &s->build->size[k], &s->build->token[k], err);
+		status = look(s->confine->files, s->confine->folder, name, strlen(name), &found, err);
+		s->build->size[k] = found.size;
+		s->build->token[k] = found.token;
+		if (status == LEAT_OK && found.is_link)
+			status = leat_confine_link(s->confine, found.uri, &outside, err);
 	}
-	return status;
+	ended = leat_confine_end_links(s->confine, &outside, err);
+	return status == LEAT_OK ? ended : status;
 }
 
 enum leat_status
 leat_file_table_add_all(struct leat_file_table_build *build, const char *const *names, size_t count,
-                        struct leat_store *store, const char *folder, unsigned threads, struct leat_err *err)
+                        const struct leat_confine *confine, unsigned threads, struct leat_err *err)
 {
-	struct sizes sizes = {build, names, build->count, build->count + count, store, folder};
+	struct sizes sizes = {build, names, build->count, build->count + count, confine};
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)

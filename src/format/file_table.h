@@ -15,6 +15,7 @@
 #define LEAT_FORMAT_FILE_TABLE_H
 
 #include "base/str.h"
+#include "format/confine.h"
 #include "format/sidecar.h"
 #include "format/source.h"
 
@@ -48,11 +49,14 @@ struct leat_file_table {
 	const char *folder, *remedy;
 	const struct leat_sidecar *sidecar; /* NULL: not a feed's */
 	bool is_current;                    /* all files were looked at when it was opened */
+	bool has_uris;                      /* set by the source: some names are URIs, not relative to the folder */
 	atomic_bool tried_remove, removed;  /* the sidecar's file */
 };
 
 /* Reads and validates the table from a sidecar. False: invalid. */
 bool leat_file_table_read(struct leat_file_table *table, const struct leat_sidecar *sidecar);
+/* Whether all names pass leat_is_plain_name. */
+bool leat_file_table_is_plain(const struct leat_file_table *table);
 /* Whether a file has changed, of those that opening looks at, or one that was missing exists now. */
 bool leat_file_table_changed(const struct leat_file_table *table, struct leat_store *store, const char *folder,
                              unsigned threads, struct leat_mem *mem);
@@ -103,10 +107,9 @@ enum leat_status leat_file_table_add(struct leat_file_table_build *build, const 
 /* Moves all entries of `from`. */
 enum leat_status leat_file_table_append(struct leat_file_table_build *build, struct leat_file_table_build *from,
                                         struct leat_err *err);
-/* Adds files by name relative to `folder`, and gets the size and token of each. */
+/* Adds files by name, and gets the size and token of each. `confine` has checked the names; here, links are. */
 enum leat_status leat_file_table_add_all(struct leat_file_table_build *build, const char *const *names, size_t count,
-                                         struct leat_store *store, const char *folder, unsigned threads,
-                                         struct leat_err *err);
+                                         const struct leat_confine *confine, unsigned threads, struct leat_err *err);
 /* Turns the build into the table's sections of an empty sidecar. The digest covers names, sizes and `more`. */
 enum leat_status leat_file_table_finish(struct leat_file_table_build *build, const void *more, size_t more_len,
                                         struct leat_sidecar *sidecar, struct leat_err *err);

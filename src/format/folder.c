@@ -20,7 +20,7 @@
 #include "format/image_formats.h"
 
 struct folder {
-	const char *dir;
+	const char *dir, *root;
 	bool path;
 };
 
@@ -29,13 +29,16 @@ static const struct leat_opt options[] = {
                   LEAT_OPT_LOCATION),
 	LEAT_OPT_(struct folder, path, LEAT_OPT_BOOL, "false", 0, 1, NULL,
                   "adds the field `path`: the file's name relative to dir", LEAT_OPT_NAMED),
+	LEAT_OPT_(struct folder, root, LEAT_OPT_STRING, "", 0, 0, NULL,
+                  "folder that symlinks may point to besides dir; '/': anywhere",
+                  LEAT_OPT_NAMED | LEAT_OPT_LOCATION | LEAT_OPT_NEW),
 	LEAT_OPT_END,
 };
 
 struct state {
 	struct leat_store *store;
-	char *dir;        /* for messages */
-	char *absolute;   /* the sidecar is stored next to it */
+	char *dir;                   /* for messages */
+	struct leat_confine confine; /* the sidecar is stored next to the folder's real name */
 	bool keeps_times; /* the store has folder mtimes */
 	unsigned threads; /* for opening */
 	struct leat_mem *mem;
@@ -55,7 +58,7 @@ close_source(struct leat_source *source)
 		return;
 	leat_sidecar_free(&state->sidecar);
 	leat_free(source->mem, state->dir);
-	leat_free(source->mem, state->absolute);
+	leat_confine_close(&state->confine);
 	leat_free(source->mem, state->label);
 	leat_free(source->mem, state);
 }
@@ -78,6 +81,7 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_file_table *fi
 {
 	const struct leat_section *section = sidecar->section;
 	const uint64_t *classes = section[LEAT_FOLDER_CLASSES].data, *at = section[LEAT_FOLDER_PLACE_AT].data;
+	const char *names = section[LEAT_FOLDER_PLACES].data;
 	uint64_t count = section[LEAT_FOLDER_CLASSES].bytes / 8, places = section[LEAT_FOLDER_TIMES].bytes / 8;
 
 	if (sidecar->sections != LEAT_FOLDER_SECTIONS || count < 2 || places < 1 ||
@@ -93,7 +97,10 @@ makes_sense(const struct leat_sidecar *sidecar, const struct leat_file_table *fi
 	for (uint64_t i = 0; i < places; i++)
 		if (at[i] > at[i + 1] || at[i + 1] - at[i] >= LEAT_URI)
 			return false;
-	return true;
+	for (uint64_t i = 1; i < places; i++) /* the first is the root */
+		if (!leat_is_plain_name(names + at[i], (size_t)(at[i + 1] - at[i])))
+			return false;
+	return at[1] == 0;
 }
 
 /* Whether an entry of any folder was added, removed or renamed. */
@@ -127,9 +134,27 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 
 	if (!leat_file_table_read(&files, sidecar) || !makes_sense(sidecar, &files))
 		return "it is invalid";
-	*stale = folders_changed(sidecar, state->store, state->absolute) ||
-	         leat_file_table_changed(&files, state->store, state->absolute, state->threads, state->mem);
+	if (!leat_file_table_is_plain(&files))
+		return "it names files outside the folder";
+	*stale = folders_changed(sidecar, state->store, state->confine.own.real) ||
+	         leat_file_table_changed(&files, state->store, state->confine.own.real, state->threads, state->mem);
 	return *stale ? "the folder has changed" : NULL;
+}
+
+/* Another version of Leat may decode other formats, and another root allow other links. */
+static enum leat_status
+make_key(const struct state *state, uint8_t key[LEAT_SHA256_BYTES], struct leat_err *err)
+{
+	const char *root = state->confine.root.real ? state->confine.root.real : "";
+	struct leat_sha256 *sha = leat_sha256_new();
+
+	if (!sha)
+		return leat_fail(err, LEAT_NOMEM, "out of memory while opening '%s'", state->dir);
+	leat_fingerprint_text(sha, leat_image_extensions, strlen(leat_image_extensions));
+	leat_fingerprint_text(sha, root, strlen(root));
+	leat_sha256_end(sha, key);
+	leat_sha256_free(sha);
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -138,7 +163,7 @@ look_anew(struct leat_source *source, struct state *state, const struct leat_sid
 {
 	int64_t begin = leat_file_table_now(), newest;
 	enum leat_status status =
-		leat_folder_walk(state->store, state->dir, threads, source->mem, &state->sidecar, &newest, err);
+		leat_folder_walk(&state->confine, threads, source->mem, &state->sidecar, &newest, err);
 
 	if (status == LEAT_OK && state->keeps_times)
 		leat_file_table_keep(source, &state->sidecar, of, state->dir, newest, begin);
@@ -162,9 +187,11 @@ find_folder(struct leat_source *source, struct state *state, struct leat_err *er
 	if (status != LEAT_OK)
 		return status;
 	state->keeps_times = id.mtime_ns != 0;
-	state->absolute =
-		kind->absolute ? kind->absolute(state->store, state->dir) : leat_strdup(state->store->mem, state->dir);
-	return state->absolute ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(state->dir) + 1, "the folder's name");
+	status = leat_confine_open(&state->confine, &source->stores, state->store, state->dir, folder->root,
+	                           source->mem, err);
+	state->confine.source = "folder";
+	state->confine.data = folder->dir;
+	return status;
 }
 
 static void
@@ -253,12 +280,11 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	state->threads = threads;
 	state->mem = source->mem;
 	status = find_folder(source, state, err);
-	/* Another version of Leat may decode other formats, and have listed other files. */
-	if (status == LEAT_OK && leat_sha256(leat_image_extensions, strlen(leat_image_extensions), of.key) != 0)
-		status = leat_fail(err, LEAT_NOMEM, "out of memory while opening '%s'", state->dir);
+	if (status == LEAT_OK)
+		status = make_key(state, of.key, err);
 	if (status == LEAT_OK) {
 		of.store = state->store;
-		of.data = state->absolute;
+		of.data = state->confine.own.real;
 		of.arg = state;
 		leat_sidecar_init(&state->sidecar, source->mem);
 		status = LEAT_AGAIN;

@@ -14,8 +14,8 @@ enum {
 	LEAT_FOLDER_SECTIONS,
 };
 
-/* Walks the folder `root` and fills an empty sidecar. *newest is the latest folder mtime. */
-enum leat_status leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, struct leat_mem *mem,
+/* Walks the folder of `confine` and fills an empty sidecar. *newest is the latest folder mtime. */
+enum leat_status leat_folder_walk(const struct leat_confine *confine, unsigned threads, struct leat_mem *mem,
                                   struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err);
 
 /* Files that are not images: their count, and the first one's name relative to the root (not NUL-terminated). */

@@ -2,7 +2,7 @@
  *
  * The order is torchvision's: classes by name; within a class, folders by path (as one
  * string) and the files of each by name. Names compare bytewise. Symlinks are followed, to
- * folders too; a dangling one counts as a missing file.
+ * folders too, as far as confine.h allows; a dangling one counts as a missing file.
  *
  * Threads: each class is walked by one thread, several classes at once. */
 #include "format/folder.h"
@@ -35,6 +35,7 @@ struct group {
 };
 
 struct walk {
+	const struct leat_confine *confine;
 	struct leat_store *store;
 	const char *path; /* of the root */
 	struct place root;
@@ -110,6 +111,9 @@ struct listing {
 	struct entries *folders, *images;
 	uint64_t *others;
 	char **other;
+	const struct leat_confine *confine;
+	const char *uri; /* of the folder */
+	struct leat_outside outside;
 };
 
 static enum leat_status
@@ -126,15 +130,29 @@ take_other(struct listing *listing, const char *name, struct leat_err *err)
 }
 
 static enum leat_status
+check_link(struct listing *listing, const char *name, struct leat_err *err)
+{
+	struct leat_object link = {.folder = listing->uri, .uri = name, .uri_len = strlen(name)};
+	char buf[LEAT_URI];
+	const char *uri = leat_object_uri(&link, buf);
+
+	return uri ? leat_confine_link(listing->confine, uri, &listing->outside, err)
+	           : leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", listing->uri);
+}
+
+static enum leat_status
 take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
 {
 	struct listing *listing = arg;
+	enum leat_status status = LEAT_OK;
 
-	if (entry->is_folder)
-		return entries_add(listing->folders, entry, err);
-	if (listing->images && leat_is_image_name(entry->name))
-		return entries_add(listing->images, entry, err);
-	return take_other(listing, entry->name, err);
+	if (!entry->is_folder && !(listing->images && leat_is_image_name(entry->name)))
+		return take_other(listing, entry->name, err);
+	if (entry->is_link)
+		status = check_link(listing, entry->name, err);
+	if (status != LEAT_OK)
+		return status;
+	return entries_add(entry->is_folder ? listing->folders : listing->images, entry, err);
 }
 
 static enum leat_status
@@ -143,11 +161,16 @@ list_folder(const struct walk *walk, struct place *place, struct listing *listin
 	struct leat_object folder = {.folder = walk->path, .uri = place->path, .uri_len = strlen(place->path)};
 	char buf[LEAT_URI];
 	const char *uri = *place->path ? leat_object_uri(&folder, buf) : walk->path;
-	enum leat_status status;
+	enum leat_status status, links;
 
 	if (!uri)
 		return leat_fail(err, LEAT_DATA, "the name of a folder below '%s' is too long", walk->path);
+	listing->confine = walk->confine;
+	listing->uri = uri;
 	status = walk->store->kind->list_folder(walk->store, uri, take_entry, listing, &place->id, err);
+	links = leat_confine_end_links(walk->confine, &listing->outside, err);
+	if (status == LEAT_OK)
+		status = links;
 	if (status == LEAT_OK) {
 		entries_sort(listing->folders);
 		if (listing->images)
@@ -224,7 +247,12 @@ static enum leat_status
 walk_place(const struct walk *walk, struct group *group, size_t i, struct leat_err *err)
 {
 	struct entries folders, images;
-	struct listing listing = {&folders, &images, &group->left_out, &group->place[i].other};
+	struct listing listing = {
+		.folders = &folders,
+		.images = &images,
+		.others = &group->left_out,
+		.other = &group->place[i].other,
+	};
 	enum leat_status status;
 
 	entries_init(&folders, walk->mem);
@@ -440,13 +468,20 @@ name_classes(struct walk *walk, const struct entries *classes, struct leat_err *
 }
 
 enum leat_status
-leat_folder_walk(struct leat_store *store, const char *root, unsigned threads, struct leat_mem *mem,
+leat_folder_walk(const struct leat_confine *confine, unsigned threads, struct leat_mem *mem,
                  struct leat_sidecar *sidecar, int64_t *newest, struct leat_err *err)
 {
+	const char *root = confine->folder;
 	char here[] = "";
-	struct walk walk = {.store = store, .path = root, .root = {.path = here}, .mem = mem};
+	struct walk walk = {
+		.confine = confine,
+		.store = confine->own.store,
+		.path = root,
+		.root = {.path = here},
+		.mem = mem,
+	};
 	struct entries classes;
-	struct listing listing = {&classes, NULL, &walk.left_out, &walk.root.other};
+	struct listing listing = {.folders = &classes, .others = &walk.left_out, .other = &walk.root.other};
 	enum leat_status status;
 
 	entries_init(&classes, mem);

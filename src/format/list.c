@@ -4,7 +4,7 @@
  *				cats/1.jpg,0,0.5
  *
  * The first row names the columns. The column `path` names a file, relative to the CSV
- * file's folder, whose bytes become the field `image`. Every other column becomes a field:
+ * file's folder and in it (see `root`), whose bytes become the field `image`. Every other column becomes a field:
  * int64 if all its cells are integers, float32 if all are numbers, bytes otherwise. `columns`
  * selects some of them, `types` sets their types. A missing file is a bad sample. The format
  * is RFC 4180; blanks around numbers and column names are ignored.
@@ -21,7 +21,7 @@
 #include "format/file_table.h"
 
 struct list {
-	const char *file, *path, *content;
+	const char *file, *path, *content, *root;
 	struct leat_strings columns, types;
 };
 
@@ -33,6 +33,9 @@ static const struct leat_opt options[] = {
 	NAMED(content, LEAT_OPT_STRING, "image", "field for the bytes of the files"),
 	NAMED(columns, LEAT_OPT_STRINGS, "[]", "other columns to read as fields; []: all"),
 	NAMED(types, LEAT_OPT_STRINGS, "[]", "types of these columns: auto, int64, float or bytes; []: all auto"),
+	LEAT_OPT_(struct list, root, LEAT_OPT_STRING, "", 0, 0, NULL,
+                  "folder that files may be in besides the CSV file's own; '/': anywhere",
+                  LEAT_OPT_NAMED | LEAT_OPT_LOCATION | LEAT_OPT_NEW),
 	LEAT_OPT_END,
 };
 
@@ -55,6 +58,7 @@ struct column {
 struct state {
 	struct leat_files *csv;
 	char *folder;
+	struct leat_confine confine;
 	unsigned threads; /* for opening */
 	struct leat_mem *mem;
 	struct leat_sidecar sidecar;
@@ -71,6 +75,7 @@ close_source(struct leat_source *source)
 
 	if (!state)
 		return;
+	leat_confine_close(&state->confine);
 	leat_files_close(state->csv);
 	leat_sidecar_free(&state->sidecar);
 	leat_free(source->mem, state->folder);
@@ -131,6 +136,18 @@ read_sidecar(struct state *state, const struct leat_sidecar *sidecar)
 	return leat_file_table_read(&state->files, sidecar) && read_columns(state, sidecar);
 }
 
+/* An index may name only what the CSV file could. Names that are not plain are as they were listed. */
+static bool
+names_are_allowed(struct state *state)
+{
+	const struct leat_file_table *files = &state->files;
+
+	state->confine.files = state->confine.own.store;
+	state->confine.has_uris = false;
+	return leat_file_table_is_plain(files) ||
+	       leat_confine_accepts(&state->confine, files->names, files->name_at, files->count);
+}
+
 /* For leat_sidecar_load. */
 static const char *
 fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
@@ -139,24 +156,29 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 
 	if (!read_sidecar(state, sidecar))
 		return "it is invalid";
-	*stale = leat_file_table_changed(&state->files, leat_files_at(state->csv, 0)->store, state->folder,
-	                                 state->threads, state->mem);
+	if (!names_are_allowed(state))
+		return "it names files outside the folder";
+	*stale = leat_file_table_changed(&state->files, state->confine.files, state->folder, state->threads,
+	                                 state->mem);
 	return *stale ? "a file has changed" : NULL;
 }
 
 /* What the sidecar depends on besides the files: the CSV file and the options. */
 static enum leat_status
-make_key(const struct leat_source *source, const struct leat_object *csv, uint8_t key[LEAT_SHA256_BYTES],
+make_key(const struct leat_source *source, const struct state *state, uint8_t key[LEAT_SHA256_BYTES],
          struct leat_err *err)
 {
 	const struct list *list = source->params;
 	const struct leat_strings *lists[] = {&list->columns, &list->types};
+	const struct leat_object *csv = leat_files_at(state->csv, 0);
+	const char *root = state->confine.root.real ? state->confine.root.real : "";
 	struct leat_sha256 *sha = leat_sha256_new();
 
 	if (!sha)
 		return leat_fail(err, LEAT_NOMEM, "no memory for the key of an index");
 	leat_fingerprint_number(sha, leat_object_token(csv));
 	leat_fingerprint_text(sha, list->path, strlen(list->path));
+	leat_fingerprint_text(sha, root, strlen(root));
 	for (size_t k = 0; k < 2; k++) {
 		leat_fingerprint_number(sha, lists[k]->count);
 		for (size_t i = 0; i < lists[k]->count; i++)
@@ -233,8 +255,11 @@ fill_sidecar(const struct leat_source *source, struct state *state, unsigned thr
 		return status;
 	}
 	leat_file_table_build_init(&build, source->mem);
-	status = leat_file_table_add_all(&build, table.path, table.rows, leat_files_at(state->csv, 0)->store,
-	                                 state->folder, threads, err);
+	status = leat_confine_rows(&state->confine, table.path, table.line, table.rows, err);
+	if (status != LEAT_OK)
+		leat_err_in(err, "'%s'", leat_files_at(state->csv, 0)->uri);
+	else
+		status = leat_file_table_add_all(&build, table.path, table.rows, &state->confine, threads, err);
 	if (status == LEAT_OK)
 		status = leat_file_table_finish(&build, digest, sizeof(digest), &state->sidecar, err);
 	if (status == LEAT_OK)
@@ -280,7 +305,13 @@ find_csv(struct leat_source *source, struct state *state, struct leat_err *err)
 		                 leat_files_count(state->csv));
 	uri = leat_files_at(state->csv, 0)->uri;
 	state->folder = leat_folder_of(uri, source->mem);
-	return state->folder ? LEAT_OK : leat_fail_mem(err, source->mem, strlen(uri) + 1, "the folder's name");
+	if (!state->folder)
+		return leat_fail_mem(err, source->mem, strlen(uri) + 1, "the folder's name");
+	status = leat_confine_open(&state->confine, &source->stores, leat_files_at(state->csv, 0)->store, state->folder,
+	                           list->root, source->mem, err);
+	state->confine.source = "list";
+	state->confine.data = list->file;
+	return status;
 }
 
 static enum leat_status
@@ -354,8 +385,8 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	state->first[1] = state->files.count;
 	source->first = state->first;
 	source->parts = 1;
-	leat_file_table_open(&state->files, source, leat_files_at(state->csv, 0)->store, state->folder,
-	                     &state->sidecar);
+	state->files.has_uris = state->confine.has_uris;
+	leat_file_table_open(&state->files, source, state->confine.files, state->folder, &state->sidecar);
 	status = check_missing(source, state, err);
 	if (status == LEAT_OK)
 		status = add_fields(source, state, err);
@@ -377,7 +408,7 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	if (status == LEAT_OK) {
 		of.store = leat_files_at(state->csv, 0)->store;
 		of.data = leat_files_at(state->csv, 0)->uri;
-		status = make_key(source, leat_files_at(state->csv, 0), of.key, err);
+		status = make_key(source, state, of.key, err);
 	}
 	if (status == LEAT_OK)
 		status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);

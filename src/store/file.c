@@ -129,6 +129,16 @@ absolute(struct leat_store *store, const char *path)
 
 /* ---- lists ---- */
 
+/* Follows a link, and tells whether it is one, in one call if it is none. False: errno is set. */
+static bool
+stat_entry(int fd, const char *name, struct stat *st, bool *is_link)
+{
+	if (fstatat(fd, name, st, AT_SYMLINK_NOFOLLOW) != 0)
+		return false;
+	*is_link = S_ISLNK(st->st_mode);
+	return !*is_link || fstatat(fd, name, st, 0) == 0;
+}
+
 static enum leat_status
 look(struct leat_store *store, const char *path, struct leat_object *object, struct leat_err *err)
 {
@@ -137,7 +147,7 @@ look(struct leat_store *store, const char *path, struct leat_object *object, str
 	int tried = 0;
 
 	*object = (struct leat_object){.store = store, .uri = path, .uri_len = strlen(path)};
-	while (fstatat(files->cwd, path, &st, 0) != 0)
+	while (!stat_entry(files->cwd, path, &st, &object->is_link))
 		if (!leat_file_try_again(files, &tried, errno))
 			return leat_file_fail_open(err, errno, path);
 	if (S_ISDIR(st.st_mode))
@@ -207,7 +217,7 @@ describe_entry(struct leat_file_store *store, int fd, const char *folder, const 
 	*entry = (struct leat_entry){.name = dirent->d_name, .is_folder = dirent->d_type == DT_DIR};
 	if (entry->is_folder)
 		return LEAT_OK;
-	while (fstatat(fd, dirent->d_name, &st, 0) != 0) {
+	while (!stat_entry(fd, dirent->d_name, &st, &entry->is_link)) {
 		entry->is_missing = leat_file_is_missing(errno);
 		if (entry->is_missing)
 			return LEAT_OK;

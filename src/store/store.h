@@ -56,6 +56,7 @@ struct leat_object {
 	uint64_t token;         /* for table entries, which have no version: compared instead; 0: not compared */
 	uint32_t owner;         /* user who owns it; 0, root, in stores without users */
 	bool others_write;      /* users other than the owner can write it */
+	bool is_link;           /* set by `look`: the name is a link; `absolute` tells where it leads */
 	const char *remedy;     /* advice for the error if it has changed; NULL: "open the feed again" */
 	struct leat_open *open; /* what the store caches between reads; NULL: every read opens the object */
 };
@@ -86,6 +87,7 @@ struct leat_entry {
 	const char *name; /* without its folder */
 	bool is_folder;
 	bool is_missing; /* a dangling link, or not a regular file */
+	bool is_link;    /* `absolute` tells where it leads */
 	uint64_t size;   /* of a file */
 	uint64_t token;  /* of a file: leat_object_token */
 };
@@ -244,6 +246,8 @@ bool leat_object_is_trusted(const struct leat_object *object, uint32_t owner);
 /* The owner of an object or a folder. False: there is no such thing. */
 bool leat_owner_of(struct leat_store *store, const char *uri, uint32_t *owner);
 
+/* Whether a name begins with scheme://, so that it is not relative to a folder. */
+bool leat_is_uri(const char *text, size_t len);
 /* The full URI, assembled in `buf` if needed. NULL: too long, or contains a NUL. */
 const char *leat_object_uri(const struct leat_object *object, char buf[LEAT_URI]);
 

@@ -27,11 +27,13 @@ leat_stores_close(struct leat_stores *stores)
 	*stores = (struct leat_stores){0};
 }
 
+static const char scheme_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-";
+
 /* Length of the scheme in scheme://... or file:...; 0: a plain path. A single letter is not a scheme. */
 static size_t
 scheme_length(const char *text)
 {
-	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+	size_t len = strspn(text, scheme_characters);
 
 	if (strncmp(text, "file:", 5) == 0)
 		return 4;
@@ -137,6 +139,16 @@ leat_owner_of(struct leat_store *store, const char *uri, uint32_t *owner)
 		id.owner = object.owner;
 	*owner = id.owner;
 	return status == LEAT_OK;
+}
+
+bool
+leat_is_uri(const char *text, size_t len)
+{
+	const char *colon = memchr(text, ':', len);
+
+	if (!colon || len - (size_t)(colon - text) < 3 || memcmp(colon, "://", 3) != 0)
+		return false;
+	return colon - text > 1 && strspn(text, scheme_characters) == (size_t)(colon - text);
 }
 
 const char *
@@ -367,6 +379,10 @@ load_accepted(struct leat_store *store, const char *uri, const struct acceptance
 		if (status == LEAT_DATA) {
 			leat_err_clear(err);
 			return LEAT_AGAIN;
+		}
+		if (status == LEAT_INVALID) {
+			leat_err_clear(err);
+			return leat_fail(err, status, "'%s' is not a file", uri);
 		}
 		if (status != LEAT_OK)
 			return status;
