@@ -32,7 +32,9 @@
  *     until leat_close is called.
  *  5. A batch stays valid until it is released, even after leat_close. You may hold as many as you like: those
  *     that memory= has no room for are copies, which count in the statistics as `held`.
- *  6. The library never prints, exits or aborts, and keeps no global state. */
+ *  6. The library never prints, exits or aborts, and keeps no global state. If malloc fails, calls return LEAT_NOMEM
+ *     or do without. One exception: libjansson 2.14, which reads the JSON of checkpoints, mds and tfds, may crash if
+ *     malloc fails inside of it. */
 #ifndef LEAT_H
 #define LEAT_H
 

@@ -1,59 +1,62 @@
 /* hash.c - SHA-256 by way of OpenSSL, and hashes of names (the CRC is in crc32c.c)
  *
  * A leat_sha256 belongs to one thread; everything else is stateless. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A leat_sha256 is an EVP_MD_CTX under a different name. */
-static EVP_MD_CTX *
-context(struct leat_sha256 *sha)
-{
-	return (EVP_MD_CTX *)sha;
-}
+/* The plain functions, although OpenSSL 3 calls them deprecated: those that replace them allocate when a digest begins,
+ * and crash or give a wrong digest if that fails. */
+struct leat_sha256 {
+	SHA256_CTX ctx;
+};
 
 struct leat_sha256 *
 leat_sha256_new(void)
 {
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	struct leat_sha256 *sha = malloc(sizeof(*sha));
 
-	if (ctx != NULL && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
-		EVP_MD_CTX_free(ctx);
-		ctx = NULL;
-	}
-	return (struct leat_sha256 *)ctx;
+	if (sha)
+		leat_sha256_reset(sha);
+	return sha;
 }
 
 void
 leat_sha256_free(struct leat_sha256 *sha)
 {
-	EVP_MD_CTX_free(context(sha));
+	free(sha);
 }
 
-/* leat_sha256_new sets the digest, so the next three functions neither allocate nor fail. */
 void
 leat_sha256_reset(struct leat_sha256 *sha)
 {
-	EVP_DigestInit_ex(context(sha), NULL, NULL);
+	SHA256_Init(&sha->ctx);
 }
 
 void
 leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len)
 {
-	EVP_DigestUpdate(context(sha), bytes, len);
+	SHA256_Update(&sha->ctx, bytes, len);
 }
 
 void
 leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES])
 {
-	EVP_DigestFinal_ex(context(sha), digest, NULL);
+	SHA256_Final(digest, &sha->ctx);
 }
 
 int
 leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES])
 {
-	return EVP_Digest(bytes, len, digest, NULL, EVP_sha256(), NULL) == 1 ? 0 : -1;
+	struct leat_sha256 sha;
+
+	leat_sha256_reset(&sha);
+	leat_sha256_add(&sha, bytes, len);
+	leat_sha256_end(&sha, digest);
+	return 0;
 }
 
 void

@@ -12,14 +12,14 @@
 
 enum { LEAT_SHA256_BYTES = 32, LEAT_SHA256_HEX = 65 };
 
-struct leat_sha256;                             /* incremental */
+struct leat_sha256;                             /* incremental; only `new` allocates */
 struct leat_sha256 *leat_sha256_new(void);      /* NULL: out of memory */
 void leat_sha256_free(struct leat_sha256 *sha); /* accepts NULL */
 void leat_sha256_reset(struct leat_sha256 *sha);
 void leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len);
 void leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES]); /* then reset or free */
 
-int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* -1: out of memory */
+int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* 0: cannot fail */
 void leat_hex(const uint8_t *bytes, size_t len, char *hex); /* 2 len + 1 characters, lower case */
 
 uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with 0 */

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,11 +157,19 @@ look(struct leat_store *store, const char *path, struct leat_object *object, str
 	return LEAT_OK;
 }
 
+/* Arguments of `list`. */
+struct visitor {
+	struct leat_store *store;
+	leat_object_visit *visit;
+	void *arg;
+};
+
 static enum leat_status
-visit_readable(struct leat_store *store, const char *path, leat_object_visit *visit, void *arg, struct leat_err *err)
+visit_readable(void *arg, const char *path, struct leat_err *err)
 {
+	const struct visitor *visitor = arg;
 	struct leat_object object;
-	enum leat_status status = look(store, path, &object, err);
+	enum leat_status status = look(visitor->store, path, &object, err);
 
 	if (status == LEAT_DATA) { /* nothing was opened yet, so it is no damage */
 		status = LEAT_IO;
@@ -171,38 +178,18 @@ visit_readable(struct leat_store *store, const char *path, leat_object_visit *vi
 	}
 	if (status == LEAT_OK && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
 		status = leat_fail_errno(err, errno, "cannot read '%s'", path);
-	return status == LEAT_OK ? visit(arg, &object, err) : status;
-}
-
-static enum leat_status
-list_matches(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-	glob_t found = {0};
-	int failure;
-
-	errno = 0;
-	failure = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, &found);
-	if (failure == GLOB_NOSPACE)
-		status = leat_fail(err, LEAT_NOMEM, "out of memory while listing '%s'", pattern);
-	else if (failure == GLOB_NOMATCH || (failure == GLOB_ABORTED && (errno == ENOENT || errno == ENOTDIR)))
-		status = leat_fail(err, LEAT_IO, "no file matches '%s'", pattern);
-	else if (failure)
-		status = leat_fail_errno(err, errno ? errno : EIO, "cannot list '%s'", pattern);
-	for (size_t i = 0; status == LEAT_OK && i < found.gl_pathc; i++)
-		status = visit_readable(store, found.gl_pathv[i], visit, arg, err);
-	globfree(&found);
-	return status;
+	return status == LEAT_OK ? visitor->visit(visitor->arg, &object, err) : status;
 }
 
 static enum leat_status
 list(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg, struct leat_err *err)
 {
+	struct visitor visitor = {store, visit, arg};
 	struct stat st;
 
 	if (stat(pattern, &st) == 0 || !strpbrk(pattern, "*?["))
-		return visit_readable(store, pattern, visit, arg, err);
-	return list_matches(store, pattern, visit, arg, err);
+		return visit_readable(&visitor, pattern, err);
+	return leat_file_match(store, pattern, visit_readable, &visitor, err);
 }
 
 /* readdir tells which entries are folders; everything else needs a stat. */

@@ -1,8 +1,8 @@
 /* file.h - internals of the store for local files
  *
- * file.c resolves names and lists, file_read.c reads and caches descriptors, file_retry.c
- * waits for failures that pass, file_io.c runs the threads that block on devices, file_map.c
- * maps, file_write.c writes. */
+ * file.c resolves names and lists, file_match.c matches patterns, file_read.c reads and caches
+ * descriptors, file_retry.c waits for failures that pass, file_io.c runs the threads that block
+ * on devices, file_map.c maps, file_write.c writes. */
 #ifndef LEAT_STORE_FILE_H
 #define LEAT_STORE_FILE_H
 
@@ -71,6 +71,11 @@ bool leat_file_try_again(struct leat_file_store *store, int *tried, int errnum);
 /* Opens a file for reading, waiting for a descriptor if need be. LEAT_AGAIN: with NOWAIT, it would have to wait. */
 enum leat_status leat_file_open_path(struct leat_file_store *store, const char *path, int flags, int *fd,
                                      struct leat_err *err);
+
+/* file_match.c: visits the path of every file that matches. LEAT_IO: none does. */
+typedef enum leat_status leat_path_visit(void *arg, const char *path, struct leat_err *err);
+enum leat_status leat_file_match(struct leat_store *store, const char *pattern, leat_path_visit *visit, void *arg,
+                                 struct leat_err *err);
 
 /* file_read.c */
 enum leat_status leat_file_reads_open(struct leat_file_store *store, struct leat_err *err);
