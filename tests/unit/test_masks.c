@@ -47,7 +47,7 @@ spec_of(const char *file, const char *ops)
 	for (int i = 0; i < COPIES; i++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), GOLDEN "%s\n", file);
 	temp_write(&temp, "list.csv", list, strlen(list));
-	snprintf(text, sizeof text, "list('%s/list.csv') | %s", temp.folder, ops);
+	snprintf(text, sizeof text, "list('%s/list.csv', root='%s') | %s", temp.folder, GOLDEN, ops);
 	return text;
 }
 
