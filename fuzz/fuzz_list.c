@@ -35,23 +35,39 @@ check_column(const struct leat_csv_table *table, const struct leat_csv_column *c
 	(void)sum;
 }
 
-static void
-parse(const uint8_t *data, size_t size, const struct leat_csv_wish *wish)
+/* Counts the names, and that they fit. */
+struct names {
+	size_t count, size;
+};
+
+static enum leat_status
+take_paths(void *arg, const char *const *path, const uint64_t *line, size_t count, struct leat_err *err)
 {
-	char *text = malloc(size + 1);
+	struct names *names = arg;
+
+	(void)err;
+	for (size_t i = 0; i < count; i++)
+		must(strlen(path[i]) <= names->size && line[i] >= 1 && line[i] <= names->size + 1);
+	names->count += count;
+	return LEAT_OK;
+}
+
+static void
+parse(const uint8_t *data, size_t size, const struct leat_csv_wish *wanted)
+{
+	const struct leat_csv_input input = leat_csv_text_input((const char *)data, size);
+	struct leat_csv_wish wish = *wanted;
+	struct names names = {0, size};
 	struct leat_csv_table table;
 	struct leat_mem mem;
 	struct leat_err err;
 
-	if (!text)
-		return;
-	memcpy(text, data, size);
+	wish.take_paths = take_paths;
+	wish.arg = &names;
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_csv_table_parse(&table, text, size, wish, &mem, &err) == LEAT_OK) {
-		must(table.rows > 0 && table.columns < LEAT_MAX_FIELDS);
-		for (size_t i = 0; i < table.rows; i++)
-			must(strlen(table.path[i]) <= size);
+	if (leat_csv_table_parse(&table, &input, &wish, &mem, &err) == LEAT_OK) {
+		must(table.rows > 0 && table.columns < LEAT_MAX_FIELDS && names.count == table.rows);
 		for (size_t i = 0; i < table.columns; i++)
 			check_column(&table, &table.column[i], size);
 		leat_csv_table_free(&table);
@@ -59,7 +75,6 @@ parse(const uint8_t *data, size_t size, const struct leat_csv_wish *wish)
 		must(err.status != LEAT_OK && err.text[0]);
 	}
 	must(mem.used == 0);
-	free(text);
 }
 
 static bool

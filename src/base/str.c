@@ -39,6 +39,12 @@ make_room(struct leat_str *str, size_t more)
 }
 
 void
+leat_str_reserve(struct leat_str *str, size_t more)
+{
+	make_room(str, more);
+}
+
+void
 leat_str_addn(struct leat_str *str, const void *bytes, size_t len)
 {
 	if (!make_room(str, len))

@@ -20,6 +20,7 @@ struct leat_str {
 
 void leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max);
 void leat_str_free(struct leat_str *str);
+void leat_str_reserve(struct leat_str *str, size_t more); /* room to append `more` bytes: exactly, if it is empty */
 void leat_str_add(struct leat_str *str, const char *text);
 void leat_str_addn(struct leat_str *str, const void *bytes, size_t len);
 void leat_str_addf(struct leat_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -266,24 +266,23 @@ number_classes(struct leat_pack_list *list, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Looks up the size of every listed file. */
-static enum leat_status
-look_at_files(struct leat_pack_list *list, const char *csv, unsigned threads, struct leat_err *err)
-{
+/* Where the files of a list go. */
+struct listed {
 	struct leat_file_table_build build;
-	enum leat_status status;
+	struct leat_confine *confine;
+	unsigned threads;
+};
 
-	status = leat_confine_rows(&list->confine, list->table.path, list->table.line, list->table.rows, err);
-	if (status != LEAT_OK) {
-		leat_err_in(err, "'%s'", csv);
+/* Looks up the sizes of listed files, as long as none leads outside. */
+static enum leat_status
+add_files(void *arg, const char *const *path, const uint64_t *line, size_t count, struct leat_err *err)
+{
+	struct listed *listed = arg;
+	enum leat_status status = leat_confine_rows(listed->confine, path, line, count, err);
+
+	if (status != LEAT_OK || listed->confine->outside.name)
 		return status;
-	}
-	leat_file_table_build_init(&build, list->mem);
-	status = leat_file_table_add_all(&build, list->table.path, list->table.rows, &list->confine, threads, err);
-	if (status == LEAT_OK)
-		status = leat_file_table_finish(&build, "", 0, &list->sidecar, err);
-	leat_file_table_build_free(&build);
-	return status;
+	return leat_file_table_add_all(&listed->build, path, count, listed->confine, listed->threads, err);
 }
 
 /* Checks that every row has a label and an existing file. */
@@ -307,18 +306,26 @@ check_rows(const struct leat_pack_list *list, size_t missing, const char *csv, s
 }
 
 static enum leat_status
-read_csv(struct leat_pack_list *list, const char *uri, unsigned threads, char *text, size_t len, struct leat_err *err)
+read_csv(struct leat_pack_list *list, const char *uri, unsigned threads, const char *text, size_t len,
+         struct leat_err *err)
 {
 	const char *label = "label", *bytes = "bytes";
-	const struct leat_csv_wish wish = {"path", {1, &label}, {1, &bytes}, is_header};
-	enum leat_status status = leat_csv_table_parse(&list->table, text, len, &wish, list->mem, err);
+	struct listed listed = {.confine = &list->confine, .threads = threads};
+	const struct leat_csv_wish wish = {"path", {1, &label}, {1, &bytes}, is_header, add_files, &listed, true};
+	const struct leat_csv_input input = leat_csv_text_input(text, len);
+	enum leat_status status;
 	size_t missing;
 
-	if (status != LEAT_OK) {
+	leat_file_table_build_init(&listed.build, list->mem);
+	leat_confine_begin(&list->confine);
+	status = leat_csv_table_parse(&list->table, &input, &wish, list->mem, err);
+	if (status == LEAT_OK)
+		status = leat_confine_end(&list->confine, err);
+	if (status != LEAT_OK)
 		leat_err_in(err, "'%s'", uri);
-		return status;
-	}
-	status = look_at_files(list, uri, threads, err);
+	else
+		status = leat_file_table_finish(&listed.build, "", 0, &list->sidecar, err);
+	leat_file_table_build_free(&listed.build);
 	if (status == LEAT_OK)
 		status = take_files(list, list->confine.files, &missing, err);
 	if (status == LEAT_OK)

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-enum { FIRST_SLOTS = 64, MAX_TEXT = 16 * LEAT_URI };
+enum { SLOTS = 4096, MAX_TEXT = 16 * LEAT_URI, MAX_PARENT_TEXT = 1 << 20 };
 
 /* ---- names ---- */
 
@@ -154,6 +154,24 @@ open_root(struct leat_confine *confine, const char *root, struct leat_err *err)
 	return status;
 }
 
+static void
+free_outside(const struct leat_confine *confine, struct leat_outside *outside)
+{
+	leat_free(confine->mem, outside->name);
+	leat_free(confine->mem, outside->target);
+	leat_free(confine->mem, outside->common);
+	*outside = (struct leat_outside){0};
+}
+
+static void
+forget_parents(struct leat_confine *confine)
+{
+	leat_free(confine->mem, confine->parent);
+	leat_str_free(&confine->parent_text);
+	confine->parent = NULL;
+	confine->parents = 0;
+}
+
 enum leat_status
 leat_confine_open(struct leat_confine *confine, struct leat_stores *stores, struct leat_store *store,
                   const char *folder, const char *root, struct leat_mem *mem, struct leat_err *err)
@@ -163,6 +181,7 @@ leat_confine_open(struct leat_confine *confine, struct leat_stores *stores, stru
 	*confine = (struct leat_confine){.mem = mem, .stores = stores, .folder = folder, .data = folder};
 	/* A secret: names in a list must not be able to collide on purpose. */
 	confine->seed = leat_mix64((uintptr_t)confine ^ leat_now());
+	leat_str_init(&confine->parent_text, mem, MAX_PARENT_TEXT);
 	status = open_folder(&confine->own, store, folder, mem, err);
 	if (status == LEAT_OK && *root)
 		status = open_root(confine, root, err);
@@ -178,20 +197,12 @@ leat_confine_close(struct leat_confine *confine)
 		return;
 	leat_free(confine->mem, confine->own.real);
 	leat_free(confine->mem, confine->root.real);
-	leat_free(confine->mem, confine->parent);
+	free_outside(confine, &confine->outside);
+	forget_parents(confine);
 	*confine = (struct leat_confine){0};
 }
 
 /* ---- what is outside ---- */
-
-static void
-free_outside(const struct leat_confine *confine, struct leat_outside *outside)
-{
-	leat_free(confine->mem, outside->name);
-	leat_free(confine->mem, outside->target);
-	leat_free(confine->mem, outside->common);
-	*outside = (struct leat_outside){0};
-}
 
 /* Shortens `common` to a folder that has `real`, too. Folders of different hosts have none in common. */
 static void
@@ -284,33 +295,40 @@ hash(const struct leat_confine *confine, const char *name, size_t len)
 static struct leat_parent *
 find_slot(const struct leat_confine *confine, const char *name, size_t len)
 {
-	size_t i = (size_t)hash(confine, name, len) & (confine->slots - 1);
+	const char *text = leat_str_text(&confine->parent_text);
+	size_t i = (size_t)hash(confine, name, len) % SLOTS;
 
-	while (confine->parent[i].name &&
-	       (confine->parent[i].len != len || memcmp(confine->parent[i].name, name, len) != 0))
-		i = (i + 1) & (confine->slots - 1);
+	while (confine->parent[i].used &&
+	       (confine->parent[i].len != len || memcmp(text + confine->parent[i].at, name, len) != 0))
+		i = (i + 1) % SLOTS;
 	return &confine->parent[i];
 }
 
+/* Makes room for one more parent, by forgetting all others if need be. */
 static enum leat_status
-grow_parents(struct leat_confine *confine, struct leat_err *err)
+make_slot(struct leat_confine *confine, size_t len, struct leat_err *err)
 {
-	struct leat_parent *old = confine->parent;
-	size_t count = confine->slots;
-
-	if (2 * confine->parents < confine->slots)
-		return LEAT_OK;
-	confine->slots = count ? 2 * count : FIRST_SLOTS;
-	confine->parent = leat_alloc_array(confine->mem, confine->slots, sizeof(*old));
-	if (!confine->parent) {
-		confine->parent = old;
-		confine->slots = count;
-		return leat_fail_mem(err, confine->mem, 2 * count * sizeof(*old), "the folders of a list");
+	if (confine->parents == SLOTS / 2 || confine->parent_text.len + len >= MAX_PARENT_TEXT) {
+		forget_parents(confine);
+		leat_str_init(&confine->parent_text, confine->mem, MAX_PARENT_TEXT);
 	}
-	for (size_t i = 0; i < count; i++)
-		if (old[i].name)
-			*find_slot(confine, old[i].name, old[i].len) = old[i];
-	leat_free(confine->mem, old);
+	if (!confine->parent)
+		confine->parent = leat_alloc_array(confine->mem, SLOTS, sizeof(*confine->parent));
+	return confine->parent ? LEAT_OK
+	                       : leat_fail_mem(err, confine->mem, SLOTS * sizeof(*confine->parent),
+	                                       "the folders of a list");
+}
+
+static enum leat_status
+remember_parent(struct leat_confine *confine, const char *name, size_t len, struct leat_err *err)
+{
+	size_t at = confine->parent_text.len;
+
+	leat_str_addn(&confine->parent_text, name, len);
+	if (confine->parent_text.failed)
+		return leat_fail_mem(err, confine->mem, len, "the folders of a list");
+	*find_slot(confine, name, len) = (struct leat_parent){at, len, true};
+	confine->parents++;
 	return LEAT_OK;
 }
 
@@ -333,24 +351,18 @@ check_name(struct leat_confine *confine, struct leat_store *store, const char *n
            struct leat_outside *outside, struct leat_err *err)
 {
 	size_t parent = parent_length(name, len);
-	enum leat_status status = grow_parents(confine, err);
-	struct leat_parent *slot;
+	enum leat_status status = make_slot(confine, parent, err);
 	char *real = NULL;
 
-	if (status != LEAT_OK)
+	if (status != LEAT_OK || find_slot(confine, name, parent)->used)
 		return status;
-	slot = find_slot(confine, name, parent);
-	if (slot->name)
-		return LEAT_OK;
 	status = find_parent(confine, store, name, len, &real, err);
 	if (status != LEAT_OK)
 		return status;
 	if (!is_allowed(confine, store, real))
 		status = add_outside(confine, outside, name, real, real, err);
-	*slot = (struct leat_parent){name, parent};
-	confine->parents++;
 	leat_free(confine->mem, real);
-	return status;
+	return status == LEAT_OK ? remember_parent(confine, name, parent, err) : status;
 }
 
 /* The store of a row, and its resolved name. *resolved: NULL if it is not a URI. */
@@ -401,41 +413,37 @@ check_row(struct leat_confine *confine, const char *name, struct leat_outside *o
 	return status == LEAT_OK ? check_name(confine, store, name, strlen(name), outside, err) : status;
 }
 
-static void
-begin_names(struct leat_confine *confine)
+void
+leat_confine_begin(struct leat_confine *confine)
 {
 	confine->files = NULL;
 	confine->has_uris = false;
 }
 
-/* Forgets the names, which are borrowed. */
-static void
-end_names(struct leat_confine *confine)
-{
-	leat_free(confine->mem, confine->parent);
-	confine->parent = NULL;
-	confine->parents = confine->slots = 0;
-}
-
 enum leat_status
-leat_confine_rows(struct leat_confine *confine, const char **names, const uint64_t *line, size_t count,
+leat_confine_rows(struct leat_confine *confine, const char *const *names, const uint64_t *line, size_t count,
                   struct leat_err *err)
 {
-	struct leat_outside outside = {0};
+	struct leat_outside *outside = &confine->outside;
 	enum leat_status status = LEAT_OK;
 
-	begin_names(confine);
 	for (size_t i = 0; i < count && status == LEAT_OK; i++) {
-		if (!outside.name)
-			outside.line = line[i];
-		status = check_row(confine, names[i], &outside, err);
+		if (!outside->name)
+			outside->line = line[i];
+		status = check_row(confine, names[i], outside, err);
 		if (status != LEAT_OK)
 			leat_err_in(err, "line %llu", (unsigned long long)line[i]);
 	}
-	if (status == LEAT_OK && outside.name)
-		status = fail_outside(confine, &outside, err);
-	free_outside(confine, &outside);
-	end_names(confine);
+	return status;
+}
+
+enum leat_status
+leat_confine_end(struct leat_confine *confine, struct leat_err *err)
+{
+	enum leat_status status = confine->outside.name ? fail_outside(confine, &confine->outside, err) : LEAT_OK;
+
+	free_outside(confine, &confine->outside);
+	forget_parents(confine);
 	return status;
 }
 
@@ -462,7 +470,7 @@ accepts(struct leat_confine *confine, const char *name, size_t len)
 static bool
 has_checked_parent(const struct leat_confine *confine, const char *name, size_t len)
 {
-	return len && name[0] == '/' && confine->parents && find_slot(confine, name, parent_length(name, len))->name;
+	return len && name[0] == '/' && confine->parents && find_slot(confine, name, parent_length(name, len))->used;
 }
 
 bool
@@ -470,7 +478,7 @@ leat_confine_accepts(struct leat_confine *confine, const char *names, const uint
 {
 	bool good = true;
 
-	begin_names(confine);
+	leat_confine_begin(confine);
 	for (size_t i = 0; i < count && good; i++) {
 		const char *name = names + name_at[i];
 		size_t len = (size_t)(name_at[i + 1] - name_at[i]);
@@ -482,7 +490,7 @@ leat_confine_accepts(struct leat_confine *confine, const char *names, const uint
 		else
 			good = accepts(confine, name, len);
 	}
-	end_names(confine);
+	forget_parents(confine);
 	return good;
 }
 

@@ -13,7 +13,16 @@
 #ifndef LEAT_FORMAT_CONFINE_H
 #define LEAT_FORMAT_CONFINE_H
 
+#include "base/str.h"
 #include "store/store.h"
+
+/* Names that lead outside. Zero it before use. */
+struct leat_outside {
+	char *name;   /* the first; NULL: none */
+	char *target; /* where it leads */
+	char *common; /* folder that has all of them: the value for `root` */
+	uint64_t line;
+};
 
 struct leat_confine {
 	struct leat_mem *mem;
@@ -29,22 +38,16 @@ struct leat_confine {
 	/* Found by leat_confine_rows and leat_confine_accepts: */
 	struct leat_store *files; /* store of the listed files */
 	bool has_uris;            /* some names are URIs, not relative to the folder */
+	struct leat_outside outside;
 
-	/* Hash set of the parents of names that were checked. */
+	/* Hash set of the parents of names that were checked lately: rows of a folder mostly follow each other. */
 	struct leat_parent {
-		const char *name; /* borrowed; NULL: free */
-		size_t len;
+		size_t at, len; /* in parent_text */
+		bool used;
 	} * parent;
-	size_t parents, slots;
+	size_t parents;
+	struct leat_str parent_text;
 	uint64_t seed;
-};
-
-/* Names that lead outside. Zero it before use. */
-struct leat_outside {
-	char *name;   /* the first */
-	char *target; /* where it leads */
-	char *common; /* folder that has all of them: the value for `root` */
-	uint64_t line;
 };
 
 /* Borrows `folder`. `root`: as given by the user, "" if not. Set `source` and `data` afterwards. */
@@ -52,10 +55,13 @@ enum leat_status leat_confine_open(struct leat_confine *confine, struct leat_sto
                                    const char *folder, const char *root, struct leat_mem *mem, struct leat_err *err);
 void leat_confine_close(struct leat_confine *confine); /* accepts a zeroed one */
 
-/* Checks the names in the rows of a list, and replaces URIs by what they resolve to, in place. The error names the
- * line and the option that allows all of them. */
-enum leat_status leat_confine_rows(struct leat_confine *confine, const char **names, const uint64_t *line, size_t count,
-                                   struct leat_err *err);
+/* Checks the names in rows of a list, and replaces URIs by what they resolve to, in place. Call begin, rows as often as
+ * needed, end. Names that lead outside are noted in `outside`; the error of `end` names the first one's line and the
+ * option that allows all of them. */
+void leat_confine_begin(struct leat_confine *confine);
+enum leat_status leat_confine_rows(struct leat_confine *confine, const char *const *names, const uint64_t *line,
+                                   size_t count, struct leat_err *err);
+enum leat_status leat_confine_end(struct leat_confine *confine, struct leat_err *err);
 /* Whether names could be a result of leat_confine_rows: name i is at [name_at[i], name_at[i + 1]). */
 bool leat_confine_accepts(struct leat_confine *confine, const char *names, const uint64_t *name_at, size_t count);
 

@@ -1,8 +1,6 @@
 /* csv_table.c - rows of a CSV file that lists samples
  *
- * While rows are read, a column keeps pointers to its cells. Its type is decided once all
- * cells are known; then numbers or offsets replace the pointers in place. This is safe because
- * a value is never larger than a pointer, so only pointers already used are overwritten. */
+ * The file is read twice, so that memory is needed for the values alone, and is known before it is allocated. */
 #include "format/csv_table.h"
 
 #include <errno.h>
@@ -14,21 +12,23 @@
 #include "base/array.h"
 #include "base/names.h"
 
-/* A column's entry for a row: a pointer while reading, then the value. */
-union cell {
-	const char *text;
-	uint64_t value;
-};
-
 struct parser {
 	struct leat_csv_table *table;
 	const struct leat_csv_wish *wish;
-	struct leat_csv csv;
+	struct leat_csv_stream stream;
 	struct leat_csv_row row;
-	size_t cells;                  /* in the first row */
-	size_t path;                   /* its column */
-	size_t place[LEAT_MAX_FIELDS]; /* cell number of each column */
-	locale_t c;                    /* the C locale, for decimal points */
+	size_t cells;                             /* in the first row */
+	bool has_header;                          /* the first row */
+	size_t path;                              /* its column */
+	size_t place[LEAT_MAX_FIELDS];            /* cell number of each column */
+	size_t text_len[LEAT_MAX_FIELDS];         /* bytes of all its cells */
+	enum leat_csv_type type[LEAT_MAX_FIELDS]; /* that all its cells so far can have */
+	bool filling;                             /* this is the second time */
+	size_t rows;                              /* so far */
+	const char **name;                        /* file names of this piece */
+	uint64_t *name_line;                      /* where they are */
+	size_t names, names_cap, lines_cap;
+	locale_t c; /* the C locale, for decimal points */
 	struct leat_err *err;
 };
 
@@ -47,51 +47,8 @@ leat_csv_table_free(struct leat_csv_table *table)
 		leat_free(table->mem, table->column[i].values);
 		leat_str_free(&table->column[i].text);
 	}
-	leat_free(table->mem, table->path);
 	leat_free(table->mem, table->line);
 	*table = (struct leat_csv_table){0};
-}
-
-/* ---- one row ---- */
-
-/* Makes room for one more row, and for the offset after the last. */
-static enum leat_status
-grow(struct leat_csv_table *table, struct leat_err *err)
-{
-	size_t cap = table->cap, same = cap, need = table->rows + 2;
-	enum leat_status status =
-		LEAT_GROW_RAW(table->mem, table->path, same, need, SIZE_MAX, "the rows of a list", err);
-
-	if (status == LEAT_OK) {
-		same = cap;
-		status = LEAT_GROW_RAW(table->mem, table->line, same, need, SIZE_MAX, "the rows of a list", err);
-	}
-	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++) {
-		union cell *values = table->column[i].values;
-
-		same = cap;
-		status = LEAT_GROW_RAW(table->mem, values, same, need, SIZE_MAX, "the rows of a list", err);
-		table->column[i].values = values;
-	}
-	if (status == LEAT_OK)
-		table->cap = same;
-	return status;
-}
-
-static enum leat_status
-take_row(struct parser *p)
-{
-	struct leat_csv_table *table = p->table;
-	enum leat_status status = grow(table, p->err);
-
-	if (status != LEAT_OK)
-		return status;
-	table->path[table->rows] = p->row.cell[p->path];
-	table->line[table->rows] = p->row.line;
-	for (size_t i = 0; i < table->columns; i++)
-		((union cell *)table->column[i].values)[table->rows].text = p->row.cell[p->place[i]];
-	table->rows++;
-	return LEAT_OK;
 }
 
 /* ---- the first row ---- */
@@ -204,7 +161,7 @@ choose_columns(struct parser *p)
 
 /* The first row holds values: columns are identified by position. */
 static enum leat_status
-take_columns_in_order(struct parser *p)
+choose_columns_in_order(struct parser *p)
 {
 	const struct leat_strings *columns = &p->wish->columns;
 	enum leat_status status = LEAT_OK;
@@ -215,7 +172,7 @@ take_columns_in_order(struct parser *p)
 	p->path = 0;
 	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++)
 		status = take_column(p, 1 + i, columns->value[i]);
-	return status == LEAT_OK ? take_row(p) : status;
+	return status;
 }
 
 static enum leat_status
@@ -223,42 +180,19 @@ take_header(struct parser *p)
 {
 	const struct leat_strings *types = &p->wish->types;
 	struct leat_csv_table *table = p->table;
-	enum leat_status status = leat_csv_next(&p->csv, &p->row, p->err);
+	enum leat_status status;
 
-	if (status == LEAT_END)
-		return leat_fail(p->err, LEAT_DATA, "it is empty; expected a row with column names");
-	if (status != LEAT_OK)
-		return status;
 	p->cells = p->row.cells;
-	status = !p->wish->is_header || p->wish->is_header(&p->row) ? choose_columns(p) : take_columns_in_order(p);
+	p->has_header = !p->wish->is_header || p->wish->is_header(&p->row);
+	status = p->has_header ? choose_columns(p) : choose_columns_in_order(p);
 	if (status == LEAT_OK && types->count && types->count != table->columns)
 		return leat_fail(p->err, LEAT_INVALID, "there are %zu types for %zu columns", types->count,
 		                 table->columns);
 	for (size_t i = 0; i < types->count && status == LEAT_OK; i++)
 		status = take_type(&table->column[i], types->value[i], p->err);
+	for (size_t i = 0; i < table->columns; i++)
+		p->type[i] = table->column[i].type == LEAT_CSV_AUTO ? LEAT_CSV_INT64 : table->column[i].type;
 	return status;
-}
-
-/* ---- the other rows ---- */
-
-static enum leat_status
-take_rows(struct parser *p)
-{
-	struct leat_csv_table *table = p->table;
-	enum leat_status status;
-
-	while ((status = leat_csv_next(&p->csv, &p->row, p->err)) == LEAT_OK) {
-		if (p->row.cells != p->cells)
-			return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, but the first row has %zu",
-			                 (unsigned long long)p->row.line, p->row.cells, p->row.cells == 1 ? "" : "s",
-			                 p->cells);
-		status = take_row(p);
-		if (status != LEAT_OK)
-			return status;
-	}
-	if (status != LEAT_END)
-		return status;
-	return table->rows ? LEAT_OK : leat_fail(p->err, LEAT_DATA, "it has no samples, only a first row");
 }
 
 /* ---- types and values ---- */
@@ -364,23 +298,17 @@ read_float(const char *cell, locale_t c, float *value)
 	return errno != ERANGE || fabsf(*value) < 1; /* underflow gives 0 or nearly 0 */
 }
 
+/* The type of a column that had `type` before this cell. */
 static enum leat_csv_type
-decide(const union cell *cell, size_t rows, locale_t c)
+widen(enum leat_csv_type type, const char *cell, locale_t c)
 {
-	enum leat_csv_type type = LEAT_CSV_INT64;
+	bool too_large;
+	int64_t whole;
+	float number;
 
-	for (size_t i = 0; i < rows; i++) {
-		bool too_large;
-		int64_t whole;
-		float number;
-
-		if (type == LEAT_CSV_INT64 && read_int(cell[i].text, &whole, &too_large))
-			continue;
-		type = LEAT_CSV_FLOAT;
-		if (!read_float(cell[i].text, c, &number))
-			return LEAT_CSV_BYTES;
-	}
-	return type;
+	if (type == LEAT_CSV_INT64 && read_int(cell, &whole, &too_large))
+		return type;
+	return type != LEAT_CSV_BYTES && read_float(cell, c, &number) ? LEAT_CSV_FLOAT : LEAT_CSV_BYTES;
 }
 
 /* Stores the value of cell i. False: not a valid value. */
@@ -411,30 +339,177 @@ put_value(struct leat_csv_column *column, size_t i, const char *cell, locale_t c
 	}
 }
 
-static enum leat_status
-convert(const struct parser *p, struct leat_csv_column *column)
+/* ---- rows ---- */
+
+static void
+count_row(struct parser *p)
 {
-	size_t rows = p->table->rows;
+	for (size_t i = 0; i < p->table->columns; i++) {
+		const char *cell = p->row.cell[p->place[i]];
 
-	if (column->type == LEAT_CSV_AUTO)
-		column->type = decide(column->values, rows, p->c);
-	for (size_t i = 0; i < rows; i++) {
-		const char *cell = ((const union cell *)column->values)[i].text;
+		if (p->table->column[i].type == LEAT_CSV_AUTO)
+			p->type[i] = widen(p->type[i], cell, p->c);
+		p->text_len[i] += strlen(cell);
+	}
+}
 
-		if (!put_value(column, i, cell, p->c))
+static enum leat_status
+fill_row(struct parser *p)
+{
+	struct leat_csv_table *table = p->table;
+	enum leat_status status;
+
+	if (p->rows == table->rows)
+		return leat_fail(p->err, LEAT_IO, "it has changed while it was read");
+	for (size_t i = 0; i < table->columns; i++) {
+		struct leat_csv_column *column = &table->column[i];
+		const char *cell = p->row.cell[p->place[i]];
+
+		if (!put_value(column, p->rows, cell, p->c))
 			return leat_fail(p->err, LEAT_DATA, "line %llu: column '%s' is not %s: '%.40s'",
-			                 (unsigned long long)p->table->line[i], column->name,
+			                 (unsigned long long)p->row.line, column->name,
 			                 column->type == LEAT_CSV_INT64 ? "an int64" : "a number in float range", cell);
 	}
-	if (column->type == LEAT_CSV_BYTES)
-		put_value(column, rows, "", p->c);
-	if (column->text.failed)
-		return leat_fail_mem(p->err, p->table->mem, column->text.len, "the texts of a list");
+	if (table->line)
+		table->line[p->rows] = p->row.line;
+	status = LEAT_GROW_RAW(table->mem, p->name, p->names_cap, p->names + 1, SIZE_MAX, "the rows of a list", p->err);
+	if (status == LEAT_OK)
+		status = LEAT_GROW_RAW(table->mem, p->name_line, p->lines_cap, p->names + 1, SIZE_MAX,
+		                       "the rows of a list", p->err);
+	if (status != LEAT_OK)
+		return status;
+	p->name_line[p->names] = p->row.line;
+	p->name[p->names++] = p->row.cell[p->path];
 	return LEAT_OK;
 }
 
+static enum leat_status
+take_row(struct parser *p)
+{
+	enum leat_status status = LEAT_OK;
+
+	if (p->row.cells != p->cells)
+		return leat_fail(p->err, LEAT_DATA, "line %llu has %zu cell%s, but the first row has %zu",
+		                 (unsigned long long)p->row.line, p->row.cells, leat_plural(p->row.cells), p->cells);
+	if (p->filling)
+		status = fill_row(p);
+	else
+		count_row(p);
+	p->rows++;
+	return status;
+}
+
+/* Hands on the names of a piece. */
+static enum leat_status
+flush_names(struct parser *p)
+{
+	size_t count = p->names;
+
+	p->names = 0;
+	if (count == 0 || !p->wish->take_paths)
+		return LEAT_OK;
+	return p->wish->take_paths(p->wish->arg, p->name, p->name_line, count, p->err);
+}
+
+static enum leat_status
+next_row(struct parser *p)
+{
+	enum leat_status status;
+
+	while ((status = leat_csv_stream_next(&p->stream, &p->row, p->err)) == LEAT_AGAIN) {
+		status = flush_names(p);
+		if (status == LEAT_OK)
+			status = leat_csv_stream_fill(&p->stream, p->err);
+		if (status != LEAT_OK)
+			return status;
+	}
+	return status;
+}
+
+/* Reads all rows, to count or to fill. */
+static enum leat_status
+read_rows(struct parser *p, const struct leat_csv_input *input)
+{
+	enum leat_status status;
+
+	p->rows = 0;
+	leat_csv_stream_init(&p->stream, input, p->table->mem);
+	status = next_row(p);
+	if (status == LEAT_END)
+		status = leat_fail(p->err, LEAT_DATA, "it is empty; expected a row with column names");
+	if (status == LEAT_OK && !p->filling)
+		status = take_header(p);
+	if (status == LEAT_OK && !p->has_header)
+		status = take_row(p);
+	while (status == LEAT_OK && (status = next_row(p)) == LEAT_OK)
+		status = take_row(p);
+	if (status == LEAT_END)
+		status = flush_names(p);
+	leat_csv_stream_free(&p->stream);
+	return status;
+}
+
+/* Makes room for what was counted. */
+static enum leat_status
+allocate(struct parser *p)
+{
+	struct leat_csv_table *table = p->table;
+
+	table->rows = p->rows;
+	if (table->rows == 0)
+		return leat_fail(p->err, LEAT_DATA, "it has no samples, only a first row");
+	if (p->wish->lines) {
+		table->line = leat_alloc_array(table->mem, table->rows, sizeof(*table->line));
+		if (!table->line)
+			return leat_fail_mem(p->err, table->mem, table->rows * sizeof(*table->line),
+			                     "the rows of a list");
+	}
+	for (size_t i = 0; i < table->columns; i++) {
+		struct leat_csv_column *column = &table->column[i];
+		size_t values;
+
+		column->type = p->type[i];
+		values = table->rows + (column->type == LEAT_CSV_BYTES);
+		column->values = leat_alloc_array(table->mem, values, leat_csv_value_size(column->type));
+		if (!column->values)
+			return leat_fail_mem(p->err, table->mem, values * leat_csv_value_size(column->type),
+			                     "the values of a list");
+		if (column->type == LEAT_CSV_BYTES)
+			leat_str_reserve(&column->text, p->text_len[i]);
+	}
+	return LEAT_OK;
+}
+
+/* Checks that the second time all was as it had been. */
+static enum leat_status
+finish(const struct parser *p)
+{
+	for (size_t i = 0; i < p->table->columns; i++) {
+		struct leat_csv_column *column = &p->table->column[i];
+
+		if (column->type == LEAT_CSV_BYTES)
+			put_value(column, p->rows, "", p->c);
+		if (column->text.failed)
+			return leat_fail_mem(p->err, p->table->mem, p->text_len[i], "the texts of a list");
+	}
+	return p->rows == p->table->rows ? LEAT_OK : leat_fail(p->err, LEAT_IO, "it has changed while it was read");
+}
+
+static enum leat_status
+read_twice(struct parser *p, const struct leat_csv_input *input)
+{
+	enum leat_status status = read_rows(p, input);
+
+	if (status == LEAT_OK)
+		status = allocate(p);
+	p->filling = true;
+	if (status == LEAT_OK)
+		status = read_rows(p, input);
+	return status == LEAT_OK ? finish(p) : status;
+}
+
 enum leat_status
-leat_csv_table_parse(struct leat_csv_table *table, char *text, size_t len, const struct leat_csv_wish *wish,
+leat_csv_table_parse(struct leat_csv_table *table, const struct leat_csv_input *input, const struct leat_csv_wish *wish,
                      struct leat_mem *mem, struct leat_err *err)
 {
 	struct parser *p = leat_alloc(mem, sizeof(*p)); /* too large for the stack */
@@ -447,14 +522,11 @@ leat_csv_table_parse(struct leat_csv_table *table, char *text, size_t len, const
 	p->wish = wish;
 	p->err = err;
 	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	leat_csv_begin(&p->csv, text, len);
-	status = p->c ? take_header(p) : leat_fail(err, LEAT_NOMEM, "no memory to read numbers");
-	if (status == LEAT_OK)
-		status = take_rows(p);
-	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++)
-		status = convert(p, &table->column[i]);
+	status = p->c ? read_twice(p, input) : leat_fail(err, LEAT_NOMEM, "no memory to read numbers");
 	if (p->c)
 		freelocale(p->c);
+	leat_free(mem, p->name);
+	leat_free(mem, p->name_line);
 	leat_free(mem, p);
 	if (status != LEAT_OK)
 		leat_csv_table_free(table);

@@ -1,7 +1,8 @@
 /* csv_table.h - rows of a CSV file that lists samples
  *
  * The first row names the columns. One column holds file names; the others, or those
- * requested, become numbers or text. One thread. */
+ * requested, become numbers or text. The file is read twice, in pieces: first to count its rows and
+ * to decide the types of the columns, then to fill arrays of just the right size. One thread. */
 #ifndef LEAT_FORMAT_CSV_TABLE_H
 #define LEAT_FORMAT_CSV_TABLE_H
 
@@ -19,6 +20,12 @@ struct leat_csv_wish {
 	/* Optional, for files that may have no header: tells whether the first row is a header, and may rename its
 	 * columns. Without a header, the columns are `path` and `columns`, in this order. */
 	bool (*is_header)(struct leat_csv_row *first);
+	/* Gets the file names and the lines they are in, some at a time and in order; they are valid until it returns.
+	 * May shorten names. Optional. */
+	enum leat_status (*take_paths)(void *arg, const char *const *path, const uint64_t *line, size_t count,
+	                               struct leat_err *err);
+	void *arg;
+	bool lines; /* fill in table->line */
 };
 
 struct leat_csv_column {
@@ -30,16 +37,14 @@ struct leat_csv_column {
 
 struct leat_csv_table {
 	struct leat_mem *mem;
-	size_t rows, cap;
-	const char **path; /* in the parsed text */
-	uint64_t *line;    /* where each row begins, from 1 */
+	size_t rows;
+	uint64_t *line; /* where each row begins, from 1; NULL: not asked for */
 	size_t columns;
 	struct leat_csv_column column[LEAT_MAX_FIELDS];
 };
 
-/* Parses `text` in place; it must have room for a NUL at text[len]. Frees everything on failure. Errors name the line,
- * not the file. */
-enum leat_status leat_csv_table_parse(struct leat_csv_table *table, char *text, size_t len,
+/* Frees everything on failure. Errors name the line, not the file. */
+enum leat_status leat_csv_table_parse(struct leat_csv_table *table, const struct leat_csv_input *input,
                                       const struct leat_csv_wish *wish, struct leat_mem *mem, struct leat_err *err);
 void leat_csv_table_free(struct leat_csv_table *table); /* accepts a zeroed one */
 

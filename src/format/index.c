@@ -230,6 +230,19 @@ leat_index_drop(struct leat_index *index)
 	index->count--;
 }
 
+/* Gives back the room for more samples. */
+static void
+trim(struct leat_index *index)
+{
+	uint64_t *block = leat_realloc_raw(index->mem, index->block, (index->count + 1) * sizeof(*block));
+	uint64_t *ends = index->ends ? leat_realloc_raw(index->mem, index->ends, index->count * sizeof(*ends)) : NULL;
+
+	if (block)
+		index->offset = index->block = block;
+	if (ends)
+		index->end = index->ends = ends;
+}
+
 enum leat_status
 leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 {
@@ -238,6 +251,7 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	index->count--; /* the end is not a sample */
+	trim(index);
 	/* Without samples we cannot tell whether gaps are allowed, so allow them. */
 	if (!sum_up(index->block, index->end, index->end || !index->count, index->count, size, 1, &index->max_length,
 	            &index->damaged))

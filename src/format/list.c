@@ -191,24 +191,41 @@ make_key(const struct leat_source *source, const struct state *state, uint8_t ke
 
 /* ---- from the CSV file ---- */
 
-static enum leat_status
-read_csv(const struct leat_source *source, struct leat_files *csv, char **text, size_t *len, struct leat_err *err)
-{
-	size_t got;
-	struct iovec iov = {.iov_len = (size_t)leat_files_at(csv, 0)->size};
-	enum leat_status status = LEAT_OK;
+/* Reads the CSV file, and adds the files that it lists. */
+struct reading {
+	struct leat_files *csv;
+	struct leat_sha256 *sha;
+	uint64_t hashed; /* bytes; the file is read twice */
+	struct leat_file_table_build build;
+	struct leat_confine *confine;
+	unsigned threads;
+};
 
-	*len = iov.iov_len;
-	*text = iov.iov_base = leat_alloc(source->mem, iov.iov_len + 1);
-	if (!*text)
-		return leat_fail_mem(err, source->mem, iov.iov_len + 1, "a list");
-	if (*len)
-		status = leat_files_read(csv, 0, 0, &iov, 1, 0, &got, err);
-	if (status != LEAT_OK) {
-		leat_free(source->mem, *text);
-		*text = NULL;
+static enum leat_status
+read_csv(void *arg, uint64_t offset, void *to, size_t len, struct leat_err *err)
+{
+	struct reading *reading = arg;
+	struct iovec iov = {to, len};
+	size_t got;
+	enum leat_status status = leat_files_read(reading->csv, 0, offset, &iov, 1, 0, &got, err);
+
+	if (status == LEAT_OK && offset == reading->hashed) {
+		leat_sha256_add(reading->sha, to, len);
+		reading->hashed += len;
 	}
 	return status;
+}
+
+/* Once a name leads outside, the list is refused, and no file is looked at any more. */
+static enum leat_status
+add_files(void *arg, const char *const *path, const uint64_t *line, size_t count, struct leat_err *err)
+{
+	struct reading *reading = arg;
+	enum leat_status status = leat_confine_rows(reading->confine, path, line, count, err);
+
+	if (status != LEAT_OK || reading->confine->outside.name)
+		return status;
+	return leat_file_table_add_all(&reading->build, path, count, reading->confine, reading->threads, err);
 }
 
 /* Moves the columns into the sidecar. */
@@ -237,34 +254,31 @@ add_columns(struct leat_csv_table *table, struct leat_sidecar *sidecar, struct l
 }
 
 static enum leat_status
-fill_sidecar(const struct leat_source *source, struct state *state, unsigned threads, char *text, size_t len,
-             struct leat_err *err)
+fill_sidecar(const struct leat_source *source, struct state *state, struct reading *reading, struct leat_err *err)
 {
+	const struct leat_object *csv = leat_files_at(state->csv, 0);
 	const struct list *list = source->params;
-	const struct leat_csv_wish wish = {list->path, list->columns, list->types};
-	struct leat_file_table_build build;
+	const struct leat_csv_wish wish = {.path = list->path,
+	                                   .columns = list->columns,
+	                                   .types = list->types,
+	                                   .take_paths = add_files,
+	                                   .arg = reading};
+	const struct leat_csv_input input = {read_csv, reading, csv->size};
 	struct leat_csv_table table;
 	uint8_t digest[LEAT_SHA256_BYTES];
-	enum leat_status status;
+	enum leat_status status = leat_csv_table_parse(&table, &input, &wish, source->mem, err);
 
-	if (leat_sha256(text, len, digest) != 0)
-		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
-	status = leat_csv_table_parse(&table, text, len, &wish, source->mem, err);
+	if (status == LEAT_OK)
+		status = leat_confine_end(&state->confine, err);
 	if (status != LEAT_OK) {
-		leat_err_in(err, "'%s'", leat_files_at(state->csv, 0)->uri);
+		leat_err_in(err, "'%s'", csv->uri);
+		leat_csv_table_free(&table);
 		return status;
 	}
-	leat_file_table_build_init(&build, source->mem);
-	status = leat_confine_rows(&state->confine, table.path, table.line, table.rows, err);
-	if (status != LEAT_OK)
-		leat_err_in(err, "'%s'", leat_files_at(state->csv, 0)->uri);
-	else
-		status = leat_file_table_add_all(&build, table.path, table.rows, &state->confine, threads, err);
-	if (status == LEAT_OK)
-		status = leat_file_table_finish(&build, digest, sizeof(digest), &state->sidecar, err);
+	leat_sha256_end(reading->sha, digest);
+	status = leat_file_table_finish(&reading->build, digest, sizeof(digest), &state->sidecar, err);
 	if (status == LEAT_OK)
 		status = add_columns(&table, &state->sidecar, err);
-	leat_file_table_build_free(&build);
 	leat_csv_table_free(&table);
 	return status;
 }
@@ -274,16 +288,22 @@ look_anew(const struct leat_source *source, struct state *state, const struct le
           struct leat_err *err)
 {
 	const struct leat_object *csv = leat_files_at(state->csv, 0);
+	struct reading reading = {
+		.csv = state->csv,
+		.sha = leat_sha256_new(),
+		.confine = &state->confine,
+		.threads = threads,
+	};
 	int64_t begin = leat_file_table_now();
 	enum leat_status status;
-	size_t len;
-	char *text;
 
-	status = read_csv(source, state->csv, &text, &len, err);
-	if (status != LEAT_OK)
-		return status;
-	status = fill_sidecar(source, state, threads, text, len, err);
-	leat_free(source->mem, text);
+	if (!reading.sha)
+		return leat_fail(err, LEAT_NOMEM, "no memory for the fingerprint of the data");
+	leat_file_table_build_init(&reading.build, source->mem);
+	leat_confine_begin(&state->confine);
+	status = fill_sidecar(source, state, &reading, err);
+	leat_file_table_build_free(&reading.build);
+	leat_sha256_free(reading.sha);
 	if (status == LEAT_OK)
 		leat_file_table_keep(source, &state->sidecar, of, csv->uri, csv->mtime_ns, begin);
 	return status;

@@ -49,6 +49,9 @@ leat_sidecar_free(struct leat_sidecar *sidecar)
 void
 leat_sidecar_add_take(struct leat_sidecar *sidecar, void *block, uint64_t bytes)
 {
+	void *trimmed = leat_realloc_raw(sidecar->mem, block, bytes); /* it may have room for more */
+
+	block = trimmed ? trimmed : block;
 	sidecar->section[sidecar->sections++] = (struct leat_section){block, bytes, block};
 }
 

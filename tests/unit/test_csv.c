@@ -8,14 +8,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/rng.h"
 #include "format/csv.h"
+
+enum { SHOWN = 4096 };
+
+static void
+show_row(const struct leat_csv_row *row, char got[SHOWN])
+{
+	size_t used = strlen(got);
+
+	used += (size_t)snprintf(got + used, SHOWN - used, "%llu:", (unsigned long long)row->line);
+	for (size_t i = 0; i < row->cells; i++)
+		used += (size_t)snprintf(got + used, SHOWN - used, "<%s>", row->cell[i]);
+	snprintf(got + used, SHOWN - used, ";");
+}
+
+static void
+show_end(enum leat_status status, const struct leat_err *err, char got[SHOWN])
+{
+	size_t used = strlen(got);
+
+	if (status != LEAT_END)
+		snprintf(got + used, SHOWN - used, "{%s}", err->text);
+}
 
 /* All rows as text: cells in <>, rows ended by ;, an error in {}. The buffer is exactly as large as promised. */
 static void
-rows_are(const char *text, size_t len, const char *expected)
+show_whole(const char *text, size_t len, char got[SHOWN])
 {
-	char *copy = malloc(len + 1), got[4096] = "";
-	size_t used = 0;
+	char *copy = malloc(len + 1);
 	struct leat_csv_row row;
 	struct leat_csv csv;
 	struct leat_err err;
@@ -24,17 +47,52 @@ rows_are(const char *text, size_t len, const char *expected)
 	assert_non_null(copy);
 	memcpy(copy, text, len);
 	leat_err_clear(&err);
+	got[0] = '\0';
 	leat_csv_begin(&csv, copy, len);
-	while ((status = leat_csv_next(&csv, &row, &err)) == LEAT_OK) {
-		used += (size_t)snprintf(got + used, sizeof(got) - used, "%llu:", (unsigned long long)row.line);
-		for (size_t i = 0; i < row.cells; i++)
-			used += (size_t)snprintf(got + used, sizeof(got) - used, "<%s>", row.cell[i]);
-		used += (size_t)snprintf(got + used, sizeof(got) - used, ";");
-	}
-	if (status != LEAT_END)
-		snprintf(got + used, sizeof(got) - used, "{%s}", err.text);
-	assert_string_equal(got, expected);
+	while ((status = leat_csv_next(&csv, &row, &err)) == LEAT_OK)
+		show_row(&row, got);
+	show_end(status, &err, got);
 	free(copy);
+}
+
+/* The same, read in pieces. */
+static void
+show_pieces(const char *text, size_t len, size_t piece, char got[SHOWN])
+{
+	const struct leat_csv_input input = leat_csv_text_input(text, len);
+	struct leat_csv_stream stream;
+	enum leat_status status;
+	struct leat_csv_row row;
+	struct leat_mem mem;
+	struct leat_err err;
+
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_err_clear(&err);
+	got[0] = '\0';
+	leat_csv_stream_init(&stream, &input, &mem);
+	stream.least = piece;
+	while ((status = leat_csv_stream_next(&stream, &row, &err)) == LEAT_OK || status == LEAT_AGAIN) {
+		if (status == LEAT_AGAIN)
+			assert_int_equal(leat_csv_stream_fill(&stream, &err), LEAT_OK);
+		else
+			show_row(&row, got);
+	}
+	show_end(status, &err, got);
+	leat_csv_stream_free(&stream);
+	assert_int_equal(mem.used, 0);
+}
+
+static void
+rows_are(const char *text, size_t len, const char *expected)
+{
+	char got[SHOWN];
+
+	show_whole(text, len, got);
+	assert_string_equal(got, expected);
+	for (size_t piece = 8; piece < 400; piece = piece * 3 / 2) {
+		show_pieces(text, len, piece, got);
+		assert_string_equal(got, expected);
+	}
 }
 
 #define ROWS(text, expected) rows_are(text, sizeof(text) - 1, expected)
@@ -106,6 +164,27 @@ the_number_of_cells_is_limited(void **state)
 	assert_string_equal(err.text, "line 1: it has more than 2048 cells");
 }
 
+/* Any text gives the same rows and the same error, however it is cut into pieces. */
+static void
+pieces_give_the_same_rows(void **state)
+{
+	static const char letters[] = "ab\"\"\",,\n\n\r\n\r";
+	char text[300], whole[SHOWN], pieces[SHOWN];
+	struct leat_rng rng;
+
+	(void)state;
+	leat_rng_init(&rng, 5, 0, 0, 0);
+	for (int i = 0; i < 20000; i++) {
+		size_t len = (size_t)leat_rng_below(&rng, i % 10 ? 30 : sizeof text);
+
+		for (size_t k = 0; k < len; k++)
+			text[k] = letters[leat_rng_below(&rng, sizeof letters - 1)];
+		show_whole(text, len, whole);
+		show_pieces(text, len, 8 + (size_t)leat_rng_below(&rng, 40), pieces);
+		assert_string_equal(pieces, whole);
+	}
+}
+
 int
 main(void)
 {
@@ -115,6 +194,7 @@ main(void)
 		cmocka_unit_test(quoted_cells_hold_anything),
 		cmocka_unit_test(damage_is_told_with_its_line),
 		cmocka_unit_test(the_number_of_cells_is_limited),
+		cmocka_unit_test(pieces_give_the_same_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
