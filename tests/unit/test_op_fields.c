@@ -171,8 +171,9 @@ fields_that_are_carried_along_are_not_copied(void **state)
 	assert_int_equal(p.stage[1].output_slot[0], 1);            /* picture is the second of the finished sample */
 	assert_int_equal(p.stage[0].output_slot[2], 0);            /* tokens, straight from the record */
 	assert_int_equal(p.stage[0].output_slot[3], -1);
-	/* Scratch is for what is not final: the pixels have no fixed size, box and label have. */
-	assert_int_equal(p.scratch.bytes, 4 * sizeof(float) + sizeof(int64_t));
+	/* Scratch is for what is not final: the pixels have no fixed size, box and label have. Each of the four is
+	 * aligned. */
+	assert_int_equal(p.scratch.bytes, 4 * sizeof(float) + sizeof(int64_t) + 4 * 64);
 	leat_pipeline_close(&p);
 	assert_int_equal(mem.used, 0);
 }
