@@ -1,7 +1,8 @@
 /* fuzz_tfrecord_gz.c - any bytes as a compressed TFRecord file, and any bytes compressed
  *
  * Of the first nothing is known but that every sample is right or bad with a reason. Of the second: the samples are
- * the records up to the first header that is wrong, and one that says so. */
+ * the records up to the first header that is wrong, and one that says so. Both with and without a limit on bytes, which
+ * leaves holes in units and changes no other record. */
 #include <zlib.h>
 
 #include "format/record.h"
@@ -41,18 +42,19 @@ read_sample(const struct leat_source *source, uint64_t i, struct leat_extent *ex
 
 	leat_err_clear(&err);
 	leat_scratch_reset(&scratch);
-	source->kind->locate(source, i, extent);
+	leat_source_locate(source, i, extent);
 	must(extent->damaged || (!extent->length && extent->lent <= source->max_payload), "an extent with bytes");
-	must(!extent->damaged || i == source->count - 1, "damage before the end");
+	must(!extent->damaged || extent->oversized || i == source->count - 1, "damage before the end");
+	must(extent->oversized == (extent->lent > source->max_bytes), "the limit is another");
 	raw.extent = *extent;
 	free(unit.bytes);
 	unit.bytes = NULL;
-	if (extent->in_unit) {
+	if (extent->in_unit && !extent->damaged) {
 		status = read_unit(source, extent, &unit, &scratch, &err);
 		raw.unit = &unit;
 	}
 	if (status == LEAT_OK)
-		status = source->kind->unpack(source, &raw, &scratch, sample, &err);
+		status = leat_source_unpack(source, &raw, &scratch, sample, &err);
 	must(status == LEAT_OK || (status == LEAT_DATA && err.text[0]), "bad without a reason");
 	must(status != LEAT_OK || (!extent->damaged && (uint64_t)sample->field[0].shape[0] == extent->lent),
 	     "a sample has another length");
@@ -80,11 +82,13 @@ check_samples(const struct leat_source *source, const uint8_t *plain, size_t siz
 		if (!plain)
 			continue;
 		must(extent.offset == at, "a sample lies elsewhere");
-		must(extent.damaged == (leat_tfrecord_header_fault(plain + at, size - at, &length) != NULL),
+		must((extent.damaged && !extent.oversized) ==
+		             (leat_tfrecord_header_fault(plain + at, size - at, &length) != NULL),
 		     "a header is seen otherwise");
-		if (extent.damaged)
+		if (extent.damaged && !extent.oversized)
 			return;
-		must((status == LEAT_OK) == is_right(plain + at, length), "a checksum is not looked at");
+		must(extent.oversized || (status == LEAT_OK) == is_right(plain + at, length),
+		     "a checksum is not looked at");
 		must(status != LEAT_OK ||
 		             (extent.lent == length &&
 		              memcmp(sample.field[0].data, plain + at + LEAT_TFRECORD_HEAD, (size_t)length) == 0),
@@ -95,7 +99,7 @@ check_samples(const struct leat_source *source, const uint8_t *plain, size_t siz
 }
 
 static void
-check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size)
+check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size, uint64_t max_bytes)
 {
 	char path[200];
 	const char *pattern = path;
@@ -110,7 +114,7 @@ check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size)
 	snprintf(path, sizeof(path), "%s/x", fuzz_folder());
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, UINT64_MAX, &mem, NULL, &err) ==
+	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, max_bytes, &mem, NULL, &err) ==
 	    LEAT_OK) {
 		if (source.units && source.max_unit < (size_t)1 << 28) {
 			must(leat_scratch_open(&scratch, &mem, source.max_scratch + 4096) == 0,
@@ -125,6 +129,14 @@ check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size)
 	must(mem.used == 0, "memory is left over");
 }
 
+static void
+check_both(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size)
+{
+	check_file(bytes, len, plain, size, UINT64_MAX);
+	if (len > 0)
+		check_file(bytes, len, plain, size, bytes[len / 2]);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -132,10 +144,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *packed;
 
 	if (size >= 3 && leat_tfrecord_packing(data, size, size) != LEAT_PACKED_NOT)
-		check_file(data, size, NULL, 0);
+		check_both(data, size, NULL, 0);
 	packed = malloc(len);
 	must(packed && compress2(packed, &len, data, size, 6) == Z_OK, "no memory");
-	check_file(packed, len, data, size);
+	check_both(packed, len, data, size);
 	free(packed);
 	return 0;
 }
