@@ -336,13 +336,19 @@ leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *ou
 {
 	uint64_t place = leat_cache_store_find(&cache->store, sample), bytes = 0;
 	const struct entry *entry = entry_of(cache, sample, place, &bytes);
+	bool seen;
 
-	if (!place || (!was_seen(cache, sample) && cache->is_current && !cache->is_current(cache->arg, sample)))
+	if (!place)
 		return false;
-	if (entry && !was_seen(cache, sample) &&
-	    leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc)
-		mark_seen(cache, sample);
-	if (entry && was_seen(cache, sample) && describe(cache, entry, bytes, out))
+	seen = was_seen(cache, sample);
+	if (entry && !seen) {
+		if (cache->is_current && !cache->is_current(cache->arg, sample))
+			return false;
+		seen = leat_crc32c(0, entry + 1, (size_t)bytes - sizeof(*entry)) == entry->crc;
+		if (seen)
+			mark_seen(cache, sample);
+	}
+	if (entry && seen && describe(cache, entry, bytes, out))
 		return true;
 	leat_cache_store_forget(&cache->store, sample, place);
 	return false;

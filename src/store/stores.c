@@ -106,17 +106,19 @@ uint64_t
 leat_object_token(const struct leat_object *object)
 {
 	const struct leat_version *version = &object->version;
-	uint64_t hash = leat_mix64(object->size + 1), word;
+	uint64_t hash = object->size ^ (uint64_t)version->len << 56, word = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < version->len; i += sizeof(word)) {
-		size_t len = version->len - i < sizeof(word) ? version->len - i : sizeof(word);
-
-		word = 0;
-		memcpy(&word, version->bytes + i, len);
-		hash = leat_mix64(hash ^ word) + len;
+	for (; i + sizeof(word) <= version->len; i += sizeof(word)) {
+		memcpy(&word, version->bytes + i, sizeof(word));
+		hash = leat_mix64(hash) ^ word;
 	}
-	if (!version->len)
-		hash = leat_mix64(hash ^ (uint64_t)object->mtime_ns);
+	if (i < version->len || !version->len) {
+		word = version->len ? 0 : (uint64_t)object->mtime_ns;
+		memcpy(&word, version->bytes + i, version->len - i);
+		hash = leat_mix64(hash) ^ word;
+	}
+	hash = leat_mix64(hash);
 	return hash ? hash : 1;
 }
 
