@@ -110,6 +110,7 @@ struct leat_process;
 
 enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
+struct leat_bad;
 struct leat_options {
 	size_t size;      /* sizeof the caller's struct; set by leat_options_init */
 	uint64_t seed;    /* random seed; default 0 */
@@ -132,6 +133,10 @@ struct leat_options {
 	 * not fit in `memory` fails the feed. UINT64_MAX: no limit. */
 	uint64_t max_pixels; /* of an encoded image; default LEAT_MAX_PIXELS */
 	uint64_t max_bytes;  /* of a sample as stored, or of a record once decompressed; default LEAT_MAX_BYTES */
+	/* Called for each bad sample, in plan order, by leat_next when it delivers the sample's batch. What it points
+	 * to is valid until it returns; it must not use the feed. */
+	void (*bad)(void *bad_arg, const struct leat_bad *bad);
+	void *bad_arg;
 };
 
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */
@@ -400,6 +405,9 @@ LEAT_API size_t leat_held(const struct leat_feed *feed); /* the statistic `held`
 /* The statistics as a JSON object; free it with free(). NULL: out of memory. */
 LEAT_API char *leat_stats_json(const struct leat_feed *feed);
 
+/* The bad samples of the batches delivered, in plan order. The list keeps the first 1,000, or fewer if their texts need
+ * more than 160 KiB; leat_stats counts all, and leat_options.bad gets all. If more than 32 samples of a batch are bad,
+ * only the first 32 have their own `reason`. None of it depends on threads or memory. */
 struct leat_bad {
 	uint64_t epoch, position; /* where it would have been delivered */
 	uint64_t sample;          /* its index in the source */
@@ -407,6 +415,7 @@ struct leat_bad {
 	uint64_t offset;
 	const char *reason;
 	bool replaced;
+	enum leat_status status; /* LEAT_DATA, LEAT_UNSUPPORTED or LEAT_FUNCTION */
 };
 LEAT_API uint64_t leat_bad_count(const struct leat_feed *feed);                        /* entries in the list */
 LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64_t i); /* NULL when out of range; valid

@@ -55,10 +55,36 @@ class Bad(NamedTuple):
     offset: int
     reason: str
     replaced: bool
+    status: str  # 'DATA', 'UNSUPPORTED' or 'FUNCTION'
 
     def __repr__(self) -> str:
         state = " (replaced)" if self.replaced else ""
         return f"<bad sample at position {self.position} of epoch {self.epoch}{state}: {self.reason}>"
+
+
+def _bad(found: _lib.Bad) -> Bad:
+    return Bad(found.epoch, found.position, found.sample, os.fsdecode(found.uri or b""), found.offset,
+               (found.reason or b"").decode(errors="replace"), found.replaced,
+               _lib.status_name(found.status).decode())
+
+
+class _BadFile:
+    """A file that gets a line of JSON for each bad sample, when its batch is delivered."""
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"], log: Any) -> None:
+        self._file = open(path, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+        self._log = log
+        self.callback = _lib.BAD(self._write)
+
+    def _write(self, _: Any, found: Any) -> None:  # called by the library: an exception would be lost
+        try:
+            sample = _bad(found.contents)._asdict()
+            self._file.write(json.dumps(sample) + "\n")
+        except Exception as error:
+            self._log.append((len(_LEVELS) - 1, f"cannot write {self._file.name!r}: {error}"))
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _bytes_of(options: Dict[str, Any], name: str) -> int:
@@ -158,11 +184,14 @@ class _Handle:
         notes = self.log
         self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
         given.log = self._callback
+        self.bad = _BadFile(options["bad"], notes) if options["bad"] is not None else None
+        if self.bad:
+            given.bad = self.bad.callback
         self.pointer: Optional[int] = None
         if functions:
             given.threads = given.threads or _lib.default_threads()
             functions.install(given)
-        opening = _Opening(spec, given, (self._callback, functions))
+        opening = _Opening(spec, given, (self._callback, self.bad, functions))
         try:
             self.pointer = opening.result()
         finally:
@@ -185,6 +214,8 @@ class _Handle:
         with self.lock:
             self.pointer = None
             _lib.close(pointer)
+        if self.bad:
+            self.bad.close()
         if self.functions:
             self.functions.close()
 
@@ -205,6 +236,7 @@ class Feed:
             from the launcher's environment (RANK and WORLD_SIZE, Open MPI's, Slurm's), else 0 of 1.
         on_error: what to do with a bad sample: 'fail', 'skip' or 'replace'.
         max_bad: fail after this many bad samples per epoch; None: no limit.
+        bad: write every bad sample to this file, as a line of JSON; `bad()` lists only the first 1,000 or so.
         max_pixels: images with more pixels are bad, and take no memory; None: no limit. The default is Pillow's.
         max_bytes: samples with more bytes, as stored or once decompressed, are bad, and take no memory; a number, or
             text such as '1GiB'; None: no limit.
@@ -216,10 +248,10 @@ class Feed:
                  memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
                  on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
                  max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
-                 **unknown: NoReturn) -> None:
+                 bad: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                       max_bytes=max_bytes)
+                       max_bytes=max_bytes, bad=bad)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
@@ -630,12 +662,13 @@ class Feed:
         return json.loads(text)
 
     def bad(self) -> List[Bad]:
-        """The bad samples so far, in plan order."""
+        """The bad samples so far, in plan order: the first 1,000, or fewer if their texts are long.
+
+        `stats()["bad"]` counts all, and the option `bad` writes all to a file.
+        """
         with self._lock:
             pointer = self._pointer()
-            found = [_lib.bad_at(pointer, i).contents for i in range(_lib.bad_count(pointer))]
-            return [Bad(b.epoch, b.position, b.sample, os.fsdecode(b.uri or b""), b.offset,
-                        (b.reason or b"").decode(errors="replace"), b.replaced) for b in found]
+            return [_bad(_lib.bad_at(pointer, i).contents) for i in range(_lib.bad_count(pointer))]
 
     # ---- closing ----
 

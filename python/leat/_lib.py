@@ -62,22 +62,25 @@ class Process(Structure):
     _fields_ = [("pid", c_int), ("socket", c_int)]
 
 
+class Bad(Structure):
+    _fields_ = [("epoch", c_uint64), ("position", c_uint64), ("sample", c_uint64), ("uri", c_char_p),
+                ("offset", c_uint64), ("reason", c_char_p), ("replaced", ctypes.c_bool), ("status", c_int)]
+
+
+BAD = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Bad))
+
+
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("seed", c_uint64), ("epochs", c_uint64), ("threads", c_uint), ("memory", c_size_t),
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
                 ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
-                ("max_bytes", c_uint64)]
+                ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p)]
 
 
 class Tensor(Structure):
     _fields_ = [("data", c_void_p), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * (1 + MAX_DIMS)),
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t), ("copied", ctypes.c_bool)]
-
-
-class Bad(Structure):
-    _fields_ = [("epoch", c_uint64), ("position", c_uint64), ("sample", c_uint64), ("uri", c_char_p),
-                ("offset", c_uint64), ("reason", c_char_p), ("replaced", ctypes.c_bool)]
 
 
 _path = library_path()

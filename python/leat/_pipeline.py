@@ -1,6 +1,7 @@
 """The pipeline builder: each op returns a new pipeline, and `feed` opens it."""
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
 
@@ -112,13 +113,14 @@ class Pipeline:
     def feed(self, *, seed: int = 0, epochs: int = 0, threads: int = 0, memory: Union[int, str] = 0,
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
              max_bad: Optional[int] = None, fingerprint: str = "names", max_pixels: Optional[int] = 89478485,
-             max_bytes: Union[int, str, None] = "256MiB", **unknown: NoReturn) -> "Feed":
+             max_bytes: Union[int, str, None] = "256MiB", bad: Union[None, str, "os.PathLike[str]"] = None,
+             **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                     on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                    max_bytes=max_bytes, **unknown)
+                    max_bytes=max_bytes, bad=bad, **unknown)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

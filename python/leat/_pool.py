@@ -329,7 +329,7 @@ def _first(pipeline: Any, number: int, options: Dict[str, Any], functions: Funct
                 if not seen or kinds.get(name) == "plan":
                     calls.append(op)
     feed = Feed.__new__(Feed)
-    plain = dict(options, threads=1, rank=0, world=1, epochs=1, max_bad=None,
+    plain = dict(options, threads=1, rank=0, world=1, epochs=1, max_bad=None, bad=None,
                  on_error="fail" if options["on_error"] == "fail" else "skip")
     feed._open(Pipeline([*calls, "batch(1)", "prefetch(0)"]), plain, _Some(functions, number))
     return feed

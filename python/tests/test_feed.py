@@ -1,4 +1,5 @@
 """Feeds and batches: order, memory, lifetimes, where a feed stands."""
+import json
 import gc
 import logging
 import pickle
@@ -264,10 +265,13 @@ def test_bad_samples_are_listed(cells, tmp_path):
     pipeline = leat.folder(tmp_path).decode().resize(8, 8).batch(10)
     with pytest.raises(leat.DataError, match="4.jpg"):
         list(pipeline.feed())
-    feed = pipeline.feed(on_error="skip")
+    feed = pipeline.feed(on_error="skip", epochs=2, bad=tmp_path / "bad.jsonl")
     assert [batch.count for batch in feed] == [9]
     (bad,) = feed.bad()
-    assert bad.position == 4 and bad.uri.endswith("4.jpg") and not bad.replaced
+    assert bad.position == 4 and bad.uri.endswith("4.jpg") and not bad.replaced and bad.status == "DATA"
+    assert [batch.count for batch in feed] == [9]
+    lines = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert lines == [bad._asdict() for bad in feed.bad()] and len(lines) == 2
     with pytest.raises(leat.InvalidError, match="on_error"):
         pipeline.feed(on_error="ignore")
 

@@ -51,14 +51,6 @@ leat_mem_is_exceeded(const struct leat_mem *mem)
 	return leat_mem_counted(mem) > mem->limit;
 }
 
-bool
-leat_mem_spares(const struct leat_mem *mem, size_t size, size_t keep)
-{
-	size_t used = atomic_load_explicit(&mem->used, memory_order_relaxed);
-
-	return used <= mem->limit && keep <= mem->limit - used && size <= mem->limit - used - keep;
-}
-
 static bool
 must_fail(struct leat_mem *mem)
 {

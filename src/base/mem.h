@@ -30,8 +30,6 @@ enum { LEAT_MEM_LARGE = 256 * 1024, LEAT_MEM_ALLOWANCE = 8 * 1024 * 1024 };
 void leat_mem_init(struct leat_mem *mem, size_t limit);
 size_t leat_mem_counted(const struct leat_mem *mem);   /* used and lent */
 bool leat_mem_is_exceeded(const struct leat_mem *mem); /* more is counted than the limit: the feed will be refused */
-/* True if allocating `size` bytes would leave at least `keep` below the limit. For optional allocations. */
-bool leat_mem_spares(const struct leat_mem *mem, size_t size, size_t keep);
 
 /* Zeroed and 16-byte aligned. NULL: limit reached or out of memory. A size of 0 gives a valid pointer. */
 void *leat_alloc(struct leat_mem *mem, size_t size);

@@ -19,6 +19,7 @@ static const struct leat_opt options[] = {
 	LEAT_ENUM(struct leat_convert_request, on_error, "fail", "fail|skip|replace",
                   "on a bad sample: fail, skip it, or replace it with another"),
 	LEAT_INT(struct leat_convert_request, max_bad, "-1", -1, 9e18, "bad samples allowed; -1: no limit"),
+	LEAT_STRING(struct leat_convert_request, bad, "", "write each bad sample to this file, as a line of JSON"),
 	LEAT_SAMPLE_LIMITS(struct leat_convert_request),
 	LEAT_BOOL(struct leat_convert_request, overwrite, "false", "replace files from an earlier run"),
 	LEAT_BOOL(struct leat_convert_request, quiet, "false", "suppress progress and messages"),

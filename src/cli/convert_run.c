@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/bad_file.h"
 #include "cli/convert_formats.h"
 #include "cli/interrupt.h"
 #include "cli/outputs.h"
@@ -30,6 +31,7 @@ struct job {
 	struct leat_feed *feed;
 	struct leat_convert convert;
 	struct leat_outputs outputs;
+	struct leat_bad_file bad;
 	struct leat_progress progress;
 	uint64_t samples, in_shard;
 };
@@ -73,6 +75,7 @@ static enum leat_status
 open_feed(struct job *job, const char *spec, struct leat_err *err)
 {
 	const struct leat_convert_request *p = job->p;
+	enum leat_status status;
 	struct leat_options o;
 
 	leat_options_init(&o);
@@ -87,7 +90,8 @@ open_feed(struct job *job, const char *spec, struct leat_err *err)
 	o.max_pixels = (uint64_t)p->max_pixels;
 	o.max_bytes = (uint64_t)p->max_bytes;
 	o.log = p->quiet ? NULL : leat_print_log;
-	return leat_feed_open(spec, &o, LEAT_BATCH_OPTIONAL, -1, &job->feed, err);
+	status = leat_bad_file_open(&job->bad, p->bad, job->mem, &o, err);
+	return status == LEAT_OK ? leat_feed_open(spec, &o, LEAT_BATCH_OPTIONAL, -1, &job->feed, err) : status;
 }
 
 static enum leat_status
@@ -285,7 +289,7 @@ print_summary(const struct job *job, struct leat_err *err)
 	       leat_plural(job->outputs.count), leat_format_size(size, sizeof(size), job->outputs.bytes));
 	if (stats.bad)
 		printf("%" PRIu64 " bad sample%s\n", stats.bad, leat_plural(stats.bad));
-	leat_print_bad(job->feed, "");
+	leat_print_bad(job->feed, stats.bad);
 	print_notes(job);
 	leat_str_init(&spec, job->mem, MAX_SPEC);
 	job->format->print_spec(&job->convert, pattern ? pattern : job->p->output, &spec);
@@ -326,7 +330,7 @@ leat_convert_run(const struct leat_convert_request *request, const char *spec, s
                  struct leat_err *err)
 {
 	struct job job = {.p = request, .mem = mem};
-	enum leat_status status;
+	enum leat_status status, closed;
 
 	job.format = formats[job.p->format];
 	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, mem);
@@ -343,5 +347,6 @@ leat_convert_run(const struct leat_convert_request *request, const char *spec, s
 	leat_free(mem, job.convert.numbers);
 	leat_outputs_free(&job.outputs);
 	leat_close(job.feed);
-	return status;
+	closed = leat_bad_file_close(&job.bad, err);
+	return status == LEAT_OK ? closed : status;
 }

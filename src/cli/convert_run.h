@@ -15,6 +15,7 @@ struct leat_convert_request {
 	int64_t shards, shard_size, seed, threads, memory, max_bad; /* 0: as leat_options_init; max_bad -1: no limit */
 	int64_t max_pixels, max_bytes;
 	int on_error;
+	const char *bad; /* file for bad samples; NULL or "": none */
 	bool overwrite, quiet;
 };
 

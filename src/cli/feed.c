@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "cli/bad_file.h"
 #include "cli/command.h"
 #include "cli/digest.h"
 #include "cli/interrupt.h"
@@ -24,7 +25,7 @@ struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
 	float step_ms;
 	int on_error, fingerprint;
-	const char *save, *resume, *list;
+	const char *save, *resume, *list, *bad;
 	bool force, checksum, json, quiet;
 };
 
@@ -40,6 +41,7 @@ static const struct leat_opt options[] = {
 	LEAT_ENUM(struct params, on_error, "fail", "fail|skip|replace",
                   "on a bad sample: fail, skip it, or replace it with another"),
 	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples allowed per epoch; -1: no limit"),
+	LEAT_STRING(struct params, bad, "", "write each bad sample to this file, as a line of JSON"),
 	LEAT_SAMPLE_LIMITS(struct params),
 	LEAT_STRING(struct params, save, "", "write a checkpoint to this file on exit, including ^C"),
 	LEAT_STRING(struct params, resume, "", "resume from this checkpoint"),
@@ -61,6 +63,7 @@ struct session {
 	struct leat_feed *feed;
 	struct leat_stores stores; /* of --list */
 	struct leat_digest digest;
+	struct leat_bad_file bad;
 	bool digesting, progress, interrupted;
 	uint64_t begin_ns, end_ns, shown_ns, batches;
 	struct leat_interrupt interrupt;
@@ -70,6 +73,7 @@ static enum leat_status
 open_feed(struct session *s, const char *spec, struct leat_err *err)
 {
 	const struct params *p = s->p;
+	enum leat_status status;
 	struct leat_options o;
 
 	leat_options_init(&o);
@@ -85,7 +89,8 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.max_bytes = (uint64_t)p->max_bytes;
 	o.fingerprint = (enum leat_fingerprint)p->fingerprint;
 	o.log = p->quiet ? NULL : leat_print_log;
-	return leat_open(spec, &o, &s->feed, err);
+	status = leat_bad_file_open(&s->bad, p->bad, s->mem, &o, err);
+	return status == LEAT_OK ? leat_open(spec, &o, &s->feed, err) : status;
 }
 
 static enum leat_status
@@ -254,15 +259,8 @@ json_bad(const struct session *s, struct leat_str *out)
 
 	leat_str_add(out, "\"bad\": [");
 	for (uint64_t i = 0; (bad = leat_bad_at(s->feed, i)) != NULL; i++) {
-		leat_str_addf(out,
-		              "%s\n  {\"epoch\": %" PRIu64 ", \"position\": %" PRIu64 ", \"sample\": %" PRIu64
-		              ", \"uri\": ",
-		              i ? "," : "", bad->epoch, bad->position, bad->sample);
-		leat_str_add_json(out, bad->uri);
-		leat_str_addf(out, ", \"offset\": %" PRIu64 ", \"replaced\": %s, \"reason\": ", bad->offset,
-		              bad->replaced ? "true" : "false");
-		leat_str_add_json(out, bad->reason);
-		leat_str_add(out, "}");
+		leat_str_add(out, i ? ",\n  " : "\n  ");
+		leat_bad_add_json(bad, out);
 	}
 	leat_str_add(out, "]");
 }
@@ -334,7 +332,7 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	if (st->bad > 0)
 		row(&table, "bad", "%" PRIu64 " sample%s", st->bad, leat_plural(st->bad));
 	status = leat_table_print(&table, stdout, err);
-	leat_print_bad(s->feed, "; --json lists all");
+	leat_print_bad(s->feed, st->bad);
 	return status;
 }
 
@@ -418,6 +416,9 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 		status = report(&s, err);
 	closed = close_digest(&s, err);
 	leat_close(s.feed);
+	if (status == LEAT_OK)
+		status = closed;
+	closed = leat_bad_file_close(&s.bad, err);
 	return status == LEAT_OK ? closed : status;
 }
 

@@ -235,7 +235,7 @@ leat_print_log(void *arg, enum leat_log_level level, const char *text)
 }
 
 void
-leat_print_bad(const struct leat_feed *feed, const char *more)
+leat_print_bad(const struct leat_feed *feed, uint64_t count)
 {
 	enum { SHOWN = 10 };
 	const struct leat_bad *bad;
@@ -246,6 +246,6 @@ leat_print_bad(const struct leat_feed *feed, const char *more)
 		                "%s): %s at offset %" PRIu64 ": %s",
 		                bad->sample, bad->epoch, bad->position, bad->replaced ? ", replaced" : ", skipped",
 		                bad->uri, bad->offset, bad->reason);
-	if (leat_bad_count(feed) > SHOWN)
-		printf("... and %" PRIu64 " more%s\n", leat_bad_count(feed) - SHOWN, more);
+	if (count > SHOWN)
+		printf("... and %" PRIu64 " more; --bad FILE lists all\n", count - SHOWN);
 }

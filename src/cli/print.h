@@ -48,7 +48,7 @@ void leat_progress_end(struct leat_progress *progress); /* removes the line */
 void leat_print_line(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* For leat_options.log: prints warnings to standard error. */
 void leat_print_log(void *arg, enum leat_log_level level, const char *text);
-/* Prints the first bad samples, one per line; `more` says where to find the others. */
-void leat_print_bad(const struct leat_feed *feed, const char *more);
+/* Prints the first of `count` bad samples, one per line. */
+void leat_print_bad(const struct leat_feed *feed, uint64_t count);
 
 #endif

@@ -108,6 +108,14 @@ leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema *sch
 	form->large = delivered > LARGE_BATCH;
 }
 
+void
+leat_batch_form_add_faults(struct leat_batch_form *form)
+{
+	form->notes = form->rows < LEAT_BAD_REASONS ? (int)form->rows : LEAT_BAD_REASONS;
+	form->faults_at = reserve(&form->bytes, (size_t)form->rows * sizeof(struct leat_fault));
+	form->notes_at = reserve(&form->bytes, (size_t)form->notes * sizeof(struct leat_bad_note));
+}
+
 /* ---- buffers ---- */
 
 size_t
@@ -136,23 +144,11 @@ leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struc
 	return batch;
 }
 
-static void
-free_bad_rows(struct leat_batch *batch, struct leat_mem *mem)
-{
-	while (batch->bad) {
-		struct leat_bad_row *next = batch->bad->next;
-
-		leat_free(mem, batch->bad);
-		batch->bad = next;
-	}
-}
-
 void
-leat_batch_free(struct leat_batch *batch, struct leat_mem *mem)
+leat_batch_free(struct leat_batch *batch)
 {
 	if (!batch)
 		return;
-	free_bad_rows(batch, mem);
 	leat_unmap(batch->mem, batch->base, batch->form->bytes);
 	leat_free(batch->mem, batch);
 }
@@ -181,11 +177,10 @@ leat_batch_clear_row(struct leat_batch *batch, int64_t row)
 }
 
 void
-leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem)
+leat_batch_reset(struct leat_batch *batch)
 {
-	free_bad_rows(batch, mem);
+	leat_bad_forget(batch);
 	batch->chosen = batch->planned = batch->done = batch->count = batch->samples = 0;
-	batch->bad_unlisted = 0;
 	batch->complete = false;
 	atomic_store_explicit(&batch->checked, false, memory_order_relaxed);
 	batch->err_row = -1;

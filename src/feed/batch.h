@@ -54,10 +54,12 @@ struct leat_batch_form {
 	bool ragged; /* any field is ragged */
 	bool direct; /* the only field is written straight into `values`, because its lengths are known in advance */
 	bool large;  /* too large to stay in a core's cache until used: write with non-temporal stores */
+	int notes;   /* reasons of bad samples that it has room for; 0: no bad samples are kept at all */
 	size_t valid_at, position_at, state_at;
 	bool shares;                     /* some fields do */
 	size_t shared_row;               /* as in leat_batch_room */
 	size_t row_used_at;              /* if it is not 0: bytes used by each row */
+	size_t faults_at, notes_at;      /* if `notes` is not 0: a leat_fault per row, and the notes */
 	size_t bytes;                    /* size of the mapping */
 	struct leat_column_form *column; /* owned by the caller */
 };
@@ -68,14 +70,18 @@ void leat_batch_form_make(struct leat_batch_form *form, const struct leat_schema
 
 enum leat_row_state { LEAT_ROW_PADDING, LEAT_ROW_GOOD, LEAT_ROW_BAD };
 
-/* A bad sample, kept with its batch until delivery. */
-struct leat_bad_row {
-	struct leat_bad_row *next;
-	int64_t row;
-	uint64_t sample, offset;
-	bool replaced;
-	char reason[]; /* NUL-terminated, followed by the file's URI */
+/* What a batch keeps of bad samples until delivery (bad.c). */
+struct leat_fault {
+	uint64_t sample;
+	enum leat_status status; /* LEAT_OK: the row's sample is not bad */
 };
+enum { LEAT_BAD_REASONS = 32 };
+struct leat_bad_note {
+	int64_t row;
+	char reason[sizeof(((struct leat_err *)0)->text)];
+};
+/* Adds room for them, at the end. */
+void leat_batch_form_add_faults(struct leat_batch_form *form);
 
 /* A field of a copied batch: values, then offsets and shapes. */
 struct leat_block {
@@ -90,7 +96,7 @@ struct leat_block {
 struct leat_batch {
 	struct leat_feed *feed;
 	const struct leat_batch_form *form;
-	struct leat_mem *mem; /* of its memory; lists of bad rows are always the feed's */
+	struct leat_mem *mem; /* of its memory */
 	unsigned char *base;
 	struct leat_block *block; /* of a copy, by column; NULL: a slot */
 	uint64_t epoch, first;    /* position of row 0, counted past the end of the epoch if it repeats a sample */
@@ -104,9 +110,9 @@ struct leat_batch {
 	/* Under the feed's lock until complete. The large, rarely written error comes first: it keeps fields that
 	 * workers read off the cache lines that the planner writes. */
 	struct leat_err err;
-	int64_t err_row; /* row of the first failure in plan order; -1: none */
-	struct leat_bad_row *bad;
-	uint64_t bad_unlisted;         /* bad samples that memory had no room to list */
+	int64_t err_row;               /* row of the first failure in plan order; -1: none */
+	uint64_t bad_rows;             /* bad samples, except repeats */
+	int bad_notes;                 /* those with a note */
 	int64_t chosen, planned, done; /* counts of good_rows */
 	bool assigning;                /* every ragged row so far was assigned in advance */
 	bool complete;
@@ -124,23 +130,35 @@ struct leat_batch {
 
 size_t leat_batch_bytes(const struct leat_batch_form *form); /* size of the struct, without the mapping */
 struct leat_batch *leat_batch_new(struct leat_feed *feed, const struct leat_batch_form *form, struct leat_mem *mem);
-/* Takes NULL. `mem` is that of its bad rows. */
-void leat_batch_free(struct leat_batch *batch, struct leat_mem *mem);
+void leat_batch_free(struct leat_batch *batch); /* accepts NULL */
 
-/* Copies a complete batch, without its list of bad rows. NULL: out of memory. */
+/* Copies a complete batch, without what it keeps of bad samples. NULL: out of memory. */
 struct leat_batch *leat_batch_copy(const struct leat_batch *from, struct leat_mem *mem);
 /* Frees what is left of a copy after all its blocks were dropped. */
 void leat_batch_free_copy(struct leat_batch *copy);
 /* Drops a reference to a block; the last one frees it. */
 void leat_batch_drop_block(struct leat_batch *copy, int column);
 
-/* Empties the batch and frees its list of bad rows. */
-void leat_batch_reset(struct leat_batch *batch, struct leat_mem *mem);
+/* Empties the batch. */
+void leat_batch_reset(struct leat_batch *batch);
+void leat_bad_forget(struct leat_batch *batch); /* bad.c, for leat_batch_reset */
 
 static inline uint8_t *
 leat_batch_states(const struct leat_batch *batch)
 {
 	return batch->base + batch->form->state_at;
+}
+
+static inline struct leat_fault *
+leat_batch_faults(const struct leat_batch *batch)
+{
+	return (struct leat_fault *)(void *)(batch->base + batch->form->faults_at);
+}
+
+static inline struct leat_bad_note *
+leat_batch_notes(const struct leat_batch *batch)
+{
+	return (struct leat_bad_note *)(void *)(batch->base + batch->form->notes_at);
 }
 
 static inline uint64_t *

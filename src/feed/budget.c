@@ -15,7 +15,7 @@
 #include "feed/feed.h"
 
 enum {
-	SLACK = 256 * 1024, /* small allocations: bad samples, exported tensors */
+	SLACK = 256 * 1024, /* the list of bad samples, LEAT_BAD_BYTES; restoring a checkpoint; exported tensors */
 	SCRATCH_LEAST = 64 * 1024,
 	SCRATCH_DECODE = 1024 * 1024,
 	SCRATCH_PLENTY = 8 * 1024 * 1024,
@@ -206,6 +206,8 @@ make_form(struct leat_budget *b, const struct leat_pipeline *p, const struct lea
 	int unbounded = ragged_room(p, replaces || wraps(p, options, rows), replaces, share, rows, unknown, &room);
 
 	leat_batch_form_make(&b->form, &p->schema, rows, direct, &room);
+	if (options->on_error != LEAT_ON_ERROR_FAIL)
+		leat_batch_form_add_faults(&b->form);
 	b->form.large &= p->mixes == 0; /* mixing reads the values right away, so they should stay in the CPU cache */
 	return unbounded;
 }

@@ -110,12 +110,12 @@ leat_engine_close(struct leat_feed *feed)
 	leat_engine_stop(feed);
 	batch = take_free_batches(feed);
 	for (int i = 0; i < feed->flight_count; i++)
-		leat_batch_free(feed->flight[(feed->flight_head + i) % feed->budget.buffers], &feed->mem);
+		leat_batch_free(feed->flight[(feed->flight_head + i) % feed->budget.buffers]);
 	feed->flight_count = 0;
 	while (batch) {
 		struct leat_batch *next = batch->next;
 
-		leat_batch_free(batch, &feed->mem);
+		leat_batch_free(batch);
 		batch = next;
 	}
 	leat_free(&feed->mem, feed->flight);

@@ -70,7 +70,9 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	feed->contents = leat_alloc(&feed->mem, LEAT_SHA256_HEX);
 	if (!feed->contents)
 		return leat_fail_mem(err, &feed->mem, LEAT_SHA256_HEX, "the fingerprint of the data");
-	status = leat_engine_open(feed, err);
+	status = leat_bad_open(feed, err);
+	if (status == LEAT_OK)
+		status = leat_engine_open(feed, err);
 	return status == LEAT_OK ? leat_engine_start(feed, err) : status;
 }
 
@@ -153,9 +155,7 @@ leat_close(struct leat_feed *feed)
 	leat_cache_close(feed->cache);
 	leat_free(&feed->mem, feed->cache_dir);
 	leat_pipeline_close(&feed->pipeline);
-	for (uint64_t i = 0; i < feed->bad_listed; i++)
-		leat_free(&feed->mem, (void *)feed->bad[i].reason);
-	leat_free(&feed->mem, feed->bad);
+	leat_bad_close(feed);
 	leat_free(&feed->mem, feed->contents);
 	leat_feed_unref(feed);
 }
@@ -196,7 +196,7 @@ release_slot(struct leat_feed *feed, struct leat_batch *batch)
 	refill = !feed->closed && feed->idle == 0 && leat_fetch_enter(feed);
 	pthread_mutex_unlock(&feed->lock);
 	if (surplus)
-		leat_batch_free(batch, &feed->mem);
+		leat_batch_free(batch);
 	if (refill) {
 		leat_fetch_refill(feed);
 		leat_fetch_leave(feed);
@@ -323,70 +323,6 @@ wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **bat
 	return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 }
 
-static bool
-list_bad(struct leat_feed *feed, const struct leat_batch *batch, struct leat_bad_row *row)
-{
-	size_t reason;
-
-	if (feed->bad_listed == feed->bad_cap &&
-	    !leat_mem_spares(&feed->mem, 2 * (feed->bad_cap + 8) * sizeof *feed->bad, LEAT_FEED_RESERVE))
-		return false;
-	if (LEAT_GROW(&feed->mem, feed->bad, feed->bad_cap, feed->bad_listed + 1, SIZE_MAX, "bad samples", NULL) !=
-	    LEAT_OK)
-		return false;
-	reason = strlen(row->reason) + 1;
-	feed->bad[feed->bad_listed++] = (struct leat_bad){
-		.epoch = batch->epoch,
-		.position = batch->first + (uint64_t)row->row,
-		.sample = row->sample,
-		.reason = (const char *)row,
-		.uri = (const char *)row + reason,
-		.offset = row->offset,
-		.replaced = row->replaced,
-	};
-	/* The list takes over the row's node and moves the texts from its end to its start. */
-	memmove(row, row->reason, reason + strlen(row->reason + reason) + 1);
-	return true;
-}
-
-static int
-by_position(const void *a, const void *b)
-{
-	const struct leat_bad *x = a, *y = b;
-
-	return x->position < y->position ? -1 : x->position > y->position;
-}
-
-static enum leat_status
-count_bad(struct leat_feed *feed, struct leat_batch *batch, struct leat_err *err)
-{
-	uint64_t bad = batch->bad_unlisted, before = feed->bad_listed;
-
-	while (batch->bad) {
-		struct leat_bad_row *row = batch->bad;
-
-		batch->bad = row->next;
-		bad++;
-		if (!list_bad(feed, batch, row))
-			leat_free(&feed->mem, row);
-	}
-	/* Workers found them in any order; the list is in plan order. */
-	if (feed->bad_listed > before)
-		qsort(feed->bad + before, feed->bad_listed - before, sizeof *feed->bad, by_position);
-	feed->bad_of_epoch += bad;
-	leat_count(&feed->trace.consumer->count.bad, bad);
-	if (bad > 0 && feed->bad_of_epoch > feed->options.max_bad)
-		return leat_fail(err, LEAT_LIMIT,
-		                 "epoch %llu has %llu bad sample%s so far, more than max_bad=%llu; raise it to at "
-		                 "least %llu, or "
-		                 "repair the data; the last: %s",
-		                 (unsigned long long)batch->epoch, (unsigned long long)feed->bad_of_epoch,
-		                 leat_plural(feed->bad_of_epoch), (unsigned long long)feed->options.max_bad,
-		                 (unsigned long long)feed->bad_of_epoch,
-		                 feed->bad_listed ? feed->bad[feed->bad_listed - 1].reason : "not listed");
-	return LEAT_OK;
-}
-
 static uint64_t
 batch_bytes(const struct leat_batch *batch)
 {
@@ -439,7 +375,7 @@ count_delivered(struct leat_feed *feed, struct leat_batch *batch, struct leat_er
 
 	if (batch->err_row >= 0)
 		return leat_fail_as(err, &batch->err);
-	status = count_bad(feed, batch, err);
+	status = leat_bad_deliver(feed, batch, err);
 	if (status == LEAT_OK)
 		count_batch(feed, batch);
 	return status;
@@ -637,18 +573,4 @@ leat_class_name(const struct leat_feed *feed, size_t label)
 	const struct leat_source *source = &feed->pipeline.source;
 
 	return label < source->class_count ? source->class_name[label] : NULL;
-}
-
-/* ---- bad samples ---- */
-
-uint64_t
-leat_bad_count(const struct leat_feed *feed)
-{
-	return feed->bad_listed;
-}
-
-const struct leat_bad *
-leat_bad_at(const struct leat_feed *feed, uint64_t i)
-{
-	return i < feed->bad_listed ? &feed->bad[i] : NULL;
 }

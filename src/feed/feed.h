@@ -29,8 +29,8 @@ enum {
 	LEAT_MAX_PREFETCH = 16,       /* most batches prefetched when the engine chooses */
 	LEAT_MAX_PREFETCH_FAR = 1024, /* same, for stores that want many reads in flight */
 	LEAT_REPLACE_TRIES = 8,
-	LEAT_FEED_RESERVE =
-		96 * 1024, /* kept free by the list of bad samples, because restoring a checkpoint needs memory */
+	LEAT_BAD_LISTED = 1000,
+	LEAT_BAD_BYTES = 160 * 1024,
 };
 
 /* How the feed divides its memory. Computed once, at open (budget.c). */
@@ -119,9 +119,10 @@ struct leat_feed {
 	bool epoch_over; /* the last batch was delivered, LEAT_END was not */
 	struct leat_err failure;
 	uint64_t last_out_ns;
-	struct leat_bad *bad; /* in plan order; listed when their batch is delivered */
+	struct leat_bad *bad; /* the list, LEAT_BAD_BYTES with its texts (bad.c); NULL: on_error=fail */
 	uint64_t bad_listed;
-	size_t bad_cap;
+	size_t bad_room; /* where the texts begin */
+	bool bad_full;
 	uint64_t bad_of_epoch;
 
 	atomic_int refs; /* the feed itself and each batch in use */
@@ -170,6 +171,14 @@ void leat_feed_wake(struct leat_feed *feed);
 /* Under the lock: plans the next few samples of the batch being filled. NULL: nothing can be planned now. `worker` is
  * the calling worker; NULL on other threads. */
 struct leat_run *leat_plan_run(struct leat_feed *feed, const struct leat_worker *worker);
+
+/* bad.c: the list of bad samples. */
+enum leat_status leat_bad_open(struct leat_feed *feed, struct leat_err *err);
+void leat_bad_close(struct leat_feed *feed);
+/* Workers, without the lock: notes why a row's sample is bad. */
+void leat_bad_note(struct leat_batch *batch, int64_t row, uint64_t sample, const struct leat_err *err);
+/* The consumer: counts and lists the bad samples of a batch. LEAT_LIMIT: there are more than max_bad. */
+enum leat_status leat_bad_deliver(struct leat_feed *feed, const struct leat_batch *batch, struct leat_err *err);
 
 /* engine.c: buffers and threads. */
 enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);

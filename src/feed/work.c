@@ -67,7 +67,7 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	batch = *from;
 	*from = batch->next;
 	batch->begun_by = w;
-	leat_batch_reset(batch, &feed->mem);
+	leat_batch_reset(batch);
 	batch->assigning = batch->form->ragged && !batch->form->shares && caches_finished_samples(feed);
 	leat_ranks_begin(feed, batch, feed->plan_epoch, feed->plan_position);
 	feed->plan_position = batch->end;
@@ -412,36 +412,6 @@ fail_row(struct leat_worker *w, const struct leat_run_item *item, struct leat_er
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* A sample that memory has no room to list is still counted. */
-static void
-note_bad(struct leat_worker *w, const struct leat_run_item *item, bool replaced, const struct leat_err *err)
-{
-	struct leat_feed *feed = w->feed;
-	char buf[LEAT_URI];
-	const char *uri = leat_source_uri(&feed->pipeline.source, item->raw.extent.file, buf);
-	size_t len = strlen(err->text) + 1, uri_len = strlen(uri) + 1;
-	size_t size = sizeof(struct leat_bad_row) + len + uri_len;
-	struct leat_bad_row *bad =
-		leat_mem_spares(&feed->mem, size, LEAT_FEED_RESERVE) ? leat_alloc(&feed->mem, size) : NULL;
-
-	if (bad) {
-		bad->row = w->row;
-		bad->sample = item->raw.index;
-		bad->offset = item->raw.extent.offset;
-		bad->replaced = replaced;
-		memcpy(bad->reason, err->text, len);
-		memcpy(bad->reason + len, uri, uri_len);
-	}
-	pthread_mutex_lock(&feed->lock);
-	if (bad) {
-		bad->next = w->batch->bad;
-		w->batch->bad = bad;
-	} else {
-		w->batch->bad_unlisted++;
-	}
-	pthread_mutex_unlock(&feed->lock);
-}
-
 /* Candidates depend only on seed, epoch and position, so every run picks the same ones. They come from the plan,
  * not the source, so that samples excluded by take, skip or shard stay excluded. */
 static enum leat_status
@@ -483,7 +453,7 @@ handle_bad_sample(struct leat_worker *w, const struct leat_run_item *item, enum 
 		return LEAT_ROW_BAD;
 	}
 	if (w->row < w->batch->own_rows) /* a repeat was counted before */
-		note_bad(w, item, on_error == LEAT_ON_ERROR_REPLACE, err);
+		leat_bad_note(w->batch, w->row, item->raw.index, err);
 	if (on_error == LEAT_ON_ERROR_SKIP)
 		return LEAT_ROW_BAD;
 	if (replace(w, err) == LEAT_OK)

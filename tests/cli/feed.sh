@@ -108,7 +108,11 @@ order="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | batch(
 try leat feed "$order"
 leat feed "$order" --on-error skip --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
 leat feed "$order" --on-error replace --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
-try leat feed "$order" --on-error skip --max-bad 0
+try leat feed "$order" --on-error skip --max-bad 0 --bad bad.jsonl
+cat bad.jsonl
+leat feed "${order%batch(6)}repeat(20) | batch(6)" --on-error skip --bad bad.jsonl | tail -1
+wc -l < bad.jsonl
+try leat feed "$order" --bad none/bad.jsonl
 
 echo "# what newcomers try"
 mv good cells-00001-of-00003.tfrecord

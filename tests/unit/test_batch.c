@@ -36,7 +36,7 @@ setup(void **state)
 	leat_batch_form_make(&f.form, &schema, ROWS, false, &room);
 	f.batch = leat_batch_new(NULL, &f.form, &f.mem);
 	assert_non_null(f.batch);
-	leat_batch_reset(f.batch, &f.mem);
+	leat_batch_reset(f.batch);
 	f.batch->rows = f.batch->own_rows = f.batch->good_rows = ROWS;
 	memset(leat_batch_states(f.batch), LEAT_ROW_GOOD, ROWS);
 	for (int i = 0; i < ROWS; i++)
@@ -48,7 +48,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	leat_batch_free(f.batch, &f.mem);
+	leat_batch_free(f.batch);
 	assert_int_equal(f.mem.used, 0);
 	return 0;
 }
@@ -94,7 +94,7 @@ rows_stand_in_order(void **state)
 {
 	(void)state;
 	for (int laid = 0; laid <= ROWS; laid++) {
-		leat_batch_reset(f.batch, &f.mem);
+		leat_batch_reset(f.batch);
 		f.batch->assigning = true;
 		for (int row = 0; row < laid; row++)
 			lay(row, row);
@@ -116,7 +116,7 @@ rows_that_are_gone_leave_no_gap(void **state)
 			char text[32];
 			size_t len = 0;
 
-			leat_batch_reset(f.batch, &f.mem);
+			leat_batch_reset(f.batch);
 			for (int row = 0; row < laid; row++)
 				lay(row, row);
 			leat_batch_stop_assigning(f.batch);
