@@ -1,6 +1,6 @@
 """Feeds and batches: order, memory, lifetimes, where a feed stands."""
-import json
 import gc
+import json
 import logging
 import pickle
 import shutil

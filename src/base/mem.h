@@ -63,9 +63,10 @@ enum { LEAT_KEPT = 4 };
 struct leat_scratch {
 	unsigned char *base;
 	size_t size, used, peak;
-	size_t wanted;        /* most that a failed allocation needed of `size`; 0: none has failed */
-	bool counting;        /* leat_scratch_count */
-	struct leat_mem *mem; /* it was allocated from */
+	size_t wanted;           /* most that a failed allocation needed of `size`; 0: none has failed */
+	bool counting;           /* leat_scratch_count */
+	struct leat_mem *mem;    /* it was allocated from */
+	const atomic_bool *stop; /* set: give up long work, whose result nobody wants; NULL: never */
 	struct leat_kept {
 		void *object;
 		leat_end_kept *end;
@@ -76,6 +77,12 @@ int leat_scratch_open(struct leat_scratch *scratch, struct leat_mem *mem, size_t
 void leat_scratch_close(struct leat_scratch *scratch, struct leat_mem *mem);
 void *leat_scratch_alloc(struct leat_scratch *scratch, size_t size); /* 64-byte aligned, not zeroed; NULL: full */
 void leat_scratch_reset(struct leat_scratch *scratch);
+/* For work on a large sample, to ask every few rows. */
+static inline bool
+leat_scratch_stopped(const struct leat_scratch *scratch)
+{
+	return scratch->stop && atomic_load_explicit(scratch->stop, memory_order_relaxed);
+}
 
 /* A scratch without memory, to measure how much a function needs. Every allocation succeeds and counts towards
  * `peak`, but the pointers must not be used: if `counting` is set, the function returns after its last allocation.

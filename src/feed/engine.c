@@ -1,7 +1,7 @@
 /* engine.c - a feed's buffers and threads: allocated once, stopped and restarted at any position
  *
- * Stopping is cooperative: workers check between samples, reads in flight are cancelled, and
- * all waiters are woken. It takes at most as long as one sample or one read in the kernel. */
+ * Stopping is cooperative: workers check between samples and every few rows of an image that
+ * is decoded, reads in flight are cancelled, and all waiters are woken. */
 #include "feed/feed.h"
 
 #include <string.h>
@@ -59,12 +59,14 @@ open_workers(struct leat_feed *feed, struct leat_err *err)
 		feed->worker[i].work.warnings = &feed->warnings;
 		if (leat_scratch_open(&feed->worker[i].scratch, &feed->mem, feed->budget.scratch) != 0)
 			return leat_fail_mem(err, &feed->mem, feed->budget.scratch, "a worker's scratch");
+		feed->worker[i].scratch.stop = &feed->stop;
 		feed->worker[i].sample = leat_alloc(&feed->mem, feed->budget.sample_bytes);
 		if (!feed->worker[i].sample)
 			return leat_fail_mem(err, &feed->mem, feed->budget.sample_bytes, "a worker's sample");
 	}
 	if (leat_scratch_open(&feed->jumbo, &feed->mem, feed->budget.jumbo) != 0)
 		return leat_fail_mem(err, &feed->mem, feed->budget.jumbo, "scratch for large samples");
+	feed->jumbo.stop = &feed->stop;
 	return LEAT_OK;
 }
 

@@ -92,7 +92,7 @@ struct leat_feed {
 	struct leat_worker *worker;
 	struct leat_run *run;
 	struct leat_run_item *run_items; /* storage for all runs */
-	atomic_bool stop;                /* checked by workers between samples */
+	atomic_bool stop;                /* checked by workers between samples, and by decoders (struct leat_scratch) */
 
 	_Alignas(LEAT_APART) pthread_mutex_t lock;
 	pthread_cond_t work, ready; /* signal work to workers; a batch to the consumer */

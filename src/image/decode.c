@@ -66,10 +66,22 @@ cut_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *
 	return status;
 }
 
-enum leat_status
-leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
-                   struct leat_err *err)
+/* A codec that is stopped ends as if the file were damaged. */
+static enum leat_status
+unless_stopped(const struct leat_decode *decode, enum leat_status status, struct leat_err *err)
 {
+	if (status == LEAT_OK || !leat_scratch_stopped(decode->scratch))
+		return status;
+	leat_err_clear(err);
+	return leat_fail(err, LEAT_CANCELLED, "the feed is closing");
+}
+
+static enum leat_status
+decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+              struct leat_err *err)
+{
+	if (leat_scratch_stopped(decode->scratch))
+		return LEAT_CANCELLED;
 	if (decode->codec->region)
 		return decode->codec->region(decode, part, out, stride, err);
 	if (stride == (size_t)decode->width * leat_decode_pixel(decode) && part->width == decode->width &&
@@ -79,10 +91,17 @@ leat_decode_region(struct leat_decode *decode, const struct leat_window *part, u
 }
 
 enum leat_status
+leat_decode_region(struct leat_decode *decode, const struct leat_window *part, uint8_t *out, size_t stride,
+                   struct leat_err *err)
+{
+	return unless_stopped(decode, decode_region(decode, part, out, stride, err), err);
+}
+
+enum leat_status
 leat_decode_reduced(struct leat_decode *decode, int halvings, const struct leat_window *part, uint8_t *out,
                     size_t stride, struct leat_err *err)
 {
-	return decode->codec->reduced(decode, halvings, part, out, stride, err);
+	return unless_stopped(decode, decode->codec->reduced(decode, halvings, part, out, stride, err), err);
 }
 
 bool
@@ -105,7 +124,9 @@ const uint8_t *
 leat_scan_row(struct leat_scan *rows, int64_t y)
 {
 	if (rows->done <= y && rows->done >= 0)
-		rows->done = rows->decode->codec->more_rows(rows->decode, y + 1);
+		rows->done = leat_scratch_stopped(rows->decode->scratch)
+		                     ? -1
+		                     : rows->decode->codec->more_rows(rows->decode, y + 1);
 	return rows->line + (size_t)(y % rows->lines) * rows->stride;
 }
 

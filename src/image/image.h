@@ -67,7 +67,7 @@ struct leat_decoding {
 
 /* Detects the format (format/image_formats.h) by the first bytes. An image with no pixels, with more than max_pixels,
  * or with more than its bytes can hold is an error, before any memory is taken for pixels. If this fails,
- * leat_decode_end must not be called. */
+ * leat_decode_end must not be called. If scratch->stop is set, decoding ends within a few rows with LEAT_CANCELLED. */
 enum leat_status leat_decode_begin(struct leat_decode *decode, const void *bytes, size_t size,
                                    const struct leat_decoding *how, uint64_t max_pixels, struct leat_scratch *scratch,
                                    struct leat_err *err);

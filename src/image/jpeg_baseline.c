@@ -36,6 +36,7 @@ struct target {
 struct leat_jpeg_scan {
 	const struct leat_jpeg_header *header;
 	const struct leat_jpeg_kernels *kernels;
+	const struct leat_scratch *scratch;
 	struct leat_window part;
 	uint8_t *out;
 	size_t out_stride, lines; /* row y of the region goes to line y % lines */
@@ -508,6 +509,7 @@ leat_jpeg_scan_begin(struct leat_jpeg_scan **scan, const struct leat_jpeg_header
 		return LEAT_JPEG_FULL;
 	*b = (struct leat_jpeg_scan){.header = header,
 	                             .kernels = kernels,
+	                             .scratch = scratch,
 	                             .part = *part,
 	                             .out = lines->first,
 	                             .out_stride = lines->stride,
@@ -526,7 +528,7 @@ leat_jpeg_scan_rows(struct leat_jpeg_scan *b, int64_t rows)
 	const bool all = rows >= b->part.height;
 
 	while (b->next_y <= b->last_y && (all || b->rows_done < rows)) {
-		if (!read_strip(b, b->next_y))
+		if (leat_scratch_stopped(b->scratch) || !read_strip(b, b->next_y))
 			return -1;
 		if (b->next_y >= b->first_y)
 			write_strip(b, b->next_y);

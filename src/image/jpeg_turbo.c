@@ -79,11 +79,16 @@ print_nothing(j_common_ptr cinfo)
 	(void)cinfo;
 }
 
+/* Called for each row of blocks of every scan, and for each row of pixels. */
 static void
-check_scans(j_common_ptr cinfo)
+check_progress(j_common_ptr cinfo)
 {
 	struct jpeg *jpeg = cinfo->client_data;
 
+	if (leat_scratch_stopped(jpeg->decode->scratch)) {
+		jpeg->status = LEAT_CANCELLED;
+		longjmp(jpeg->failed, 1);
+	}
 	if (jpeg->cinfo.input_scan_number <= MAX_SCANS)
 		return;
 	jpeg->status = leat_fail(jpeg->err, LEAT_DATA, "the JPEG image has more than %d scans", MAX_SCANS);
@@ -130,7 +135,7 @@ create(struct jpeg *jpeg, const uint8_t *bytes, size_t size)
 		.term_source = source_nothing,
 	};
 	jpeg->cinfo.src = &jpeg->source;
-	jpeg->progress.progress_monitor = check_scans;
+	jpeg->progress.progress_monitor = check_progress;
 	jpeg->cinfo.progress = &jpeg->progress;
 }
 

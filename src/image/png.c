@@ -127,6 +127,8 @@ read_wanted(spng_ctx *ctx, void *user, void *to, size_t length)
 	uint8_t *out = to;
 
 	(void)ctx;
+	if (leat_scratch_stopped(png->scratch))
+		return SPNG_IO_ERROR;
 	while (length) {
 		size_t part;
 

@@ -25,6 +25,7 @@ enum {
 	LENGTH = 4, /* bytes of the length field of a chunk */
 	CHUNK_EXTRA = 12,
 	HEADER = 13,
+	LARGE = 64 << 20, /* bytes of rows that take a while to inflate in one go, which nothing can stop */
 	ANCILLARY = 0x20,
 	MAX_WIDTH = 1 << 24, /* avoids overflow of row sizes */
 };
@@ -113,6 +114,7 @@ struct file {
 	const struct spng_ihdr *header;
 	size_t channels; /* wanted */
 	bool raw;
+	const struct leat_scratch *scratch;
 	const uint8_t *palette, *alpha;
 	size_t palette_count, alpha_count;
 	size_t first; /* offset of the first IDAT chunk */
@@ -369,7 +371,7 @@ finish_rows(const struct file *file, const struct row_format *format, uint8_t *r
 	bool done = false; /* this row was unfiltered together with the previous one */
 
 	for (size_t y = 0; y < height; y++, rows += format->row + 1, to += step, out += out_row) {
-		if (*rows >= LEAT_FILTERS)
+		if (*rows >= LEAT_FILTERS || (y % 16 == 0 && leat_scratch_stopped(file->scratch)))
 			return false;
 		done = !done && unfilter_rows(format, rows, y + 1 == height, above, to, step);
 		above = to;
@@ -392,6 +394,9 @@ decode(struct file *file, struct leat_scratch *scratch, uint8_t *out)
 	if (format->row + 1 > SIZE_MAX / file->header->height)
 		return false;
 	size = (format->row + 1) * file->header->height;
+	if (scratch->stop && size > LARGE)
+		return false;
+	file->scratch = scratch;
 	zeros = leat_scratch_alloc(scratch, format->row);
 	samples_buffer = leat_scratch_alloc(scratch, format->bits < 8 ? file->header->width : 0);
 	rows = leat_scratch_alloc(scratch, size);

@@ -25,6 +25,9 @@ enum {
 	CANVAS = 10,     /* least size of a VP8X chunk: flags, width, height */
 	ANIMATED = 2,    /* flag in VP8X */
 	LOSSLESS_HEAD = 5,
+	LARGE = 4000 * 4000, /* pixels from which on it is decoded in steps */
+	STEPS = 64,
+	STEPS_MEMORY = 16 << 10, /* that takes more */
 	/* libwebp's memory for a lossy image, above what it allocates: for each column, and in any case. */
 	LOSSY_COLUMN = 160,
 	LOSSY_REST = 64 * 1024,
@@ -206,6 +209,19 @@ fail(const struct webp *webp, VP8StatusCode code, struct leat_err *err)
 	}
 }
 
+/* In steps, between which it can be stopped. */
+static VP8StatusCode
+decode_in_steps(const struct piece *from, WebPDecoderConfig *config, const struct leat_scratch *scratch)
+{
+	WebPIDecoder *decoder = WebPIDecode(NULL, 0, config);
+	VP8StatusCode code = decoder ? VP8_STATUS_SUSPENDED : VP8_STATUS_OUT_OF_MEMORY;
+
+	for (size_t i = 1; i <= STEPS && code == VP8_STATUS_SUSPENDED && !leat_scratch_stopped(scratch); i++)
+		code = WebPIUpdate(decoder, from->bytes, i == STEPS ? from->size : from->size / STEPS * i);
+	WebPIDelete(decoder);
+	return code;
+}
+
 /* To `channels` (3 or 4) bytes per pixel of the canvas. */
 static enum leat_status
 decode_to(struct leat_decode *decode, size_t channels, uint8_t *out, struct leat_err *err)
@@ -214,13 +230,14 @@ decode_to(struct leat_decode *decode, size_t channels, uint8_t *out, struct leat
 	const struct piece from = wanted(decode);
 	const size_t stride = (size_t)decode->width * channels, mark = decode->scratch->used;
 	const bool covered = webp->width == decode->width && webp->height == decode->height;
+	const bool steps = decode->scratch->stop && (size_t)webp->width * webp->height > LARGE;
 	WebPDecoderConfig config;
 	VP8StatusCode code;
 	size_t memory;
 
 	if (!memory_needed(decode, &memory))
 		return fail_damaged(webp, "its data is damaged", err);
-	if (!leat_scratch_alloc(decode->scratch, memory))
+	if (!leat_scratch_alloc(decode->scratch, memory + (steps ? STEPS_MEMORY : 0)))
 		return leat_fail_image(err, "decoding", decode->scratch);
 	if (!WebPInitDecoderConfig(&config))
 		return leat_fail(err, LEAT_INTERNAL, "libwebp is older than its header");
@@ -231,7 +248,7 @@ decode_to(struct leat_decode *decode, size_t channels, uint8_t *out, struct leat
 	config.output.u.RGBA.rgba = out + webp->top * stride + webp->left * channels;
 	config.output.u.RGBA.stride = (int)stride;
 	config.output.u.RGBA.size = stride * (webp->height - 1) + webp->width * channels;
-	code = WebPDecode(from.bytes, from.size, &config);
+	code = steps ? decode_in_steps(&from, &config, decode->scratch) : WebPDecode(from.bytes, from.size, &config);
 	WebPFreeDecBuffer(&config.output);
 	decode->scratch->used = mark;
 	return code == VP8_STATUS_OK ? LEAT_OK : fail(webp, code, err);
