@@ -208,6 +208,37 @@ leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past
 	return crc;
 }
 
+/* a * b mod P */
+static uint32_t
+multiply(uint32_t a, uint32_t b)
+{
+	const uint32_t p = 0x82f63b78;
+	uint32_t sum = 0;
+
+	for (uint32_t bit = (uint32_t)1 << 31; bit; bit >>= 1) {
+		if (a & bit)
+			sum ^= b;
+		b = b >> 1 ^ (b & 1 ? p : 0);
+	}
+	return sum;
+}
+
+/* A checksum is linear but for its initial and final inversion, and these cancel in a difference: that of the replaced
+ * bytes is moved past those that follow, times x^8 for each. */
+uint32_t
+leat_crc32c_replace(uint32_t crc, const void *was, const void *now, size_t len, uint64_t following)
+{
+	uint32_t difference = leat_crc32c(0, was, len) ^ leat_crc32c(0, now, len);
+	uint32_t power = (uint32_t)1 << 23; /* x^8 */
+
+	for (; following; following >>= 1) {
+		if (following & 1)
+			difference = multiply(difference, power);
+		power = multiply(power, power);
+	}
+	return crc ^ difference;
+}
+
 uint32_t
 leat_crc32c_mask(uint32_t crc)
 {

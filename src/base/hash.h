@@ -26,6 +26,8 @@ uint32_t leat_crc32c(uint32_t crc, const void *bytes, size_t len); /* start with
 /* leat_crc32c and leat_copy in one pass. */
 uint32_t leat_crc32c_copy(uint32_t crc, void *to, const void *from, size_t len, bool past_cache);
 uint32_t leat_crc32c_portable(uint32_t crc, const void *bytes, size_t len);
+/* The checksum of bytes of which `len` are replaced: `was` by `now`, with `following` bytes after them. */
+uint32_t leat_crc32c_replace(uint32_t crc, const void *was, const void *now, size_t len, uint64_t following);
 uint32_t leat_crc32c_mask(uint32_t crc); /* TFRecord's ((c >> 15) | (c << 17)) + 0xa282ead8 */
 
 /* A bijective 64-bit mix: splitmix64's finalizer. Inline because permutations spend their time here. */

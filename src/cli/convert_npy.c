@@ -63,10 +63,14 @@ static enum leat_status
 end(struct leat_convert *c, struct leat_writer **out, uint64_t samples, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
-	char head[LEAT_NPY_HEAD];
+	char was[LEAT_NPY_HEAD], head[LEAT_NPY_HEAD];
 
-	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++)
-		status = leat_write_patch(out[f], 0, head, make_head(leat_field_at(c->feed, f), samples, head), err);
+	for (int f = 0; f < leat_field_count(c->feed) && status == LEAT_OK; f++) {
+		const struct leat_field *field = leat_field_at(c->feed, f);
+
+		make_head(field, 0, was);
+		status = leat_write_patch(out[f], 0, was, head, make_head(field, samples, head), err);
+	}
 	return status;
 }
 

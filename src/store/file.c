@@ -219,9 +219,8 @@ describe_entry(struct leat_file_store *store, int fd, const char *folder, const 
 	return LEAT_OK;
 }
 
-/* NULL: errno. */
-static DIR *
-open_folder(struct leat_file_store *store, const char *folder)
+DIR *
+leat_file_open_folder(struct leat_file_store *store, const char *folder)
 {
 	int tried = 0;
 	DIR *dir;
@@ -237,7 +236,7 @@ static enum leat_status
 list_folder(struct leat_store *store, const char *folder, leat_entry_visit *visit, void *arg, struct leat_folder_id *id,
             struct leat_err *err)
 {
-	DIR *dir = open_folder(leat_file_store_of(store), folder);
+	DIR *dir = leat_file_open_folder(leat_file_store_of(store), folder);
 	enum leat_status status = LEAT_OK;
 	struct dirent *dirent;
 	struct stat st;
@@ -359,5 +358,8 @@ const struct leat_store_kind leat_store_file = {
 	.commit = leat_file_commit,
 	.abort = leat_file_abort,
 	.remove = remove_file,
+	.lock = leat_file_lock,
+	.unlock = leat_file_unlock,
+	.sweep = leat_file_sweep,
 	.make_folder = make_folder,
 };

@@ -2,10 +2,11 @@
  *
  * file.c resolves names and lists, file_match.c matches patterns, file_read.c reads and caches
  * descriptors, file_retry.c waits for failures that pass, file_io.c runs the threads that block
- * on devices, file_map.c maps, file_write.c writes. */
+ * on devices, file_map.c maps, file_write.c writes, file_lock.c knows who is writing. */
 #ifndef LEAT_STORE_FILE_H
 #define LEAT_STORE_FILE_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -72,6 +73,9 @@ bool leat_file_try_again(struct leat_file_store *store, int *tried, int errnum);
 enum leat_status leat_file_open_path(struct leat_file_store *store, const char *path, int flags, int *fd,
                                      struct leat_err *err);
 
+/* file.c: opendir, waiting for a descriptor if need be. NULL: see errno. */
+DIR *leat_file_open_folder(struct leat_file_store *store, const char *folder);
+
 /* file_match.c: visits the path of every file that matches. LEAT_IO: none does. */
 typedef enum leat_status leat_path_visit(void *arg, const char *path, struct leat_err *err);
 enum leat_status leat_file_match(struct leat_store *store, const char *pattern, leat_path_visit *visit, void *arg,
@@ -115,5 +119,15 @@ enum leat_status leat_file_patch(struct leat_writer *writer, uint64_t offset, co
 enum leat_status leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err);
 enum leat_status leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct leat_err *err);
 void leat_file_abort(struct leat_writer *writer);
+
+/* file_lock.c: creates `path`, which must not exist unless a process that died left it. *locked: it is locked, and stays
+ * so until `fd` is closed; false: the file system has no locks. LEAT_AGAIN: another process has it. LEAT_IO: errno. */
+enum leat_status leat_file_claim(const char *path, int *fd, bool *locked);
+/* "FOLDER/.NAME<ending>" for "FOLDER/NAME": hidden from patterns. NULL: out of memory. */
+char *leat_file_hidden(const char *path, const char *ending, struct leat_mem *mem);
+enum leat_status leat_file_lock(struct leat_store *store, const char *path, struct leat_lock **lock,
+                                struct leat_err *err);
+void leat_file_unlock(struct leat_lock *lock);
+void leat_file_sweep(struct leat_store *store, const char *pattern);
 
 #endif

@@ -11,6 +11,7 @@
 #include "store/file.h"
 
 struct match {
+	struct leat_file_store *store;
 	const char *pattern; /* for messages */
 	const char *end;     /* of the copy in which the first slash after each component is a NUL */
 	char path[LEAT_URI]; /* what the components before are, with a slash at its end */
@@ -61,7 +62,7 @@ take_entry(struct match *m, size_t len, const char *component, const char *name,
 static enum leat_status
 expand_folder(struct match *m, size_t len, const char *component, struct leat_err *err)
 {
-	DIR *dir = opendir(len ? m->path : ".");
+	DIR *dir = leat_file_open_folder(m->store, len ? m->path : ".");
 	enum leat_status status = LEAT_OK;
 	struct dirent *dirent;
 
@@ -118,7 +119,7 @@ leat_file_match(struct leat_store *store, const char *pattern, leat_path_visit *
 		status = leat_fail(err, LEAT_NOMEM, "out of memory while listing '%s'", pattern);
 		goto out;
 	}
-	*m = (struct match){.pattern = pattern, .end = copy + strlen(copy), .visit = visit, .arg = arg};
+	*m = (struct match){leat_file_store_of(store), pattern, .end = copy + strlen(copy), .visit = visit, .arg = arg};
 	for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + strspn(slash + 1, "/") + 1, '/'))
 		*slash = '\0';
 	status = expand(m, 0, copy, err);

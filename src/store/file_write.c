@@ -4,7 +4,13 @@
  * renames. Readers never see a partial file. If two writers commit the same name, the last
  * one wins, or the first with LEAT_COMMIT_IF_ABSENT. Something that exists and is not a
  * regular file, such as a pipe or a terminal, is written to directly. A writer belongs to
- * one thread. */
+ * one thread.
+ *
+ * The temporary file is `.NAME.tmp`, or `.NAME.1.tmp` and so on if others write the same name
+ * at the same time. It is locked while it is open (file_lock.c), so what a killed writer left
+ * is replaced by the next one. A file that is finished before its commit is closed and thus
+ * loses its lock; it gets a name that nobody else uses, `.NAME.<pid>-<time>.tmp`, and who
+ * finishes files has a lock of their own that tells when they are leftovers (`sweep`). */
 #include "store/file.h"
 
 #include <errno.h>
@@ -15,7 +21,7 @@
 
 #include "base/clock.h"
 
-enum { BUFFER = 256 * 1024, NAME_TRIES = 100 };
+enum { BUFFER = 256 * 1024, SLOTS = 100 };
 
 struct file_writer {
 	struct leat_writer base;
@@ -33,35 +39,38 @@ file_writer_of(struct leat_writer *writer)
 	return (struct file_writer *)writer;
 }
 
-/* ".NAME.<pid>-<time>.tmp" next to `path`: hidden from patterns, and unique to each writer. */
-static char *
-temp_name(const char *path, struct leat_mem *mem)
+/* The name of the temporary file: slot `slot`, or if negative, one of its own. */
+static enum leat_status
+temp_name(const struct file_writer *file, int slot, char **name, struct leat_err *err)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	struct leat_mem *mem = file->base.store->mem;
+	char ending[64] = ".tmp";
 
-	return leat_asprintf(mem, "%.*s.%s.%ld-%llx.tmp", (int)(name - path), path, name + (*name == '.'),
-	                     (long)getpid(), (unsigned long long)leat_now());
+	if (slot < 0)
+		snprintf(ending, sizeof(ending), ".%ld-%llx.tmp", (long)getpid(), (unsigned long long)leat_now());
+	else if (slot)
+		snprintf(ending, sizeof(ending), ".%d.tmp", slot);
+	*name = leat_file_hidden(file->path, ending, mem);
+	return *name ? LEAT_OK : leat_fail_mem(err, mem, strlen(file->path) + sizeof(ending), "a file name");
 }
 
 static enum leat_status
 create_temp(struct file_writer *file, struct leat_err *err)
 {
-	struct leat_mem *mem = file->base.store->mem;
+	enum leat_status status = LEAT_AGAIN;
+	bool locked;
 
-	for (int tries = 0; tries < NAME_TRIES; tries++) {
-		leat_free(mem, file->temp);
-		file->temp = temp_name(file->path, mem);
-		if (!file->temp)
-			return leat_fail_mem(err, mem, strlen(file->path) + 64, "a file name");
-		file->fd = open(file->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		file->hidden = file->fd >= 0;
-		if (file->hidden)
-			return LEAT_OK;
-		if (errno != EEXIST)
-			break;
+	for (int slot = 0; slot < 2 * SLOTS && status == LEAT_AGAIN; slot++) {
+		leat_free(file->base.store->mem, file->temp);
+		status = temp_name(file, slot < SLOTS ? slot : -1, &file->temp, err);
+		if (status != LEAT_OK)
+			return status;
+		status = leat_file_claim(file->temp, &file->fd, &locked);
 	}
-	return leat_fail_errno(err, errno, "cannot create '%s'", file->path);
+	file->hidden = status == LEAT_OK;
+	return file->hidden
+	               ? LEAT_OK
+	               : leat_fail_errno(err, status == LEAT_IO ? errno : EEXIST, "cannot create '%s'", file->path);
 }
 
 /* True for /dev/stdout and the like, which must not be replaced even if they point to a regular file. */
@@ -198,10 +207,29 @@ deny_others(int fd)
 	       fchmod(fd, st.st_mode & 07777 & ~(mode_t)(S_IWGRP | S_IWOTH)) == 0;
 }
 
-enum leat_status
-leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
+/* Gives the temporary file a name that is not taken over when its lock is gone. */
+static enum leat_status
+set_aside(struct file_writer *file, struct leat_err *err)
 {
-	struct file_writer *file = file_writer_of(writer);
+	char *name;
+	enum leat_status status = temp_name(file, -1, &name, err);
+
+	if (status != LEAT_OK)
+		return file->failed = status;
+	if (rename(file->temp, name) != 0) {
+		status = fail_write(file, err);
+		leat_free(file->base.store->mem, name);
+		return status;
+	}
+	leat_free(file->base.store->mem, file->temp);
+	file->temp = name;
+	return LEAT_OK;
+}
+
+/* Closing may report that writing failed. A duplicate of the descriptor holds the lock until the commit. */
+static enum leat_status
+end_appending(struct file_writer *file, int flags, bool hold_lock, struct leat_err *err)
+{
 	enum leat_status status = flush(file, err);
 	int fd = file->fd;
 
@@ -209,12 +237,20 @@ leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
 		status = fail_write(file, err);
 	if (status == LEAT_OK && file->hidden && (flags & LEAT_COMMIT_SYNC) && fsync(fd) != 0)
 		status = fail_write(file, err);
-	file->fd = -1;
+	file->fd = file->hidden && hold_lock ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (status == LEAT_OK && file->hidden && file->fd < 0)
+		status = set_aside(file, err);
 	if (fd >= 0 && close(fd) != 0 && status == LEAT_OK)
 		status = fail_write(file, err);
-	leat_free(writer->store->mem, file->buffer);
+	leat_free(file->base.store->mem, file->buffer);
 	file->buffer = NULL;
 	return status;
+}
+
+enum leat_status
+leat_file_finish(struct leat_writer *writer, int flags, struct leat_err *err)
+{
+	return end_appending(file_writer_of(writer), flags, false, err);
 }
 
 /* Errors are ignored: some file systems cannot sync a folder. */
@@ -252,7 +288,7 @@ enum leat_status
 leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct leat_err *err)
 {
 	struct file_writer *file = file_writer_of(writer);
-	enum leat_status status = file->fd >= 0 ? leat_file_finish(writer, flags, err) : check_failed(file, err);
+	enum leat_status status = file->fd >= 0 ? end_appending(file, flags, true, err) : check_failed(file, err);
 
 	if (status == LEAT_OK && file->temp)
 		status = publish(file, path ? path : file->path, flags, err);
@@ -268,10 +304,10 @@ leat_file_abort(struct leat_writer *writer)
 	struct file_writer *file = file_writer_of(writer);
 	struct leat_mem *mem = writer->store->mem;
 
-	if (file->fd >= 0)
-		close(file->fd);
 	if (file->hidden)
 		(void)unlink(file->temp);
+	if (file->fd >= 0)
+		close(file->fd);
 	leat_free(mem, file->path);
 	leat_free(mem, file->temp);
 	leat_free(mem, file->buffer);

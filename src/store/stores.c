@@ -8,6 +8,8 @@
 
 #include "base/hash.h"
 
+#include "base/hash.h"
+
 void
 leat_stores_init(struct leat_stores *stores, struct leat_mem *mem)
 {
@@ -457,12 +459,15 @@ enum leat_status
 leat_write(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err)
 {
 	writer->size += len;
+	writer->crc = leat_crc32c(writer->crc, bytes, len);
 	return writer->store->kind->append(writer, bytes, len, err);
 }
 
 enum leat_status
-leat_write_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len, struct leat_err *err)
+leat_write_patch(struct leat_writer *writer, uint64_t offset, const void *was, const void *bytes, size_t len,
+                 struct leat_err *err)
 {
+	writer->crc = leat_crc32c_replace(writer->crc, was, bytes, len, writer->size - offset - len);
 	return writer->store->kind->patch(writer, offset, bytes, len, err);
 }
 

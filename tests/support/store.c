@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "store/store.h"
 
 enum { SIZE = 5000, FLIGHT = 2000 };
@@ -639,13 +640,14 @@ new_objects_appear_whole(const struct store_bed *bed)
 	memset(large, 'x', sizeof(large) - 1);
 	writer = begin(in(bed, "x"), large);
 	assert_int_equal(leat_write(writer, "yz", 2, NULL), LEAT_OK);
-	assert_int_equal(leat_write_patch(writer, 1, "patched", 7, NULL), LEAT_OK);
+	assert_int_equal(leat_write_patch(writer, 1, "xxxxxxx", "patched", 7, NULL), LEAT_OK);
+	memcpy(large + 1, "patched", 7);
+	assert_int_equal(writer->crc, leat_crc32c(leat_crc32c(0, large, sizeof(large) - 1), "yz", 2));
 	assert_int_equal(leat_write_finish(writer, 0, NULL), LEAT_OK);
 	holds(in(bed, "x"), "first");
 	assert_int_equal(leat_write_commit(writer, NULL, 0, NULL), LEAT_OK);
 	object = look_at(in(bed, "x"));
 	assert_int_equal(object.size, sizeof(large) + 1);
-	memcpy(large + 1, "patched", 7);
 	read_in_pieces(&object, (const unsigned char *)large, 0, SIZE, 1);
 	assert_int_equal(leat_object_read(&object, sizeof(large) - 5, &iov, 1, 0, &got, NULL), LEAT_OK);
 	assert_string_equal(end, "xxxxyz");
@@ -681,6 +683,30 @@ names_are_given_at_the_end(const struct store_bed *bed)
 	leat_free(&mem, name);
 }
 
+/* A lock is for one at a time, and what is swept away is nothing that anybody sees. */
+static void
+one_at_a_time_holds_a_lock(const struct store_bed *bed)
+{
+	struct leat_lock *lock, *other;
+	struct leat_store *store;
+	char *name = find(in(bed, "x"), &store), *pattern = find(in(bed, "*"), &store);
+
+	if (store->kind->lock) {
+		assert_int_equal(store->kind->lock(store, name, &lock, NULL), LEAT_OK);
+		assert_int_equal(store->kind->lock(store, name, &other, NULL), LEAT_AGAIN);
+		assert_int_equal(store->kind->lock(store, pattern, &other, NULL), LEAT_OK); /* another name */
+		store->kind->unlock(other);
+		store->kind->sweep(store, pattern);
+		holds(in(bed, "x"), "two");
+		list_gives(bed, "*", 2, (const char *const[]){"keep", "x"});
+		store->kind->unlock(lock);
+		assert_int_equal(store->kind->lock(store, name, &lock, NULL), LEAT_OK);
+		store->kind->unlock(lock);
+	}
+	leat_free(&mem, pattern);
+	leat_free(&mem, name);
+}
+
 void
 promise_store_writes(const struct store_bed *bed)
 {
@@ -692,6 +718,7 @@ promise_store_writes(const struct store_bed *bed)
 	new_objects_appear_whole(bed);
 	one_that_is_there_can_be_left(bed);
 	names_are_given_at_the_end(bed);
+	one_at_a_time_holds_a_lock(bed);
 	leat_write_abort(begin(in(bed, "z"), "given up"));
 	look_fails(in(bed, "z"), LEAT_DATA);
 	assert_int_equal(leat_write_whole(in(bed, "x"), "whole", 5, 0, &mem, &err), LEAT_OK);

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "store/file.h"
 #include "support/temp.h"
@@ -617,7 +618,7 @@ new_files_can_be_finished_first_and_shown_later(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(leat_write_begin(&out[i], &stores, temp_path(&temp, i ? "b" : "a"), &err), LEAT_OK);
 		assert_int_equal(leat_write(out[i], "?bc", 3, &err), LEAT_OK);
-		assert_int_equal(leat_write_patch(out[i], 0, i ? "b" : "a", 1, &err), LEAT_OK);
+		assert_int_equal(leat_write_patch(out[i], 0, "?", i ? "b" : "a", 1, &err), LEAT_OK);
 		assert_int_equal(leat_write(out[i], "d", 1, &err), LEAT_OK); /* at the end, as before */
 		assert_int_equal(leat_write_finish(out[i], LEAT_COMMIT_SYNC, &err), LEAT_OK);
 		assert_int_equal(out[i]->size, 4);
@@ -701,6 +702,39 @@ a_new_file_can_leave_the_one_that_is_there(void **state)
 	leat_stores_close(&stores);
 	assert_int_equal(mem.used, 0);
 	assert_int_equal(unlink(temp.path), 0);
+	assert_int_equal(rmdir(temp.folder), 0);
+}
+
+/* A process that dies while it writes leaves a hidden file. Whoever writes the same name next is rid of it, and leaves
+ * alone what a living process is writing. */
+static void
+what_a_killed_writer_left_goes_with_the_next_one(void **state)
+{
+	struct leat_writer *alive, *out;
+	struct temp temp;
+	int status;
+	pid_t child;
+
+	(void)state;
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_stores_init(&stores, &mem);
+	temp_make(&temp);
+	assert_int_equal(leat_write_begin(&alive, &stores, temp_path(&temp, "x"), NULL), LEAT_OK);
+	child = fork();
+	if (child == 0) {
+		leat_write_begin(&out, &stores, temp_path(&temp, "x"), NULL);
+		_exit(temp_exists(&temp, ".x.1.tmp") ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(temp_exists(&temp, ".x.tmp"));
+	assert_true(temp_exists(&temp, ".x.1.tmp"));
+	assert_int_equal(leat_write_begin(&out, &stores, temp_path(&temp, "x"), NULL), LEAT_OK);
+	assert_int_equal(leat_write_commit(alive, NULL, 0, NULL), LEAT_OK);
+	assert_int_equal(leat_write_commit(out, NULL, 0, NULL), LEAT_OK);
+	leat_stores_close(&stores);
+	assert_int_equal(mem.used, 0);
+	assert_int_equal(unlink(temp_path(&temp, "x")), 0);
 	assert_int_equal(rmdir(temp.folder), 0);
 }
 
@@ -1078,6 +1112,7 @@ main(void)
 		TEST(new_files_can_be_finished_first_and_shown_later),
 		TEST(a_new_file_on_a_full_disk_fails_at_every_later_step),
 		TEST(a_new_file_can_leave_the_one_that_is_there),
+		TEST(what_a_killed_writer_left_goes_with_the_next_one),
 		TEST(what_is_no_file_is_written_to_as_it_is),
 		TEST(names_stand_for_files_folders_or_nothing),
 		TEST(a_folder_is_made_with_those_above_it),
