@@ -221,10 +221,30 @@ def webp(golden):
     return seeds
 
 
+def set(golden):
+    """Manifests of the shards a and b, and of the array x; fuzz_set.c has the files."""
+
+    def manifest(complete, *names):
+        files = [{"name": name, "size": 3, "crc32c": "0a1b2c3d"} for name in names]
+        command = {"complete": complete, "arguments": ["pack", "it's", "-o", "s"], "files": files}
+        return compact({"leat_set": 1, "commands": [command]})
+
+    shards = ["s-00000-of-00002.tar", "s-00001-of-00002.tar"]
+    return {
+        "good": manifest(True, *shards),
+        "incomplete": manifest(False, *shards),
+        "more": manifest(True, *shards, "s-%30000%32-of-00003.tar"),
+        "fewer": manifest(True, shards[0]),
+        "twice": manifest(True, shards[0], shards[0]),
+        "array": manifest(False, "x.npy"),
+        "cut": manifest(True, *shards)[:99],
+    }
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    for maker in cache, image, jpeg, mds, npy, png, sidecar, tar, tfds, tfrecord_gz, webp:
+    for maker in cache, image, jpeg, mds, npy, png, set, sidecar, tar, tfds, tfrecord_gz, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
                 sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")

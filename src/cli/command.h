@@ -22,6 +22,7 @@ struct leat_invocation {
 	const void *params;         /* set from the command's options */
 	const char *const *operand; /* non-option arguments, in order */
 	size_t operands;
+	const char *const *arguments; /* the command's name and all that follows it, as given; ends with NULL */
 	struct leat_mem *mem;
 };
 

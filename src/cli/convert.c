@@ -29,7 +29,10 @@ static const struct leat_opt options[] = {
 static enum leat_status
 run_convert(const struct leat_invocation *run, struct leat_err *err)
 {
-	return leat_convert_run(run->params, run->operand[0], run->mem, err);
+	struct leat_convert_request request = *(const struct leat_convert_request *)run->params;
+
+	request.arguments = run->arguments;
+	return leat_convert_run(&request, run->operand[0], run->mem, err);
 }
 
 const struct leat_command leat_command_convert = {

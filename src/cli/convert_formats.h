@@ -18,7 +18,8 @@ struct leat_convert {
 
 /* `out` is one shard, or, for formats without shards, an array with one file per field. */
 struct leat_convert_format {
-	const char *suffix; /* file suffix of a shard; NULL: no shards */
+	const char *suffix; /* of the files */
+	bool shards;        /* false: one file per field */
 	/* Fails if the field cannot be stored. */
 	enum leat_status (*check)(const struct leat_feed *feed, const struct leat_field *field, struct leat_err *err);
 	enum leat_status (*begin)(struct leat_convert *convert, struct leat_writer **out, struct leat_err *err);

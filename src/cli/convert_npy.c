@@ -88,6 +88,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 }
 
 const struct leat_convert_format leat_convert_npy = {
+	.suffix = ".npy",
 	.check = check,
 	.begin = begin,
 	.write = write_sample,

@@ -99,7 +99,7 @@ check(const struct job *job, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
-	if (!job->format->suffix && job->p->shards)
+	if (!job->format->shards && job->p->shards)
 		return leat_fail(err, LEAT_INVALID,
 		                 "--format npy writes one file per field and does not support --shards");
 	if (leat_batches(job->feed) == 0)
@@ -134,7 +134,7 @@ open_shard(struct job *job, struct leat_err *err)
 static struct leat_writer **
 current(const struct job *job)
 {
-	return job->format->suffix ? &job->outputs.file[job->outputs.count - 1] : job->outputs.file;
+	return job->format->shards ? &job->outputs.file[job->outputs.count - 1] : job->outputs.file;
 }
 
 static enum leat_status
@@ -168,7 +168,7 @@ go_to_shard(struct job *job, uint64_t position, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
-	while (job->format->suffix && status == LEAT_OK && !(job->outputs.count && belongs(job, position))) {
+	while (job->format->shards && status == LEAT_OK && !(job->outputs.count && belongs(job, position))) {
 		if (job->outputs.count)
 			status = close_shard(job, err);
 		if (status == LEAT_OK)
@@ -178,29 +178,16 @@ go_to_shard(struct job *job, uint64_t position, struct leat_err *err)
 }
 
 static enum leat_status
-open_array(struct job *job, int f, struct leat_err *err)
-{
-	const char *name = leat_field_at(job->feed, f)->name;
-	char *path = leat_asprintf(job->mem, "%s/%s.npy", job->p->output, name);
-	enum leat_status status;
-
-	if (!path)
-		return leat_fail_mem(err, job->mem, strlen(job->p->output) + 128, "a file name");
-	status = leat_outputs_open_file(&job->outputs, (size_t)f, path, job->p->overwrite, err);
-	leat_free(job->mem, path);
-	return status;
-}
-
-static enum leat_status
 open_outputs(struct job *job, struct leat_err *err)
 {
-	enum leat_status status;
+	enum leat_status status = leat_outputs_begin(&job->outputs, job->p->overwrite, err);
 
-	if (job->format->suffix)
-		return leat_outputs_begin(&job->outputs, job->p->overwrite, err);
+	if (status != LEAT_OK || job->format->shards)
+		return status;
 	status = leat_outputs_room(&job->outputs, (size_t)leat_field_count(job->feed), err);
 	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
-		status = open_array(job, f, err);
+		status = leat_outputs_open_file(&job->outputs, (size_t)f, leat_field_at(job->feed, f)->name,
+		                                job->p->overwrite, err);
 	return status == LEAT_OK ? job->format->begin(&job->convert, job->outputs.file, err) : status;
 }
 
@@ -279,7 +266,7 @@ print_notes(const struct job *job)
 static enum leat_status
 print_summary(const struct job *job, struct leat_err *err)
 {
-	char *pattern = job->format->suffix ? leat_shard_pattern(&job->outputs) : NULL, size[32];
+	char *pattern = job->format->shards ? leat_shard_pattern(&job->outputs) : NULL, size[32];
 	enum leat_status status = LEAT_OK;
 	struct leat_stats stats;
 	struct leat_str spec;
@@ -293,7 +280,7 @@ print_summary(const struct job *job, struct leat_err *err)
 	print_notes(job);
 	leat_str_init(&spec, job->mem, MAX_SPEC);
 	job->format->print_spec(&job->convert, pattern ? pattern : job->p->output, &spec);
-	if (spec.failed || (job->format->suffix && !pattern))
+	if (spec.failed || (job->format->shards && !pattern))
 		status = leat_fail_mem(err, job->mem, MAX_SPEC, "the spec that reads it back");
 	else
 		printf("read it with\n  %s\n", leat_str_text(&spec));
@@ -333,7 +320,7 @@ leat_convert_run(const struct leat_convert_request *request, const char *spec, s
 	enum leat_status status, closed;
 
 	job.format = formats[job.p->format];
-	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, mem);
+	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, job.format->shards, job.p->arguments, mem);
 	status = open_feed(&job, spec, err);
 	job.convert = (struct leat_convert){.feed = job.feed, .mem = mem};
 	leat_example_init(&job.convert.example, mem, max_record);

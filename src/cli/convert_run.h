@@ -17,6 +17,7 @@ struct leat_convert_request {
 	int on_error;
 	const char *bad; /* file for bad samples; NULL or "": none */
 	bool overwrite, quiet;
+	const char *const *arguments; /* of the command; not an option */
 };
 
 /* Writes the files and prints a summary. */

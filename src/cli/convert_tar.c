@@ -153,6 +153,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 
 const struct leat_convert_format leat_convert_tar = {
 	.suffix = ".tar",
+	.shards = true,
 	.check = check,
 	.write = write_sample,
 	.end = end,

@@ -228,6 +228,7 @@ print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 
 const struct leat_convert_format leat_convert_tfrecord = {
 	.suffix = ".tfrecord",
+	.shards = true,
 	.check = check,
 	.write = write_sample,
 	.print_spec = print_spec,

@@ -97,12 +97,14 @@ check_operands(const struct leat_command *c, const struct leat_invocation *run, 
 	return LEAT_OK;
 }
 
+/* argv[-1] is the command's name. */
 static int
 run_command(const struct leat_command *c, int argc, char *const *argv, struct leat_mem *mem)
 {
 	const char **operand = leat_alloc_array(mem, (size_t)argc + 1, sizeof(*operand));
 	void *params = leat_alloc(mem, c->params_size);
-	struct leat_invocation run = {.params = params, .operand = operand, .mem = mem};
+	struct leat_invocation run = {
+		.params = params, .operand = operand, .arguments = (const char *const *)(argv - 1), .mem = mem};
 	enum leat_status status;
 	struct leat_err err;
 	bool help = false, read = false;

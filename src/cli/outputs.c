@@ -13,10 +13,13 @@ enum { MAX_PATTERN = 1 << 16 };
 static const char any_number[] = "?????";
 
 void
-leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix, struct leat_mem *mem)
+leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix, bool shards,
+                  const char *const *arguments, struct leat_mem *mem)
 {
-	*o = (struct leat_outputs){.mem = mem, .prefix = prefix, .suffix = suffix};
+	*o = (struct leat_outputs){
+		.mem = mem, .prefix = prefix, .suffix = suffix, .shards = shards, .arguments = arguments};
 	leat_stores_init(&o->stores, mem);
+	leat_set_init(&o->set, mem);
 }
 
 /* ---- names ---- */
@@ -36,6 +39,18 @@ leat_shard_pattern(const struct leat_outputs *o)
 	return leat_asprintf(o->mem, "%s-%s-of-%05zu%s", o->prefix, any_number, o->count, o->suffix);
 }
 
+/* A pattern of all files, final or hidden; each digit of a number matches `digit`. */
+static enum leat_status
+add_pattern(const struct leat_outputs *o, const char *digit, struct leat_str *pattern, struct leat_err *err)
+{
+	leat_str_init(pattern, o->mem, MAX_PATTERN);
+	leat_add_literal(pattern, o->uri);
+	for (const char *form = o->shards ? "-ddddd-of-ddddd" : "/*"; *form; form++)
+		leat_str_addf(pattern, *form == 'd' ? "%s" : "%.1s", *form == 'd' ? digit : form);
+	leat_str_add(pattern, o->suffix);
+	return pattern->failed ? leat_fail(err, LEAT_INVALID, "the name '%.40s...' is too long", o->prefix) : LEAT_OK;
+}
+
 static enum leat_status
 add_name(void *arg, const struct leat_object *object, struct leat_err *err)
 {
@@ -51,16 +66,10 @@ static enum leat_status
 find_shards(const struct leat_outputs *o, struct leat_str *found, struct leat_err *err)
 {
 	struct leat_str pattern;
-	enum leat_status status;
+	enum leat_status status = add_pattern(o, "[0-9]", &pattern, err);
 
 	leat_str_init(found, o->mem, SIZE_MAX / 4);
-	leat_str_init(&pattern, o->mem, MAX_PATTERN);
-	for (const char *c = o->uri; *c; c++)
-		leat_str_addf(&pattern, *c == '\\' ? "[\\%c]" : strchr("*?[", *c) ? "[%c]" : "%c", *c);
-	leat_str_addf(&pattern, "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]%s", o->suffix);
-	if (pattern.failed)
-		status = leat_fail(err, LEAT_INVALID, "the name '%.40s...' is too long", o->prefix);
-	else
+	if (status == LEAT_OK)
 		status = o->store->kind->list(o->store, leat_str_text(&pattern), add_name, found, err);
 	leat_str_free(&pattern);
 	if (status != LEAT_IO || found->len)
@@ -110,19 +119,76 @@ refuse_shards(const struct leat_str *found, struct leat_err *err)
 	             : LEAT_OK;
 }
 
+/* Names the manifest after any of the files, and creates their folder. */
+static enum leat_status
+find_manifest(struct leat_outputs *o, struct leat_err *err)
+{
+	char *any = o->shards ? shard_uri(o, 0, 1) : leat_asprintf(o->mem, "%s/any%s", o->uri, o->suffix);
+	enum leat_status status;
+	bool shards;
+
+	o->manifest = any ? leat_set_uri(any, &shards, o->mem) : NULL;
+	if (o->manifest)
+		status = make_folder_of(o->store, any, err);
+	else
+		status = leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
+	leat_free(o->mem, any);
+	return status;
+}
+
+/* Once the lock is ours, nobody else writes these files. */
+static enum leat_status
+lock_and_sweep(struct leat_outputs *o, struct leat_err *err)
+{
+	const struct leat_store_kind *kind = o->store->kind;
+	enum leat_status status = kind->lock ? kind->lock(o->store, o->manifest, &o->lock, err) : LEAT_UNSUPPORTED;
+	struct leat_str pattern;
+
+	if (status == LEAT_UNSUPPORTED)
+		return LEAT_OK;
+	if (status == LEAT_AGAIN)
+		return leat_fail(err, LEAT_IO, "another command is writing '%s'", o->prefix);
+	if (status != LEAT_OK)
+		return status;
+	status = add_pattern(o, "?", &pattern, err);
+	if (status == LEAT_OK)
+		kind->sweep(o->store, leat_str_text(&pattern));
+	leat_str_free(&pattern);
+	return status;
+}
+
+/* A manifest that is damaged is replaced, like one that is not there. */
+static enum leat_status
+load_set(struct leat_outputs *o, struct leat_err *err)
+{
+	enum leat_status status = leat_set_load(&o->set, o->store, o->manifest, NULL, err);
+
+	if (status != LEAT_AGAIN && status != LEAT_DATA)
+		return status;
+	leat_err_clear(err);
+	leat_set_free(&o->set);
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_outputs_begin(struct leat_outputs *o, bool overwrite, struct leat_err *err)
 {
 	enum leat_status status = leat_stores_find(&o->stores, o->prefix, &o->store, &o->uri, err);
 	struct leat_str found;
 
-	if (status != LEAT_OK)
+	if (status == LEAT_OK)
+		status = find_manifest(o, err);
+	if (status == LEAT_OK)
+		status = lock_and_sweep(o, err);
+	if (status == LEAT_OK)
+		status = load_set(o, err);
+	if (status != LEAT_OK || !o->shards || overwrite || !leat_set_is_complete(&o->set))
 		return status;
 	status = find_shards(o, &found, err);
-	if (status == LEAT_OK && !overwrite)
+	if (status == LEAT_OK)
 		status = refuse_shards(&found, err);
 	leat_str_free(&found);
-	return status == LEAT_OK ? make_folder_of(o->store, o->uri, err) : status;
+	return status;
 }
 
 enum leat_status
@@ -130,6 +196,8 @@ leat_outputs_room(struct leat_outputs *o, size_t count, struct leat_err *err)
 {
 	enum leat_status status = LEAT_GROW(o->mem, o->file, o->cap, count, SIZE_MAX, "the list of files", err);
 
+	if (status == LEAT_OK && !o->shards)
+		status = LEAT_GROW(o->mem, o->name, o->name_cap, count, SIZE_MAX, "the list of files", err);
 	if (status == LEAT_OK)
 		o->count = count;
 	return status;
@@ -148,36 +216,76 @@ leat_outputs_open_shard(struct leat_outputs *o, size_t shard, size_t count, stru
 	return status;
 }
 
+/* It is not in the way if a command was killed while it replaced it. */
+static bool
+is_in_the_way(const struct leat_outputs *o, const char *uri)
+{
+	const struct leat_set_file *file = leat_set_find(&o->set, strrchr(uri, '/') + 1);
+
+	return leat_what_is(o->store, uri) != LEAT_IS_NOTHING && !(file && !o->set.run[file->run].complete);
+}
+
 enum leat_status
 leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool overwrite, struct leat_err *err)
 {
-	struct leat_store *store;
-	char *uri;
-	enum leat_status status = leat_stores_find(&o->stores, name, &store, &uri, err);
-
-	if (status != LEAT_OK)
-		return status;
-	if (!overwrite && leat_what_is(store, uri) != LEAT_IS_NOTHING)
-		status = leat_fail(err, LEAT_INVALID, "'%s' already exists; use --overwrite to replace it", name);
-	if (status == LEAT_OK)
-		status = make_folder_of(store, uri, err);
-	if (status == LEAT_OK)
-		status = leat_store_begin(store, uri, &o->file[i], err);
-	leat_free(store->mem, uri);
-	return status;
+	o->name[i] = leat_asprintf(o->mem, "%s/%s%s", o->uri, name, o->suffix);
+	if (!o->name[i])
+		return leat_fail_mem(err, o->mem, strlen(o->uri) + strlen(name) + 16, "a file name");
+	if (!overwrite && is_in_the_way(o, o->name[i]))
+		return leat_fail(err, LEAT_INVALID, "'%s' already exists; use --overwrite to replace it", o->name[i]);
+	return leat_store_begin(o->store, o->name[i], &o->file[i], err);
 }
 
 /* ---- finish ---- */
+
+/* The final name of a file, to be freed by the caller. */
+static enum leat_status
+final_uri(const struct leat_outputs *o, size_t i, char **uri, struct leat_err *err)
+{
+	*uri = o->shards ? shard_uri(o, i, o->count) : leat_strdup(o->mem, o->name[i]);
+	return *uri ? LEAT_OK : leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
+}
+
+static enum leat_status
+list_file(struct leat_outputs *o, size_t i, size_t run, struct leat_err *err)
+{
+	char *uri;
+	enum leat_status status = final_uri(o, i, &uri, err);
+	const char *slash = status == LEAT_OK ? strrchr(uri, '/') : NULL;
+
+	if (status == LEAT_OK)
+		status = leat_set_add_file(&o->set, slash ? slash + 1 : uri, o->file[i]->size, o->file[i]->crc, run,
+		                           err);
+	leat_free(o->mem, uri);
+	return status;
+}
+
+/* Files that this command replaces are no longer those of another one; shards replace all there are. */
+static enum leat_status
+list_files(struct leat_outputs *o, size_t *run, struct leat_err *err)
+{
+	enum leat_status status;
+
+	if (o->shards)
+		leat_set_free(&o->set);
+	for (size_t i = 0; i < o->count && !o->shards; i++)
+		leat_set_remove_file(&o->set, strrchr(o->name[i], '/') + 1);
+	status = leat_set_add_run(&o->set, o->arguments, run, err);
+	for (size_t i = 0; i < o->count && status == LEAT_OK; i++)
+		status = list_file(o, i, *run, err);
+	leat_set_sort(&o->set);
+	return status;
+}
 
 static enum leat_status
 publish_file(struct leat_outputs *o, size_t i, struct leat_err *err)
 {
 	bool last = i + 1 == o->count; /* one sync of the folder covers all files */
-	char *uri = o->suffix ? shard_uri(o, i, o->count) : NULL;
-	enum leat_status status;
+	char *uri;
+	enum leat_status status = final_uri(o, i, &uri, err);
 
-	if (o->suffix && !uri)
-		return leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
+	if (status != LEAT_OK)
+		return status;
 	o->bytes += o->file[i]->size;
 	status = leat_write_commit(o->file[i], uri, last ? LEAT_COMMIT_SYNC : 0, err);
 	o->file[i] = NULL;
@@ -208,25 +316,52 @@ remove_stale(struct leat_outputs *o, struct leat_err *err)
 	return status;
 }
 
-enum leat_status
-leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
+/* New files come first, so that there always is one whose manifest tells a reader what happened. */
+static enum leat_status
+replace_files(struct leat_outputs *o, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < o->count && status == LEAT_OK; i++)
 		status = publish_file(o, i, err);
-	return status == LEAT_OK && o->suffix ? remove_stale(o, err) : status;
+	return status == LEAT_OK && o->shards ? remove_stale(o, err) : status;
+}
+
+enum leat_status
+leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
+{
+	size_t run = 0;
+	enum leat_status status = list_files(o, &run, err);
+
+	if (status == LEAT_OK)
+		status = leat_set_save(&o->set, o->store, o->manifest, err);
+	if (status != LEAT_OK)
+		return status;
+	status = replace_files(o, err);
+	if (status == LEAT_OK) {
+		o->set.run[run].complete = true;
+		status = leat_set_save(&o->set, o->store, o->manifest, err);
+	}
+	if (status != LEAT_OK)
+		leat_err_in(err, "the files are not complete, run the command again");
+	return status;
 }
 
 void
 leat_outputs_free(struct leat_outputs *o)
 {
-	for (size_t i = 0; i < o->count; i++)
+	for (size_t i = 0; i < o->count; i++) {
 		leat_write_abort(o->file[i]);
+		if (o->name)
+			leat_free(o->mem, o->name[i]);
+	}
+	if (o->lock)
+		o->store->kind->unlock(o->lock);
+	leat_set_free(&o->set);
 	leat_free(o->mem, o->file);
+	leat_free(o->mem, o->name);
+	leat_free(o->mem, o->manifest);
 	leat_free(o->mem, o->uri);
 	leat_stores_close(&o->stores);
-	o->file = NULL;
-	o->uri = NULL;
-	o->count = o->cap = 0;
+	*o = (struct leat_outputs){.mem = o->mem};
 }

@@ -1,30 +1,40 @@
-/* outputs.h - output files of a command: either all appear, or none
+/* outputs.h - output files of a command, which become visible together
  *
- * Each file is written under a hidden temporary name. When all are complete they are renamed, and only then are
- * shards of an earlier run removed, so a run that fails or is stopped changes nothing. Main thread, except that
- * different threads may write different files. */
+ * Each file is written under a hidden temporary name. When all are complete, a manifest that lists them is written
+ * (store/set.h), then they are renamed and shards of an earlier run are removed, then the manifest says so. A run that
+ * fails or is stopped before changes nothing; one that is killed in between leaves files that Leat refuses to read
+ * until the command is run again. A lock keeps two commands from writing the same files, so what is there of temporary
+ * files when a command begins is left from killed ones and removed. Main thread, except that different threads may
+ * write different files. */
 #ifndef LEAT_CLI_OUTPUTS_H
 #define LEAT_CLI_OUTPUTS_H
 
-#include "store/store.h"
+#include "store/set.h"
 
 enum { LEAT_MAX_SHARDS = 99999 };
 
 struct leat_outputs {
 	struct leat_mem *mem;
-	const char *prefix,
-		*suffix; /* shards: PREFIX-00000-of-00008SUFFIX; without a suffix, each file has its own name */
+	const char *prefix, *suffix;
+	bool shards;                  /* PREFIX-00000-of-00008SUFFIX; else PREFIX/NAMESUFFIX */
+	const char *const *arguments; /* of the command, for the manifest */
 	struct leat_stores stores;
-	struct leat_store *store;  /* of shards */
+	struct leat_store *store;
 	char *uri;                 /* the prefix as the store's URI */
+	char *manifest;            /* its URI */
+	struct leat_set set;       /* what the manifest lists */
+	struct leat_lock *lock;    /* NULL: the store has none */
 	struct leat_writer **file; /* NULL: not begun, or published */
-	size_t count, cap;
+	char **name;               /* without shards: URIs of the files */
+	size_t count, cap, name_cap;
 	uint64_t bytes; /* total, once published */
 };
 
-void leat_outputs_init(struct leat_outputs *outputs, const char *prefix, const char *suffix, struct leat_mem *mem);
+void leat_outputs_init(struct leat_outputs *outputs, const char *prefix, const char *suffix, bool shards,
+                       const char *const *arguments, struct leat_mem *mem);
 
-/* For shards: creates the folder if needed; fails if shards exist, unless `overwrite`. */
+/* Creates the folder if needed and locks the files. Fails if shards exist, unless `overwrite` or they are left from a
+ * command that was killed. */
 enum leat_status leat_outputs_begin(struct leat_outputs *outputs, bool overwrite, struct leat_err *err);
 /* A pattern that matches all shards, to be freed by the caller; NULL: out of memory. */
 char *leat_shard_pattern(const struct leat_outputs *outputs);
@@ -34,7 +44,7 @@ enum leat_status leat_outputs_room(struct leat_outputs *outputs, size_t count, s
 /* Begins shard `shard` of `count` (0: unknown yet). Any thread. */
 enum leat_status leat_outputs_open_shard(struct leat_outputs *outputs, size_t shard, size_t count,
                                          struct leat_err *err);
-/* Begins file `i` under `name`, creating its folder if needed. Fails if it exists, unless `overwrite`. */
+/* Begins file `i`, PREFIX/NAMESUFFIX. Fails if it exists, as leat_outputs_begin does for shards. */
 enum leat_status leat_outputs_open_file(struct leat_outputs *outputs, size_t i, const char *name, bool overwrite,
                                         struct leat_err *err);
 

@@ -60,7 +60,8 @@ static const struct leat_opt options[] = {
 /* Shared by all threads. */
 struct job {
 	const struct pack *pack;
-	struct leat_stores stores; /* of the samples */
+	const char *const *arguments; /* of the command */
+	struct leat_stores stores;    /* of the samples */
 	struct leat_pack_list list;
 	struct leat_perm order;
 	struct leat_outputs outputs;
@@ -386,8 +387,9 @@ write_all(struct job *job, struct leat_err *err)
 }
 
 static enum leat_status
-pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struct leat_err *err)
+pack_spec(const struct job *job, const char *spec, struct leat_err *err)
 {
+	const struct pack *pack = job->pack;
 	struct leat_convert_request request = {
 		.output = pack->output,
 		.format = pack->format,
@@ -399,9 +401,10 @@ pack_spec(const struct pack *pack, const char *spec, struct leat_mem *mem, struc
 		.max_pixels = pack->max_pixels,
 		.max_bytes = pack->max_bytes,
 		.overwrite = pack->overwrite,
+		.arguments = job->arguments,
 	};
 
-	return leat_convert_run(&request, spec, mem, err);
+	return leat_convert_run(&request, spec, job->mem, err);
 }
 
 static enum leat_status
@@ -420,7 +423,8 @@ pack_samples(struct job *job, struct leat_err *err)
 	enum leat_status status;
 	size_t shards = 0;
 
-	leat_outputs_init(&job->outputs, job->pack->output, suffixes[job->pack->format], job->mem);
+	leat_outputs_init(&job->outputs, job->pack->output, suffixes[job->pack->format], true, job->arguments,
+	                  job->mem);
 	status = choose_shards(job, &shards, err);
 	if (status == LEAT_OK)
 		status = leat_outputs_begin(&job->outputs, job->pack->overwrite, err);
@@ -442,7 +446,7 @@ pack_what(struct job *job, const char *text, struct leat_store *store, const cha
 	enum leat_status status;
 
 	if (what == LEAT_IS_NOTHING && strchr(text, '('))
-		return pack_spec(job->pack, text, job->mem, err);
+		return pack_spec(job, text, err);
 	if (job->pack->format == LEAT_CONVERT_NPY)
 		return refuse_npy(text, what, err);
 	leat_pack_list_init(&job->list, job->mem);
@@ -456,7 +460,8 @@ pack_what(struct job *job, const char *text, struct leat_store *store, const cha
 static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
-	struct job job = {.pack = run->params, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct job job = {
+		.pack = run->params, .arguments = run->arguments, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct leat_store *store;
 	enum leat_status status;
 	char *uri;

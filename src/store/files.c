@@ -1,12 +1,14 @@
 /* files.c - the objects that match a source's patterns
  *
  * File order determines sample order, so it must not depend on the locale or the store: names
- * are sorted bytewise. Threads: open and close by one, the rest by any. */
+ * are sorted bytewise. Files that a command of Leat has written are only accepted as a whole
+ * (set.h). Threads: open and close by one, the rest by any. */
 #include "store/store.h"
 
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "store/set.h"
 
 struct leat_files {
 	struct leat_mem *mem;
@@ -14,11 +16,9 @@ struct leat_files {
 	size_t count, cap;
 };
 
-void
-leat_files_close(struct leat_files *files)
+static void
+forget_all(struct leat_files *files)
 {
-	if (!files)
-		return;
 	for (size_t i = 0; i < files->count; i++) {
 		struct leat_object *object = &files->object[i];
 
@@ -26,6 +26,15 @@ leat_files_close(struct leat_files *files)
 			object->store->kind->forget(object);
 		leat_free(files->mem, (char *)object->uri);
 	}
+	files->count = 0;
+}
+
+void
+leat_files_close(struct leat_files *files)
+{
+	if (!files)
+		return;
+	forget_all(files);
 	leat_free(files->mem, files->object);
 	leat_free(files->mem, files);
 }
@@ -56,7 +65,8 @@ compare_uris(const void *a, const void *b)
 }
 
 static enum leat_status
-add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pattern, struct leat_err *err)
+add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pattern, struct leat_sets *sets,
+            struct leat_err *err)
 {
 	size_t before = files->count;
 	struct leat_store *store;
@@ -66,10 +76,36 @@ add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pa
 	if (status != LEAT_OK)
 		return status;
 	status = store->kind->list(store, uri, add_object, files, err);
-	leat_free(store->mem, uri);
 	if (status == LEAT_OK && files->count > before + 1)
 		qsort(files->object + before, files->count - before, sizeof(*files->object), compare_uris);
+	if (status == LEAT_OK)
+		status = leat_sets_see(sets, files->object + before, files->count - before, err);
+	if (status == LEAT_OK && sets->manifests)
+		status = leat_sets_check(sets, uri, files->object + before, files->count - before, err);
+	leat_free(store->mem, uri);
 	return status;
+}
+
+/* Lists until nothing was replaced meanwhile. What goes wrong while files are replaced is not an error yet. */
+static enum leat_status
+add_patterns(struct leat_files *files, struct leat_stores *stores, const char *const *patterns, size_t count,
+             struct leat_sets *sets, struct leat_err *err)
+{
+	enum { TRIES = 10 };
+	enum leat_status status = LEAT_OK;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (tries)
+			leat_err_clear(err);
+		forget_all(files);
+		status = LEAT_OK;
+		for (size_t i = 0; i < count && status == LEAT_OK; i++)
+			status = add_pattern(files, stores, patterns[i], sets, err);
+		if (!leat_sets_again(sets))
+			return status;
+	}
+	return status == LEAT_OK ? leat_fail(err, LEAT_DATA, "files of '%s' are being replaced: try again", *patterns)
+	                         : status;
 }
 
 /* Length of the common folder of all names, including its slash. */
@@ -112,14 +148,16 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
                 struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_files *files = leat_alloc(mem, sizeof(*files));
-	enum leat_status status = LEAT_OK;
+	enum leat_status status;
+	struct leat_sets sets;
 
 	*result = NULL;
 	if (!files)
 		return leat_fail_mem(err, mem, sizeof(*files), "the list of files");
 	files->mem = mem;
-	for (size_t i = 0; i < count && status == LEAT_OK; i++)
-		status = add_pattern(files, stores, patterns[i], err);
+	leat_sets_init(&sets, mem);
+	status = add_patterns(files, stores, patterns, count, &sets, err);
+	leat_sets_free(&sets);
 	if (status == LEAT_OK && files->count == 0)
 		status = leat_fail(err, LEAT_INVALID, "no file name or pattern given");
 	if (status == LEAT_OK)

@@ -7,6 +7,8 @@ try leat index x-00000-of-00002.tfrecord x-00001-of-00002.tfrecord -j 2
 try leat index --quiet 'x-*.tfrecord'
 printf 'not a record' >>x-00001-of-00002.tfrecord
 try leat index --quiet 'x-*.tfrecord'
+rm .x.tfrecord.leatset
+try leat index --quiet 'x-*.tfrecord'
 try leat index
 try leat index 'y-*.tfrecord'
 try leat index x-00000-of-00002.tfrecord --theads 3
