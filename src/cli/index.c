@@ -1,4 +1,4 @@
-/* index.c - `leat index`: index TFRecord and tar files before the first open */
+/* index.c - `leat index`: index TFRecord and tar files before the first open, or verify files */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,16 +6,19 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/verify.h"
 #include "format/record.h"
 #include "format/tar.h"
 
 struct index {
 	int64_t threads;
-	bool quiet;
+	bool verify, quiet;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_INT(struct index, threads, "0", 0, 4096, "files to read in parallel; 0: one per available CPU"),
+	LEAT_BOOL(struct index, verify, "false",
+                  "instead, compare files of 'leat convert' and 'leat pack' with the checksums recorded then"),
 	LEAT_BOOL(struct index, quiet, "false", "list only files with problems"),
 	LEAT_OPT_END,
 };
@@ -92,6 +95,8 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	enum leat_status status;
 	char size[32];
 
+	if (index->verify)
+		return leat_verify(run->operand, run->operands, threads, index->quiet, run->mem, err);
 	leat_table_init(&l.table, run->mem, 4);
 	l.table.right[0] = l.table.right[1] = true;
 	if (!index->quiet)
@@ -126,8 +131,9 @@ const struct leat_command leat_command_index = {
 	.max_operands = SIZE_MAX,
 	.help = "Writes .NAME.leatidx next to each file whose index is missing or out of date. A feed\n"
 		"does the same when it first opens the files. Patterns may contain *, ? and [..].\n"
-		"Names ending in .tar are tar files, all others TFRecord files.",
-	.example = "leat index 'train-*.tfrecord'",
+		"Names ending in .tar are tar files, all others TFRecord files. With --verify, all bytes\n"
+		"of any kind of file are read and nothing is written.",
+	.example = "leat index 'train-*.tfrecord'\nleat index --verify 'train-*.tfrecord'",
 	.opts = options,
 	.params_size = sizeof(struct index),
 	.run = run_index,
