@@ -182,12 +182,16 @@ open_outputs(struct job *job, struct leat_err *err)
 {
 	enum leat_status status = leat_outputs_begin(&job->outputs, job->p->overwrite, err);
 
+	if (status == LEAT_OK && job->format->shards)
+		status = leat_outputs_spare(&job->outputs, job->feed->pipeline.source.files, err);
 	if (status != LEAT_OK || job->format->shards)
 		return status;
 	status = leat_outputs_room(&job->outputs, (size_t)leat_field_count(job->feed), err);
 	for (int f = 0; f < leat_field_count(job->feed) && status == LEAT_OK; f++)
 		status = leat_outputs_open_file(&job->outputs, (size_t)f, leat_field_at(job->feed, f)->name,
 		                                job->p->overwrite, err);
+	if (status == LEAT_OK)
+		status = leat_outputs_spare(&job->outputs, job->feed->pipeline.source.files, err);
 	return status == LEAT_OK ? job->format->begin(&job->convert, job->outputs.file, err) : status;
 }
 

@@ -72,10 +72,7 @@ find_shards(const struct leat_outputs *o, struct leat_str *found, struct leat_er
 	if (status == LEAT_OK)
 		status = o->store->kind->list(o->store, leat_str_text(&pattern), add_name, found, err);
 	leat_str_free(&pattern);
-	if (status != LEAT_IO || found->len)
-		return status;
-	leat_err_clear(err); /* no shards, perhaps no folder */
-	return LEAT_OK;
+	return status == LEAT_AGAIN ? LEAT_OK : status;
 }
 
 /* Iterates over the result of find_shards; `name` is NULL at the start, the result at the end. */
@@ -234,6 +231,57 @@ leat_outputs_open_file(struct leat_outputs *o, size_t i, const char *name, bool 
 	if (!overwrite && is_in_the_way(o, o->name[i]))
 		return leat_fail(err, LEAT_INVALID, "'%s' already exists; use --overwrite to replace it", o->name[i]);
 	return leat_store_begin(o->store, o->name[i], &o->file[i], err);
+}
+
+/* Are both names those of one file, in folders that exist? */
+static bool
+is_same_place(struct leat_store *store, const char *a, const char *b, struct leat_mem *mem)
+{
+	const char *names[] = {a, b};
+	char *folder[2];
+	bool same;
+
+	for (int i = 0; i < 2; i++) {
+		char *given = leat_folder_of(names[i], mem);
+
+		folder[i] = given && store->kind->absolute ? store->kind->absolute(store, given) : given;
+		if (folder[i] != given)
+			leat_free(mem, given);
+	}
+	same = folder[0] && folder[1] && strcmp(folder[0], folder[1]) == 0 && strcmp(basename(a), basename(b)) == 0;
+	leat_free(mem, folder[0]);
+	leat_free(mem, folder[1]);
+	return same;
+}
+
+static bool
+replaces(const struct leat_outputs *o, const struct leat_object *input)
+{
+	bool same = false, shards;
+	char *set;
+
+	if (input->store->kind != o->store->kind)
+		return false;
+	for (size_t i = 0; !o->shards && i < o->count; i++)
+		same |= is_same_place(o->store, input->uri, o->name[i], o->mem);
+	if (!o->shards)
+		return same;
+	set = leat_set_uri(input->uri, &shards, o->mem);
+	same = set && is_same_place(o->store, set, o->manifest, o->mem);
+	leat_free(o->mem, set);
+	return same;
+}
+
+enum leat_status
+leat_outputs_spare(const struct leat_outputs *o, const struct leat_files *inputs, struct leat_err *err)
+{
+	for (size_t i = 0; i < leat_files_count(inputs); i++)
+		if (replaces(o, leat_files_at(inputs, i)))
+			return leat_fail(err, LEAT_INVALID,
+			                 "'%s' is read and would be replaced: choose another --output, and rename it "
+			                 "afterwards",
+			                 leat_files_at(inputs, i)->uri);
+	return LEAT_OK;
 }
 
 /* ---- finish ---- */

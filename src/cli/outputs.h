@@ -48,6 +48,11 @@ enum leat_status leat_outputs_open_shard(struct leat_outputs *outputs, size_t sh
 enum leat_status leat_outputs_open_file(struct leat_outputs *outputs, size_t i, const char *name, bool overwrite,
                                         struct leat_err *err);
 
+/* Fails if an input is one of the files, or a shard of the set, that will be replaced: an interrupted command could not
+ * be run again. For shards, after begin; else after all files were opened. */
+enum leat_status leat_outputs_spare(const struct leat_outputs *outputs, const struct leat_files *inputs,
+                                    struct leat_err *err);
+
 /* Call when all files are finished. Renames them to their final names, and removes shards of earlier runs and stale
  * indexes. */
 enum leat_status leat_outputs_publish(struct leat_outputs *outputs, struct leat_err *err);

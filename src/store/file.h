@@ -76,7 +76,7 @@ enum leat_status leat_file_open_path(struct leat_file_store *store, const char *
 /* file.c: opendir, waiting for a descriptor if need be. NULL: see errno. */
 DIR *leat_file_open_folder(struct leat_file_store *store, const char *folder);
 
-/* file_match.c: visits the path of every file that matches. LEAT_IO: none does. */
+/* file_match.c: visits the path of every file that matches. LEAT_AGAIN (no error text): none does. */
 typedef enum leat_status leat_path_visit(void *arg, const char *path, struct leat_err *err);
 enum leat_status leat_file_match(struct leat_store *store, const char *pattern, leat_path_visit *visit, void *arg,
                                  struct leat_err *err);

@@ -124,7 +124,7 @@ leat_file_match(struct leat_store *store, const char *pattern, leat_path_visit *
 		*slash = '\0';
 	status = expand(m, 0, copy, err);
 	if (status == LEAT_OK && !m->found)
-		status = leat_fail(err, LEAT_IO, "no file matches '%s'", pattern);
+		status = LEAT_AGAIN;
 out:
 	leat_free(store->mem, copy);
 	leat_free(store->mem, m);

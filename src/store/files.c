@@ -76,6 +76,8 @@ add_pattern(struct leat_files *files, struct leat_stores *stores, const char *pa
 	if (status != LEAT_OK)
 		return status;
 	status = store->kind->list(store, uri, add_object, files, err);
+	if (status == LEAT_AGAIN)
+		status = leat_fail(err, LEAT_IO, "no file matches '%s'", uri);
 	if (status == LEAT_OK && files->count > before + 1)
 		qsort(files->object + before, files->count - before, sizeof(*files->object), compare_uris);
 	if (status == LEAT_OK)

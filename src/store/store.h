@@ -131,8 +131,9 @@ struct leat_store_kind {
 	/* ---- listing ---- */
 
 	/* Visits every object that matches the pattern, in any order. *, ? and [..] do not match a slash; an existing
-	 * name is never a pattern. No match is LEAT_IO; an unreadable object is an error. A matching folder is
-	 * LEAT_INVALID; stores without real folders ignore it. */
+	 * name is never a pattern. LEAT_AGAIN (no error text): a pattern matches nothing; a name that is no pattern and
+	 * does not exist is LEAT_IO. An unreadable object is an error. A matching folder is LEAT_INVALID; stores without
+	 * real folders ignore it. */
 	enum leat_status (*list)(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg,
 	                         struct leat_err *err);
 	/* Visits every entry of a folder, in any order, and fills `id`. If `visit` is NULL, only fills `id`. LEAT_IO:

@@ -89,3 +89,12 @@ leat index --verify --quiet "gr*"
 grep -o '"name": .*,.*s' ".$name.tfrecord.leatset"
 sed -i 's/"complete": true/"complete": false/' ".$name.tfrecord.leatset"
 try leat index "gr*"
+
+# A command must not replace what it reads: killed half-way, it could not be run again.
+leat pack a -o own --shards 2 >/dev/null
+ln -s . here
+try leat convert "tfrecord('own-*.tfrecord') | example(image=bytes, label=int64)" -o here/own --overwrite
+leat convert "tfrecord('own-*.tfrecord') | example(label=int64)" -o numbers --format npy >/dev/null
+try leat convert "npy(label='numbers/label.npy')" -o numbers --format npy --overwrite
+try leat convert "npy(label='numbers/label.npy') | rename(copy=label)" -o numbers --format npy >/dev/null
+ls -A numbers

@@ -107,7 +107,7 @@ list(struct leat_store *store, const char *pattern, leat_object_visit *visit, vo
 	if (!store_mem_match(pattern, &names))
 		status = leat_fail(err, LEAT_NOMEM, "no memory to list '%s'", pattern);
 	else if (names.count == 0)
-		status = leat_fail(err, LEAT_IO, "no file matches '%s'", pattern);
+		status = LEAT_AGAIN;
 	for (size_t i = 0; i < names.count && status == LEAT_OK; i++) {
 		status = look(store, names.name[i], &object, err);
 		if (status == LEAT_OK)
