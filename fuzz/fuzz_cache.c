@@ -168,8 +168,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct leat_schema_entry entries[3];
 	struct leat_schema schema = {.capacity = 3, .entry = entries};
 	struct leat_cache_options o = {
-		.shared = true,
-		.dir = folder, .size = 1 << 20, .samples = SAMPLES, .key = KEY, .schema = &schema};
+		.shared = true, .dir = folder, .size = 1 << 20, .samples = SAMPLES, .key = KEY, .schema = &schema};
 	struct leat_cache *cache;
 	struct leat_mem mem;
 	bool had[SAMPLES];

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 
 enum place { BESIDE_DATA, IN_CACHE, PLACES };
@@ -154,25 +153,19 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
 	return status;
 }
 
-/* Begins under a name that nobody else knows: a pipe or device there would be written to, not replaced. */
 static enum leat_status
 save_to(struct leat_store *store, const char *path,
         enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
-        struct leat_mem *mem, struct leat_err *err)
+        struct leat_err *err)
 {
-	char *new = leat_asprintf(mem, "%s-%llx", path, (unsigned long long)leat_now());
 	struct leat_writer *out;
-	enum leat_status status;
+	enum leat_status status = leat_store_begin(store, path, &out, err);
 
-	if (!new)
-		return leat_fail_mem(err, mem, strlen(path) + 32, "the name of an index");
-	status = leat_store_begin(store, new, &out, err);
-	leat_free(mem, new);
 	if (status != LEAT_OK)
 		return status;
 	status = write(arg, out, err);
 	if (status == LEAT_OK)
-		return leat_write_commit(out, path, LEAT_COMMIT_OWN, err);
+		return leat_write_commit(out, NULL, LEAT_COMMIT_OWN, err);
 	leat_write_abort(out);
 	return status;
 }
@@ -191,7 +184,7 @@ leat_beside_save(struct leat_store *store, const char *data,
 
 		leat_err_clear(&why[place]);
 		if (path)
-			status = save_to(of, path, write, arg, mem, &why[place]);
+			status = save_to(of, path, write, arg, &why[place]);
 		else if (place == BESIDE_DATA)
 			return leat_fail_mem(err, mem, strlen(data) + 16, "the name of an index");
 		else

@@ -314,9 +314,9 @@ make_slot(struct leat_confine *confine, size_t len, struct leat_err *err)
 	}
 	if (!confine->parent)
 		confine->parent = leat_alloc_array(confine->mem, SLOTS, sizeof(*confine->parent));
-	return confine->parent ? LEAT_OK
-	                       : leat_fail_mem(err, confine->mem, SLOTS * sizeof(*confine->parent),
-	                                       "the folders of a list");
+	return confine->parent
+	               ? LEAT_OK
+	               : leat_fail_mem(err, confine->mem, SLOTS * sizeof(*confine->parent), "the folders of a list");
 }
 
 static enum leat_status

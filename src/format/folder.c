@@ -39,8 +39,8 @@ struct state {
 	struct leat_store *store;
 	char *dir;                   /* for messages */
 	struct leat_confine confine; /* the sidecar is stored next to the folder's real name */
-	bool keeps_times; /* the store has folder mtimes */
-	unsigned threads; /* for opening */
+	bool keeps_times;            /* the store has folder mtimes */
+	unsigned threads;            /* for opening */
 	struct leat_mem *mem;
 	struct leat_sidecar sidecar;
 	struct leat_file_table files;

@@ -158,8 +158,8 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 		return "it is invalid";
 	if (!names_are_allowed(state))
 		return "it names files outside the folder";
-	*stale = leat_file_table_changed(&state->files, state->confine.files, state->folder, state->threads,
-	                                 state->mem);
+	*stale =
+		leat_file_table_changed(&state->files, state->confine.files, state->folder, state->threads, state->mem);
 	return *stale ? "a file has changed" : NULL;
 }
 

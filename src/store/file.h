@@ -111,7 +111,7 @@ enum leat_status leat_file_map_bring(const struct leat_object *object, uint64_t 
                                      struct leat_err *err);
 
 /* file_write.c */
-enum leat_status leat_file_begin(struct leat_store *store, const char *path, struct leat_writer **writer,
+enum leat_status leat_file_begin(struct leat_store *store, const char *path, int flags, struct leat_writer **writer,
                                  struct leat_err *err);
 enum leat_status leat_file_append(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err);
 enum leat_status leat_file_patch(struct leat_writer *writer, uint64_t offset, const void *bytes, size_t len,
@@ -120,8 +120,9 @@ enum leat_status leat_file_finish(struct leat_writer *writer, int flags, struct 
 enum leat_status leat_file_commit(struct leat_writer *writer, const char *path, int flags, struct leat_err *err);
 void leat_file_abort(struct leat_writer *writer);
 
-/* file_lock.c: creates `path`, which must not exist unless a process that died left it. *locked: it is locked, and stays
- * so until `fd` is closed; false: the file system has no locks. LEAT_AGAIN: another process has it. LEAT_IO: errno. */
+/* file_lock.c: creates `path`, which must not exist unless a process that died left it. *locked: it is locked, and
+ * stays so until `fd` is closed; false: the file system has no locks. LEAT_AGAIN: another process has it. LEAT_IO:
+ * errno. */
 enum leat_status leat_file_claim(const char *path, int *fd, bool *locked);
 /* "FOLDER/.NAME<ending>" for "FOLDER/NAME": hidden from patterns. NULL: out of memory. */
 char *leat_file_hidden(const char *path, const char *ending, struct leat_mem *mem);

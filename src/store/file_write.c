@@ -2,9 +2,9 @@
  *
  * Bytes are buffered and written to a hidden temporary file in the same folder, which commit
  * renames. Readers never see a partial file. If two writers commit the same name, the last
- * one wins, or the first with LEAT_COMMIT_IF_ABSENT. Something that exists and is not a
- * regular file, such as a pipe or a terminal, is written to directly. A writer belongs to
- * one thread.
+ * one wins, or the first with LEAT_COMMIT_IF_ABSENT. With LEAT_BEGIN_THROUGH, something that
+ * exists and is not a regular file, such as a pipe or a terminal, is written to directly. A
+ * writer belongs to one thread.
  *
  * The temporary file is `.NAME.tmp`, or `.NAME.1.tmp` and so on if others write the same name
  * at the same time. It is locked while it is open (file_lock.c), so what a killed writer left
@@ -84,18 +84,20 @@ is_descriptor(const char *path)
 }
 
 static enum leat_status
-open_writer(struct file_writer *file, struct leat_err *err)
+open_writer(struct file_writer *file, int flags, struct leat_err *err)
 {
 	struct stat st;
 
-	if (!is_descriptor(file->path) && (stat(file->path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+	if (!(flags & LEAT_BEGIN_THROUGH) ||
+	    (!is_descriptor(file->path) && (stat(file->path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))))
 		return create_temp(file, err);
 	file->fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	return file->fd >= 0 ? LEAT_OK : leat_fail_errno(err, errno, "cannot write '%s'", file->path);
 }
 
 enum leat_status
-leat_file_begin(struct leat_store *store, const char *path, struct leat_writer **writer, struct leat_err *err)
+leat_file_begin(struct leat_store *store, const char *path, int flags, struct leat_writer **writer,
+                struct leat_err *err)
 {
 	struct file_writer *file = leat_alloc(store->mem, sizeof(*file));
 	enum leat_status status;
@@ -109,7 +111,7 @@ leat_file_begin(struct leat_store *store, const char *path, struct leat_writer *
 	if (!file->path || !file->buffer)
 		status = leat_fail_mem(err, store->mem, BUFFER, "the buffer of a new file");
 	else
-		status = open_writer(file, err);
+		status = open_writer(file, flags, err);
 	if (status != LEAT_OK)
 		leat_file_abort(&file->base);
 	else

@@ -110,6 +110,10 @@ enum leat_commit_flag {
 	LEAT_COMMIT_OWN = 4,       /* only its owner can write it, whatever the umask; stores without users ignore it */
 };
 
+enum leat_begin_flag {
+	LEAT_BEGIN_THROUGH = 1, /* a pipe, terminal or other thing with that name is written to, not replaced */
+};
+
 /* Functions are required unless marked optional. `uri` is a result of `resolve`. */
 struct leat_store_kind {
 	const char *scheme; /* "file", "s3": the part before the colon */
@@ -132,8 +136,8 @@ struct leat_store_kind {
 
 	/* Visits every object that matches the pattern, in any order. *, ? and [..] do not match a slash; an existing
 	 * name is never a pattern. LEAT_AGAIN (no error text): a pattern matches nothing; a name that is no pattern and
-	 * does not exist is LEAT_IO. An unreadable object is an error. A matching folder is LEAT_INVALID; stores without
-	 * real folders ignore it. */
+	 * does not exist is LEAT_IO. An unreadable object is an error. A matching folder is LEAT_INVALID; stores
+	 * without real folders ignore it. */
 	enum leat_status (*list)(struct leat_store *store, const char *pattern, leat_object_visit *visit, void *arg,
 	                         struct leat_err *err);
 	/* Visits every entry of a folder, in any order, and fills `id`. If `visit` is NULL, only fills `id`. LEAT_IO:
@@ -178,7 +182,7 @@ struct leat_store_kind {
 	/* ---- writing: read-only stores implement none of these, others all ---- */
 
 	/* Starts a new object, invisible until `commit`. */
-	enum leat_status (*begin)(struct leat_store *store, const char *uri, struct leat_writer **writer,
+	enum leat_status (*begin)(struct leat_store *store, const char *uri, int flags, struct leat_writer **writer,
 	                          struct leat_err *err);
 	enum leat_status (*append)(struct leat_writer *writer, const void *bytes, size_t len, struct leat_err *err);
 	/* Overwrites appended bytes within the first 64 KiB, such as a header with counts. */

@@ -421,14 +421,20 @@ leat_object_load_if(struct leat_store *store, const char *uri,
 
 /* ---- writing ---- */
 
-enum leat_status
-leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer, struct leat_err *err)
+static enum leat_status
+begin(struct leat_store *store, const char *uri, int flags, struct leat_writer **writer, struct leat_err *err)
 {
 	*writer = NULL;
 	if (!store->kind->begin)
 		return leat_fail(err, LEAT_UNSUPPORTED, "cannot write '%s': %s: is read-only", uri,
 		                 store->kind->scheme);
-	return store->kind->begin(store, uri, writer, err);
+	return store->kind->begin(store, uri, flags, writer, err);
+}
+
+enum leat_status
+leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer, struct leat_err *err)
+{
+	return begin(store, uri, 0, writer, err);
 }
 
 enum leat_status
@@ -450,7 +456,7 @@ leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const 
 	*writer = NULL;
 	if (status != LEAT_OK)
 		return status;
-	status = leat_store_begin(store, uri, writer, err);
+	status = begin(store, uri, LEAT_BEGIN_THROUGH, writer, err);
 	leat_free(store->mem, uri);
 	return status;
 }

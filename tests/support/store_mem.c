@@ -335,10 +335,11 @@ abort_writer(struct leat_writer *base)
 }
 
 static enum leat_status
-begin(struct leat_store *store, const char *uri, struct leat_writer **result, struct leat_err *err)
+begin(struct leat_store *store, const char *uri, int flags, struct leat_writer **result, struct leat_err *err)
 {
 	struct mem_writer *writer = leat_alloc(store->mem, sizeof(*writer));
 
+	(void)flags;
 	*result = NULL;
 	if (!writer)
 		return leat_fail_mem(err, store->mem, sizeof(*writer), "a new object");

@@ -269,10 +269,10 @@ hostile_images_are_bad_at_any_memory(void **state)
 {
 	static const char expected[] =
 		"2 g02-boast.png 0 the image has 10000 x 10000 = 100000000 pixels, more than max_pixels=89478485 "
-	        "allows\n"
+		"allows\n"
 		"8 g07-empty.png 0 the PNG image is cut off: 8 bytes of data can't hold 9000 x 9000 pixels\n"
 		"14 g12-huge.png 0 the image has 10000 x 10000 = 100000000 pixels, more than max_pixels=89478485 "
-	        "allows\n";
+		"allows\n";
 	struct leat_options options;
 
 	(void)state;

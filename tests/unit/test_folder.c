@@ -520,9 +520,9 @@ links_to_nothing_and_pipes_are_bad_samples(void **state)
 	whole_close(&whole);
 	assert_int_equal(stat(temp_path(&temp, "data"), &before), 0);
 	temp_write(&temp, "data/aside", "cat/0.jpg", 9);
-	assert_int_equal(utimensat(AT_FDCWD, temp_path(&temp, "data"),
-	                           (struct timespec[]){before.st_atim, before.st_mtim}, 0),
-	                 0);
+	assert_int_equal(
+		utimensat(AT_FDCWD, temp_path(&temp, "data"), (struct timespec[]){before.st_atim, before.st_mtim}, 0),
+		0);
 	expect_samples(found, (const int64_t[]){0, 0, 0, 0, 1}, 5);
 }
 
