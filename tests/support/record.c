@@ -46,14 +46,14 @@ static struct {
 	bool unfit; /* something that cannot be copied */
 } tree;
 
-/* Indexes and caches follow from the data, and come and go while a test runs. What the tests of the command write
+/* Indexes, manifests and caches follow from the data, and come and go while a test runs. What the tests of the command write
  * beside their data, such as checkpoints, is no data, either. */
 static bool
 is_no_data(const char *path, const char *name, int level)
 {
 	const char *dot = strrchr(name, '.');
 
-	return strstr(name, ".leatidx") || strstr(name, ".leatcache") ||
+	return strstr(name, ".leatidx") || strstr(name, ".leatset") || strstr(name, ".leatcache") ||
 	       (path[0] == '.' && level == 1 && dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".txt") == 0));
 }
 

@@ -157,13 +157,22 @@ compare_bad(const struct outcome *expected, const struct outcome *got, const cha
 		fail_msg("%s\nother bad samples:\n%sand:\n%s", way, expected->bad, got->bad);
 }
 
+/* Without the lines that point into the spec, which may go on differently. */
+static bool
+is_same_error(const struct leat_err *a, const struct leat_err *b)
+{
+	size_t len = strcspn(a->text, "\n");
+
+	return strcspn(b->text, "\n") == len && memcmp(a->text, b->text, len) == 0;
+}
+
 static void
 compare(const struct pipeline *p, const struct outcome *expected, const struct outcome *got, bool in_order,
         const char *way)
 {
 	if (ended_by_its_memory(p, expected, got))
 		return;
-	if (expected->trace.status != got->trace.status || strcmp(expected->trace.err.text, got->trace.err.text) != 0)
+	if (expected->trace.status != got->trace.status || !is_same_error(&expected->trace.err, &got->trace.err))
 		fail_msg("%s\n%s: %s\nand\n%s: %s", way, leat_status_name(expected->trace.status),
 		         expected->trace.err.text, leat_status_name(got->trace.status), got->trace.err.text);
 	if (in_order)

@@ -454,16 +454,26 @@ linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 	return is_path_ours(to) && fails(NAME) ? -1 : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
+/* Temporary files can be removed, unless the process is killed: nobody could clean up otherwise. */
+static bool
+unlink_fails(const char *path)
+{
+	size_t len = strlen(path);
+	bool temporary = len > 4 && strcmp(path + len - 4, ".tmp") == 0;
+
+	return is_path_ours(path) && (shim.kill || !temporary) && fails(NAME);
+}
+
 EXPORT int
 unlink(const char *path)
 {
-	return is_path_ours(path) && fails(NAME) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+	return unlink_fails(path) ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 EXPORT int
 unlinkat(int dir, const char *path, int flags)
 {
-	return is_path_ours(path) && fails(NAME) ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
+	return unlink_fails(path) ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
 }
 
 EXPORT int
