@@ -260,7 +260,8 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		status = open_array(source, state, i, err);
 	if (status != LEAT_OK)
 		goto out;
-	if (state->row_bytes > source->max_bytes)
+	source->all_fit = state->row_bytes <= source->max_bytes;
+	if (!source->all_fit)
 		source->max_scratch = 0; /* no row is read */
 	source->count = state->first[1] = (uint64_t)state->array[0].npy.shape[0];
 	source->first = state->first;

@@ -86,7 +86,8 @@ leat_source_longest(struct leat_source *source, uint64_t length, uint64_t payloa
 {
 	source->max_length = length;
 	source->max_payload = payload;
-	if (payload <= source->max_bytes)
+	source->all_fit = payload <= source->max_bytes;
+	if (source->all_fit)
 		return;
 	count_parts(source); /* for locate */
 	source->max_length = source->max_payload = 0;

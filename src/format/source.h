@@ -63,6 +63,7 @@ struct leat_source {
 	size_t parts;             /* what interleave alternates between; if left 0: the files */
 	uint64_t max_length;      /* of undamaged extents within max_bytes: see leat_source_longest */
 	uint64_t max_payload;
+	bool all_fit;              /* no sample is longer than max_bytes; if left false, each one is checked */
 	size_t max_scratch;        /* unpack's scratch for one sample */
 	bool mapped;               /* some of `files` are mapped */
 	uint64_t units;            /* 0: the source has no units */
@@ -150,7 +151,7 @@ static inline void
 leat_source_locate(const struct leat_source *source, uint64_t index, struct leat_extent *extent)
 {
 	source->kind->locate(source, index, extent);
-	if (__builtin_expect(extent->length > source->max_bytes || extent->lent > source->max_bytes, 0))
+	if (__builtin_expect(!source->all_fit, 0))
 		leat_source_check_size(source, extent);
 }
 

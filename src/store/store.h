@@ -32,7 +32,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-enum { LEAT_URI = 4096, LEAT_VERSION_BYTES = 47, LEAT_READ_PARTS = 3 };
+enum { LEAT_URI = 4096, LEAT_VERSION_BYTES = 39, LEAT_READ_PARTS = 3 };
 
 struct leat_store;
 struct leat_writer;
