@@ -337,7 +337,9 @@ torture_same(struct torture *t)
 
 	draw(t, &p);
 	run_uncached(&p, &expected);
-	if (!p.damaged && expected.trace.status != LEAT_DONE)
+	/* Drawn ops may make pixels that others, rightly, do not take. */
+	if (!p.damaged && expected.trace.status != LEAT_DONE &&
+	    !strstr(expected.trace.err.text, "expected float32 pixels from 0 to 1"))
 		fail_msg("%s%s\n%s", p.before, p.after, expected.trace.err.text);
 	for (int i = 0; i < WAYS; i++)
 		try_way(t, &p, &expected);
