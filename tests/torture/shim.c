@@ -458,8 +458,8 @@ linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 static bool
 unlink_fails(const char *path)
 {
-	size_t len = strlen(path);
-	bool temporary = len > 4 && strcmp(path + len - 4, ".tmp") == 0;
+	const char *dot = strrchr(path, '.');
+	bool temporary = dot && (strcmp(dot, ".tmp") == 0 || strcmp(dot, ".leatcache-new") == 0);
 
 	return is_path_ours(path) && (shim.kill || !temporary) && fails(NAME);
 }
