@@ -48,7 +48,7 @@ add_feature(struct leat_example *example, size_t record, int field)
 	static unsigned char bytes[LONGEST];
 	static int64_t numbers[LONGEST];
 	static float floats[LONGEST];
-	char name[8];
+	char name[16];
 
 	for (size_t i = 0; i < length; i++) {
 		bytes[i] = (unsigned char)value_of(record, field, i);
