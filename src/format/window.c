@@ -20,6 +20,7 @@ leat_window_open(struct leat_window *window, struct leat_files *files, size_t fi
 		.uri = leat_files_at(files, file)->uri,
 		.size = leat_files_at(files, file)->size,
 		.mem = mem,
+		.has_latency = leat_files_at(files, file)->store->kind->in_flight > 0,
 		.buffer = leat_alloc(mem, LEAT_WINDOW),
 	};
 	return window->buffer ? LEAT_OK : leat_fail_mem(err, mem, LEAT_WINDOW, "reading a file's headers");
@@ -57,7 +58,7 @@ leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struc
 	enum leat_status status;
 
 	if (window->search || window->stride < NEAR)
-		return read_some(window, offset, BLOCK, need, 0, err);
+		return read_some(window, offset, window->has_latency ? LEAT_WINDOW : BLOCK, need, 0, err);
 	if (window->stride >= FAR)
 		return read_some(window, offset, 0, need, 0, err);
 	if (!window->cold) {

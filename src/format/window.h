@@ -3,7 +3,8 @@
  * Small records are read in whole blocks, because many small reads cost more. Larger records are
  * skipped and little more than their headers is read, as long as these are in the page cache.
  * From a device, sequential blocks are faster than single headers, until records are so large
- * that most bytes read would be wasted. One thread. */
+ * that most bytes read would be wasted. From a store with latency, every block is as large as the
+ * buffer. One thread. */
 #ifndef LEAT_FORMAT_WINDOW_H
 #define LEAT_FORMAT_WINDOW_H
 
@@ -22,9 +23,10 @@ struct leat_window {
 	unsigned char *buffer;
 	uint64_t at;
 	size_t len;
-	bool search;     /* the caller inspects every byte: read whole blocks */
-	uint64_t stride; /* average distance between headers */
-	unsigned cold;   /* blocks to read before trying the page cache again */
+	bool has_latency; /* the store wants many reads in flight, so each takes its time */
+	bool search;      /* the caller inspects every byte: read whole blocks */
+	uint64_t stride;  /* average distance between headers */
+	unsigned cold;    /* blocks to read before trying the page cache again */
 };
 
 enum leat_status leat_window_open(struct leat_window *window, struct leat_files *files, size_t file,
