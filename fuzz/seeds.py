@@ -241,10 +241,40 @@ def set(golden):
     }
 
 
+def http_head(golden):
+    """Heads of responses; those with chunks have a body."""
+    fields = [b"Date: Sun, 06 Nov 1994 08:49:37 GMT", b"ETag: \"a-2\"", b"Location: /x", b"Retry-After: 3", b"X-Extra: 1"]
+    body = b"3;x=y\r\nabc\r\n0a\r\n0123456789\r\n0\r\nT: 1\r\n\r\n"
+    return {
+        "range": b"\r\n".join(
+            [b"HTTP/1.1 100 Continue\r\n", b"HTTP/1.1 206 Partial", b"Content-Range: bytes 5-9/10", b"Content-Length: 5", *fields, b"\r\nabcde"]
+        ),
+        "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + body,
+        "unsatisfied": b"HTTP/1.0 416\nContent-Range: bytes */10\nContent-Encoding: gzip\n\n",
+        "chunks": body,
+    }
+
+
+def s3_list(golden):
+    entry = "<Contents><Key>a%2Fb</Key><Size>3</Size><ETag>&quot;x&quot;</ETag><LastModified>2026-01-01T00:00:00Z</LastModified></Contents>"
+    page = f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>&#x41;</NextContinuationToken>{entry}<CommonPrefixes><Prefix>in/</Prefix></CommonPrefixes><Owner><ID/></Owner></ListBucketResult>"
+    return {"page": page.encode(), "error": b"<Error><Code>NoSuchKey</Code><Message>gone</Message></Error>"}
+
+
+def credentials(golden):
+    answer = {"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c", "Expiration": "2026-01-01T00:00:00Z"}
+    return {"config": b"[default]\nregion = r1 # x\ns3 =\n  a = b\n[profile x]\nregion=y\n", "process": compact(answer), "sts": b"".join(b"<%s>x</%s>" % (name.encode(), name.encode()) for name in answer)}
+
+
+def url(golden):
+    texts = ["http://host:8080/a%20b/c?x=y#z", "https://[::1]/\u00e9 +", "//other/x", "../x?y", "http://u:p@h/"]
+    return {str(i): text.encode() for i, text in enumerate(texts)}
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    for maker in cache, image, jpeg, mds, npy, png, set, sidecar, tar, tfds, tfrecord_gz, webp:
+    for maker in cache, credentials, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
                 sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")

@@ -300,7 +300,7 @@ leat_set_load(struct leat_set *set, struct leat_store *store, const char *uri, s
 	size_t len;
 
 	status = store->kind->look(store, uri, &object, err);
-	if (status == LEAT_DATA) {
+	if (status == LEAT_DATA || (status == LEAT_IO && store->kind->hides)) {
 		leat_err_clear(err);
 		return LEAT_AGAIN;
 	}

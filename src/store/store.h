@@ -118,6 +118,7 @@ enum leat_begin_flag {
 struct leat_store_kind {
 	const char *scheme; /* "file", "s3": the part before the colon */
 	const char *doc;
+	bool hides;         /* a look at what does not exist may fail as if it were forbidden */
 	unsigned threads;   /* maximum number of threads that call `done` */
 	unsigned in_flight; /* preferred number of reads in flight, memory permitting; 0: a few per thread */
 

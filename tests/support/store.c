@@ -249,7 +249,7 @@ promise_store_lists(const struct store_bed *bed)
 	list_gives(bed, "*/*/b?", 1, (const char *const[]){"in/deep/b1"});
 	list_gives(bed, "in/deep/b1", 1, (const char *const[]){"in/deep/b1"});
 	list_fails(in(bed, "none"), LEAT_IO);
-	list_fails(in(bed, "none*"), LEAT_AGAIN);
+	list_fails(in(bed, "none*"), LEAT_IO);
 	list_fails(in(bed, "in"), LEAT_INVALID);
 	look_fails(in(bed, "none"), LEAT_DATA);
 	look_fails(in(bed, "b"), LEAT_DATA);
@@ -589,7 +589,8 @@ promise_store_versions(const struct store_bed *bed)
 		if (cases[i].change == take_it_away)
 			bed->put(uri, "first", 5); /* the same bytes are another object */
 		again = look_at(uri);
-		assert_false(leat_version_equal(&object.version, &again.version));
+		if (cases[i].change != take_it_away || !bed->by_content)
+			assert_false(leat_version_equal(&object.version, &again.version));
 	}
 	bed->remove(uri);
 	close_stores();

@@ -5,6 +5,7 @@
 #ifndef TEST_STORE_H
 #define TEST_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* How a test gets at a store. */
@@ -13,6 +14,7 @@ struct store_bed {
 	/* Adds or replaces an object, and removes one, not by way of the store under test. */
 	void (*put)(const char *uri, const void *bytes, size_t len);
 	void (*remove)(const char *uri);
+	bool by_content; /* objects with the same bytes may have the same version */
 };
 
 /* Names: what patterns and folders hold. */

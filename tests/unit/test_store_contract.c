@@ -338,7 +338,7 @@ names_that_are_none_are_refused(void **state)
 	leat_free(&mem, uri);
 	leat_err_clear(&err);
 	assert_int_equal(leat_stores_find(&stores, "men://t/x", &store, &uri, &err), LEAT_UNSUPPORTED);
-	assert_string_equal(err.text, "'men://t/x': unsupported scheme 'men:'; use file:, mem:");
+	assert_string_equal(err.text, "'men://t/x': unsupported scheme 'men:'; use file:, http:, https:, mem:, s3:");
 }
 
 #define IN_MEMORY(test) cmocka_unit_test_setup_teardown(test, open_memory, close_memory)

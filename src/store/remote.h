@@ -1,0 +1,98 @@
+/* remote.h - what stores that speak HTTP have in common: looking at objects and reading ranges
+ *
+ * A store names its objects by URI; `compose` turns that into a request, signed if need be. This
+ * file checks every answer against what was asked: the status, the range, the length, the
+ * object's size and its version.
+ *
+ * The version is the ETag, or a hash of a long one; without ETags the time of modification; else
+ * nothing but the size. A strong ETag goes into If-Match, so the server itself refuses.
+ *
+ * Threads: any. `compose` and `judge` are called by the wire's threads. */
+#ifndef LEAT_STORE_REMOTE_H
+#define LEAT_STORE_REMOTE_H
+
+#include "store/wire.h"
+
+struct leat_remote_call;
+
+/* What is asked of a server. */
+struct leat_ask {
+	const char *method;
+	const char *uri;
+	const char *query;  /* encoded and sorted; NULL: none */
+	const char *fields; /* more lines of the head, each with its end; NULL: none */
+};
+
+struct leat_remote_kind {
+	bool hides_query; /* errors show URIs without user and query, which may be secrets */
+	bool any_coding;  /* Content-Encoding is only a note on the object */
+	/* Any thread: finds out whom to ask about `uri`: sets call->exchange.origin. */
+	enum leat_status (*locate)(struct leat_remote_call *call, const char *uri, struct leat_err *err);
+	/* Wire's thread: writes a whole request. */
+	enum leat_status (*compose)(struct leat_remote_call *call, const struct leat_ask *ask, struct leat_str *out);
+	/* Wire's thread: an answer that nobody else understands, such as a redirect. Sets exchange.why if it is not
+	 * LEAT_VERDICT_NOW. */
+	enum leat_verdict (*judge)(struct leat_remote_call *call, const struct leat_http_head *head);
+};
+
+/* First member of every remote store. */
+struct leat_remote {
+	struct leat_store base;
+	const struct leat_remote_kind *kind;
+	struct leat_wire *wire;
+	pthread_mutex_t lock;
+	struct leat_remote_read *unused; /* under the lock */
+};
+
+/* An exchange about an object. */
+struct leat_remote_call {
+	struct leat_exchange exchange;
+	struct leat_remote *remote;
+	const char *uri; /* NULL: that of a read */
+	char *moved;     /* the URL that the server sent us to; freed at the end */
+	enum { LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE, LEAT_CALL_RANGE, LEAT_CALL_OTHER } asks;
+	bool accepted;              /* the head was what was asked for */
+	unsigned refreshed;         /* how often a signature was renewed */
+	struct leat_ask ask;        /* LEAT_CALL_OTHER */
+	int status;                 /* of the answer; set when the exchange ends with LEAT_OK */
+	struct leat_object *object; /* LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE: filled in */
+};
+
+enum leat_status leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store,
+                                  const struct leat_remote_kind *kind, struct leat_mem *mem, const char *ca_file,
+                                  struct leat_err *err);
+void leat_remote_close(struct leat_remote *remote); /* all but the store's own memory */
+
+static inline struct leat_remote *
+leat_remote_of(struct leat_store *store)
+{
+	return (struct leat_remote *)store;
+}
+
+/* The URI as errors show it, in `buf`. */
+const char *leat_remote_shown(const struct leat_remote *remote, const char *uri, char buf[LEAT_URI]);
+/* The URI of the object that a call is about. */
+const char *leat_remote_uri(struct leat_remote_call *call, char buf[LEAT_URI]);
+/* Copies a name; refuses those that cannot be one. */
+enum leat_status leat_remote_copy_uri(struct leat_store *store, const char *text, char **uri, struct leat_err *err);
+
+/* For `list`: nothing was opened yet, so an object that is not there is no damage. */
+enum leat_status leat_remote_fail_list(const struct leat_err *why, struct leat_err *err);
+
+/* Fills in size, time and version as told by a head. False: the size is not told. */
+bool leat_remote_describe(const struct leat_http_head *head, struct leat_object *object);
+void leat_remote_version(const char *etag, int64_t modified, struct leat_version *version);
+
+/* Asks for something else than an object's bytes: the answer is in call->exchange.text, its status in call->status.
+ * `max_text` bytes at most. The caller frees the text. */
+enum leat_status leat_remote_ask(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask,
+                                 size_t max_text, struct leat_err *err);
+
+/* ---- functions of a store ---- */
+
+enum leat_status leat_remote_look(struct leat_store *store, const char *uri, struct leat_object *object,
+                                  struct leat_err *err);
+enum leat_status leat_remote_submit(struct leat_store *store, struct leat_read *read);
+void leat_remote_cancel(struct leat_store *store, struct leat_read *read);
+
+#endif

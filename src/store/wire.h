@@ -1,0 +1,120 @@
+/* wire.h - HTTP/1.1 requests, many at a time
+ *
+ * An *exchange* is one request and its answer, repeated as long as failures may pass. A *wire*
+ * carries exchanges: it has a few threads, each with an epoll loop and its own connections, of
+ * which each carries one exchange at a time. The wire knows HTTP; what is asked for, and what an
+ * answer means, is said by the exchange's kind.
+ *
+ * A body that was asked for goes straight into the caller's memory. Everything else is bounded:
+ * heads, the bodies of errors, connections, and time. A server that sends nothing, or less than
+ * 4 KiB/s, for `timeout` is given up and asked again.
+ *
+ * What is repeated: connections that fail, are reset or time out, and the statuses 429, 500, 502,
+ * 503 and 504, after a random pause that doubles (full jitter), until `patience` has passed since
+ * the first failure. A server that has never answered gets 5 s. A connection that the server
+ * closed while it was idle costs no pause. If new connections fail while others work, the server
+ * wants no more of them: those that there are carry everything, and new ones are tried later.
+ *
+ * Threads: open and close by one; submit, call and cancel by any. The functions of an exchange's
+ * kind are called by the wire's threads, one at a time for each exchange, without locks. */
+#ifndef LEAT_STORE_WIRE_H
+#define LEAT_STORE_WIRE_H
+
+#include "base/str.h"
+#include "store/http_head.h"
+#include "store/store.h"
+#include "store/url.h"
+
+enum {
+	LEAT_WIRE_THREADS = 4,     /* at most */
+	LEAT_WIRE_IN_FLIGHT = 256, /* connections, at most; half of the open files that the process may have */
+	LEAT_WIRE_WHY = 200,
+};
+
+struct leat_wire;
+struct leat_exchange;
+
+/* A server, as the connections to it know it. Belongs to the wire; never moves. */
+struct leat_origin {
+	bool tls;
+	char host[LEAT_HOST];
+	unsigned port;
+	atomic_bool answered; /* at least once */
+	struct leat_origin *next;
+	struct leat_origin_loop {
+		unsigned links, connecting; /* connections that are open, and those to be */
+		unsigned unserved;          /* exchanges that have none, as far as the queue was looked at */
+		uint64_t hold_until_ns;     /* no new connections before */
+	} loop[LEAT_WIRE_THREADS];          /* each belongs to one thread */
+};
+
+enum leat_verdict {
+	LEAT_VERDICT_OVER,  /* the exchange is over, for good or bad: `status` is set */
+	LEAT_VERDICT_NOW,   /* ask again at once: another place, or another signature */
+	LEAT_VERDICT_LATER, /* ask again after a pause: `why` is set */
+};
+
+struct leat_exchange_kind {
+	/* Writes the request, up to and including the empty line. Called for each attempt. LEAT_DONE: there is nothing
+	 * to ask, and the exchange is over; any failure ends it too. */
+	enum leat_status (*compose)(struct leat_exchange *exchange, struct leat_str *request);
+	/* Is this the head of what was asked for, so that a body of `want` bytes goes to the iovs? NULL: never. */
+	bool (*wants)(struct leat_exchange *exchange, const struct leat_http_head *head);
+	/* Decides about an answer that is complete. */
+	enum leat_verdict (*judge)(struct leat_exchange *exchange, const struct leat_http_head *head);
+	/* Writes the error when the wire gives up; `why` is part of a sentence. */
+	void (*fail)(struct leat_exchange *exchange, enum leat_status status, const char *why);
+	/* The exchange is over; the wire does not touch it any more. */
+	void (*done)(struct leat_exchange *exchange);
+};
+
+struct leat_exchange {
+	const struct leat_exchange_kind *kind;
+	struct leat_origin *origin; /* who is asked */
+	atomic_bool *cancelled;     /* set by leat_wire_cancel; NULL: cannot be cancelled */
+	const char *extra_name;     /* of a field of the head */
+	bool head_only;             /* the request is HEAD: no body follows */
+	bool once;                  /* do not repeat: for servers that may not be there at all */
+	const void *body;           /* to be sent after the request */
+	size_t body_len;
+	struct iovec iov[LEAT_READ_PARTS]; /* where the body goes that was asked for */
+	int iovs;
+	uint64_t want;        /* its length */
+	struct leat_str text; /* other bodies, up to its maximum; what exceeds it is an error if the status is 200 */
+	struct leat_err *err; /* may be NULL */
+
+	/* Set by the wire, and by the kind's functions: */
+	enum leat_status status; /* LEAT_AGAIN: cancelled */
+	uint64_t got;            /* bytes of the body so far */
+	bool cut;                /* the body was longer than `text` may be; the rest was not read */
+	uint64_t took_ns;
+	unsigned thread;         /* of the wire; set before `compose` */
+	char why[LEAT_WIRE_WHY]; /* what failed last; printable */
+
+	/* Private: */
+	struct leat_exchange *next;
+	unsigned attempts, turns, refused, spared;
+	uint64_t due_ns, failing_since_ns;
+};
+
+/* What can be set, from the environment: LEAT_NET_TIMEOUT and LEAT_NET_PATIENCE, in seconds. */
+struct leat_wire_settings {
+	uint64_t timeout_ns, patience_ns;
+	const char *ca_file; /* NULL: libcurl's */
+};
+
+/* Loads libcurl and starts the threads. */
+enum leat_status leat_wire_open(struct leat_wire **wire, struct leat_mem *mem, const char *ca_file,
+                                struct leat_err *err);
+void leat_wire_close(struct leat_wire *wire); /* when no exchange is under way; accepts NULL */
+/* NULL: out of memory. */
+struct leat_origin *leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned port);
+
+/* Starts an exchange. LEAT_INVALID: this is another process than the one that opened the wire. */
+enum leat_status leat_wire_submit(struct leat_wire *wire, struct leat_exchange *exchange, struct leat_err *err);
+/* Looks for exchanges whose `cancelled` is set: they are over soon, with LEAT_AGAIN. */
+void leat_wire_cancel(struct leat_wire *wire);
+/* Runs an exchange and waits for it; `done` of its kind is not called. Returns its status. */
+enum leat_status leat_wire_call(struct leat_wire *wire, struct leat_exchange *exchange);
+
+#endif

@@ -1,0 +1,409 @@
+/* wire_loop.c - a thread of the wire: its epoll loop, and which exchange gets which connection
+ *
+ * Connections without TLS are watched by us alone. libcurl watches those it is connecting, by
+ * way of the same epoll, and its descriptors are told from ours by the lowest bit. */
+#include "store/wire_loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	CONNECTS_AT_FIRST = 4, /* at a time, until the server has answered */
+	CONNECTS = 32,
+	EVENTS = 64,
+	LOOK_AHEAD = 64, /* of the queue, for an exchange that an idle connection can carry */
+	TICK_MS = 20,    /* how exactly pauses and timeouts are kept */
+};
+
+static const uint64_t millisecond = 1000000;
+
+/* ---- libcurl's descriptors and timer ---- */
+
+static int
+watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
+{
+	struct leat_wire_loop *loop = arg;
+	struct epoll_event event = {.data.u64 = (uint64_t)fd << 1 | 1};
+
+	(void)easy;
+	(void)known;
+	if (what == CURL_POLL_REMOVE) {
+		epoll_ctl(loop->epoll, EPOLL_CTL_DEL, fd, NULL);
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		event.events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		event.events |= EPOLLOUT;
+	if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) != 0 && errno == EEXIST)
+		epoll_ctl(loop->epoll, EPOLL_CTL_MOD, fd, &event);
+	return 0;
+}
+
+static int
+set_timer(CURLM *multi, long ms, void *arg)
+{
+	struct leat_wire_loop *loop = arg;
+
+	(void)multi;
+	loop->multi_due_ns = ms < 0 ? UINT64_MAX : leat_now() + (uint64_t)ms * millisecond;
+	return 0;
+}
+
+static void
+take_connected(struct leat_wire_loop *loop)
+{
+	const struct leat_curl *curl = loop->wire->curl;
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl->multi_info_read(loop->multi, &left)) != NULL) {
+		CURLcode code = message->data.result;
+		char *link = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &link);
+		leat_link_connected((struct leat_link *)(void *)link, code);
+	}
+}
+
+static void
+drive_libcurl(struct leat_wire_loop *loop, curl_socket_t fd, unsigned events)
+{
+	int running, what = 0;
+
+	if (events & EPOLLIN)
+		what |= CURL_CSELECT_IN;
+	if (events & EPOLLOUT)
+		what |= CURL_CSELECT_OUT;
+	if (events & (EPOLLERR | EPOLLHUP))
+		what |= CURL_CSELECT_ERR;
+	loop->wire->curl->multi_socket_action(loop->multi, fd, what, &running);
+	take_connected(loop);
+}
+
+/* ---- opening and closing ---- */
+
+enum leat_status
+leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *wire, unsigned index, struct leat_err *err)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	const struct leat_curl *curl = wire->curl;
+
+	*loop = (struct leat_wire_loop){.wire = wire, .index = index, .epoll = -1, .event = -1};
+	pthread_mutex_init(&loop->lock, NULL);
+	loop->incoming_end = &loop->incoming;
+	loop->queue_end = &loop->queue;
+	loop->multi_due_ns = UINT64_MAX;
+	loop->random = leat_now() * 2 + 1;
+	loop->link = leat_alloc_array(wire->mem, wire->links_each, sizeof(*loop->link));
+	loop->scratch = leat_alloc(wire->mem, LEAT_WIRE_SCRATCH);
+	if (!loop->link || !loop->scratch)
+		return leat_fail_mem(err, wire->mem, LEAT_WIRE_SCRATCH, "network connections");
+	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+	loop->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->epoll < 0 || loop->event < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->event, &event) != 0)
+		return leat_fail_errno(err, errno, "cannot wait for the network");
+	loop->multi = curl->multi_init();
+	if (!loop->multi)
+		return leat_fail(err, LEAT_NOMEM, "out of memory for network connections");
+	curl->multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+	curl->multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+	curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+	curl->multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+	/* libcurl closes connections beyond this number, even those in use. */
+	curl->multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)(2 * wire->links_each));
+	return LEAT_OK;
+}
+
+void
+leat_loop_close(struct leat_wire_loop *loop)
+{
+	if (!loop->wire)
+		return;
+	if (loop->multi)
+		loop->wire->curl->multi_cleanup(loop->multi);
+	if (loop->epoll >= 0)
+		close(loop->epoll);
+	if (loop->event >= 0)
+		close(loop->event);
+	leat_free(loop->wire->mem, loop->link);
+	leat_free(loop->wire->mem, loop->scratch);
+	pthread_mutex_destroy(&loop->lock);
+}
+
+void
+leat_loop_wake(struct leat_wire_loop *loop, bool cancels, bool stop)
+{
+	uint64_t one = 1;
+	bool awake;
+
+	pthread_mutex_lock(&loop->lock);
+	awake = loop->awake;
+	loop->awake = true;
+	loop->cancels |= cancels;
+	loop->stop |= stop;
+	pthread_mutex_unlock(&loop->lock);
+	if (!awake && write(loop->event, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is awake */
+}
+
+/* ---- the queue ---- */
+
+void
+leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange)
+{
+	exchange->next = NULL;
+	*loop->queue_end = exchange;
+	loop->queue_end = &exchange->next;
+}
+
+static struct leat_exchange *
+unlink_exchange(struct leat_wire_loop *loop, struct leat_exchange **at)
+{
+	struct leat_exchange *exchange = *at;
+
+	*at = exchange->next;
+	if (loop->queue_end == &exchange->next)
+		loop->queue_end = at;
+	return exchange;
+}
+
+static struct leat_link *
+find_idle(struct leat_wire_loop *loop, const struct leat_origin *origin)
+{
+	struct leat_link *link = loop->newest_idle;
+
+	while (link && link->origin != origin)
+		link = link->older;
+	return link;
+}
+
+static bool
+may_connect(const struct leat_wire_loop *loop, const struct leat_origin *origin)
+{
+	size_t most = atomic_load_explicit(&origin->answered, memory_order_relaxed) ? CONNECTS : CONNECTS_AT_FIRST;
+	const struct leat_origin_loop *own = &origin->loop[loop->index];
+
+	return loop->connecting < most && own->connecting < own->unserved &&
+	       (own->links == 0 || !own->hold_until_ns || leat_now() >= own->hold_until_ns);
+}
+
+/* A connection to another place makes room. The one unused longest is at the end. */
+static bool
+make_room(struct leat_wire_loop *loop)
+{
+	struct leat_link *link = loop->newest_idle;
+
+	if (loop->links < loop->wire->links_each)
+		return true;
+	while (link && link->older)
+		link = link->older;
+	if (link)
+		leat_link_close(link);
+	return link != NULL;
+}
+
+/* No connection for it yet. False: out of memory, and none will ever come. */
+static bool
+connect_for(struct leat_wire_loop *loop, struct leat_exchange *exchange)
+{
+	struct leat_origin *origin = exchange->origin;
+
+	origin->loop[loop->index].unserved++;
+	if (!may_connect(loop, origin) || !make_room(loop))
+		return true;
+	return leat_link_open(loop, origin) || loop->links > 0;
+}
+
+static void
+fail_memory(struct leat_wire_loop *loop, struct leat_exchange *exchange)
+{
+	exchange->kind->fail(exchange, LEAT_NOMEM, "there is no memory for a connection");
+	leat_exchange_over(loop, exchange, LEAT_NOMEM);
+}
+
+static void
+assign_exchanges(struct leat_wire_loop *loop)
+{
+	struct leat_exchange **at = &loop->queue;
+	int ahead = 0;
+
+	for (struct leat_exchange *exchange = loop->queue; exchange && ahead < LOOK_AHEAD; ahead++) {
+		exchange->origin->loop[loop->index].unserved = 0;
+		exchange = exchange->next;
+	}
+	for (ahead = 0; *at && ahead < LOOK_AHEAD;) {
+		struct leat_exchange *exchange = *at;
+		struct leat_link *link = find_idle(loop, exchange->origin);
+
+		if (link) {
+			leat_link_begin(link, unlink_exchange(loop, at));
+		} else if (!connect_for(loop, exchange)) {
+			fail_memory(loop, unlink_exchange(loop, at));
+		} else {
+			at = &exchange->next;
+			ahead++;
+		}
+	}
+}
+
+static void
+end_cancelled(struct leat_wire_loop *loop, struct leat_exchange **at)
+{
+	while (*at)
+		if (leat_exchange_cancelled(*at))
+			leat_exchange_over(loop, unlink_exchange(loop, at), LEAT_AGAIN);
+		else
+			at = &(*at)->next;
+}
+
+/* Bytes of an answer that nobody wants would have to be read before the connection is free, so it is closed. */
+static void
+cancel_all(struct leat_wire_loop *loop)
+{
+	end_cancelled(loop, &loop->queue);
+	end_cancelled(loop, &loop->delayed);
+	for (size_t i = loop->links; i-- > 0;) {
+		struct leat_exchange *exchange = i < loop->links ? loop->link[i]->exchange : NULL;
+
+		if (exchange && leat_exchange_cancelled(exchange)) {
+			leat_link_close(loop->link[i]);
+			leat_exchange_over(loop, exchange, LEAT_AGAIN);
+		}
+	}
+}
+
+/* What other threads want. True: stop. */
+static bool
+take_incoming(struct leat_wire_loop *loop)
+{
+	struct leat_exchange *incoming;
+	bool cancels, stop;
+	uint64_t count;
+
+	if (read(loop->event, &count, sizeof(count)) < 0)
+		return false;
+	pthread_mutex_lock(&loop->lock);
+	incoming = loop->incoming;
+	loop->incoming = NULL;
+	loop->incoming_end = &loop->incoming;
+	cancels = loop->cancels;
+	stop = loop->stop;
+	loop->awake = loop->cancels = false;
+	pthread_mutex_unlock(&loop->lock);
+	while (incoming) {
+		struct leat_exchange *exchange = incoming;
+
+		incoming = exchange->next;
+		if (leat_exchange_cancelled(exchange))
+			leat_exchange_over(loop, exchange, LEAT_AGAIN);
+		else
+			leat_loop_put(loop, exchange);
+	}
+	if (cancels)
+		cancel_all(loop);
+	return stop;
+}
+
+/* ---- time ---- */
+
+static void
+end_pauses(struct leat_wire_loop *loop, uint64_t now)
+{
+	for (struct leat_exchange **at = &loop->delayed; *at;)
+		if ((*at)->due_ns <= now) {
+			struct leat_exchange *exchange = *at;
+
+			*at = exchange->next;
+			leat_loop_put(loop, exchange);
+		} else {
+			at = &(*at)->next;
+		}
+}
+
+static void
+check_time(struct leat_wire_loop *loop)
+{
+	uint64_t now = leat_now();
+
+	if (loop->multi_due_ns <= now) {
+		loop->multi_due_ns = UINT64_MAX;
+		drive_libcurl(loop, CURL_SOCKET_TIMEOUT, 0);
+	}
+	if (now - loop->checked_ns < TICK_MS * millisecond)
+		return;
+	loop->checked_ns = now;
+	end_pauses(loop, now);
+	for (size_t i = loop->links; i-- > 0;) {
+		const char *why = i < loop->links ? leat_link_overdue(loop->link[i], now) : NULL;
+
+		if (why)
+			leat_link_fail(loop->link[i], why, false);
+	}
+}
+
+/* How long epoll may wait, in ms. */
+static int
+time_to_wait(const struct leat_wire_loop *loop)
+{
+	uint64_t now = leat_now(), ms;
+	int wait = loop->delayed ? TICK_MS : loop->busy ? 10 * TICK_MS : -1;
+
+	if (loop->multi_due_ns == UINT64_MAX)
+		return wait;
+	ms = loop->multi_due_ns > now ? (loop->multi_due_ns - now + millisecond - 1) / millisecond : 0;
+	return wait < 0 || ms < (uint64_t)wait ? (int)(ms < 1000 ? ms : 1000) : wait;
+}
+
+/* ---- the loop ---- */
+
+/* A connection may be closed by an event before its own: then its later events must not count. */
+static bool
+is_open(const struct leat_wire_loop *loop, const struct leat_link *link)
+{
+	for (size_t i = 0; i < loop->links; i++)
+		if (loop->link[i] == link)
+			return true;
+	return false;
+}
+
+/* True: stop. */
+static bool
+handle_events(struct leat_wire_loop *loop, const struct epoll_event *event, int count)
+{
+	size_t closed = loop->closed;
+	bool stop = false;
+
+	for (int i = 0; i < count; i++) {
+		struct leat_link *link = event[i].data.ptr;
+
+		if (event[i].data.u64 == 0)
+			stop = take_incoming(loop);
+		else if (event[i].data.u64 & 1)
+			drive_libcurl(loop, (curl_socket_t)(event[i].data.u64 >> 1), event[i].events);
+		else if (closed == loop->closed || is_open(loop, link))
+			leat_link_event(link, event[i].events);
+	}
+	return stop;
+}
+
+void
+leat_loop_run(struct leat_wire_loop *loop)
+{
+	struct epoll_event event[EVENTS];
+	bool stop = false;
+
+	while (!stop) {
+		int count = epoll_wait(loop->epoll, event, EVENTS, time_to_wait(loop));
+
+		stop = count > 0 && handle_events(loop, event, count);
+		check_time(loop);
+		assign_exchanges(loop);
+	}
+	while (loop->links)
+		leat_link_close(loop->link[loop->links - 1]);
+}

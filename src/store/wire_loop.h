@@ -1,0 +1,116 @@
+/* wire_loop.h - internals of the wire
+ *
+ * wire.c takes exchanges and decides about failures, wire_loop.c runs the threads and assigns
+ * exchanges to connections, wire_link.c is one connection. */
+#ifndef LEAT_STORE_WIRE_LOOP_H
+#define LEAT_STORE_WIRE_LOOP_H
+
+#include "base/clock.h"
+#include "base/threads.h"
+#include "store/curl.h"
+#include "store/wire.h"
+
+enum { LEAT_LINK_ERROR = CURL_ERROR_SIZE };
+
+/* A connection. */
+struct leat_link {
+	struct leat_wire_loop *loop;
+	struct leat_origin *origin;
+	struct leat_exchange *exchange; /* NULL: connecting, or idle */
+	enum { LEAT_LINK_CONNECTING, LEAT_LINK_IDLE, LEAT_LINK_SENDING, LEAT_LINK_HEAD, LEAT_LINK_BODY } state;
+	enum { LEAT_BODY_LENGTH, LEAT_BODY_CHUNKS, LEAT_BODY_TO_END } body;
+	bool to_iov;        /* the body is what was asked for */
+	bool used;          /* it has carried an exchange, so the server may close it at any time */
+	bool heard;         /* the server has begun to answer */
+	bool watches_write; /* epoll tells when it can be written to */
+	int fd;             /* -1: none yet. Without TLS, our own; else libcurl's */
+	CURL *easy;         /* NULL without TLS, once connected */
+	uint64_t left;      /* LEAT_BODY_LENGTH */
+	size_t sent;
+	struct leat_str request;
+	uint64_t begin_ns, progress_ns;
+	struct leat_chunks chunks;
+	struct leat_http_head head;
+	size_t index;                    /* in loop->link */
+	struct leat_link *newer, *older; /* idle */
+	char error[LEAT_LINK_ERROR];
+};
+
+/* A thread. Everything but what is under the lock belongs to it. */
+struct leat_wire_loop {
+	struct leat_wire *wire;
+	unsigned index;
+	int epoll, event;
+	CURLM *multi;
+	uint64_t multi_due_ns;                    /* when libcurl wants to be called; UINT64_MAX: never */
+	struct leat_exchange *queue, **queue_end; /* waiting for a connection */
+	struct leat_exchange *delayed;            /* waiting for a pause to end */
+	struct leat_link **link;
+	size_t links, connecting, busy;
+	size_t closed; /* connections so far */
+	struct leat_link *newest_idle;
+	uint64_t random;
+	uint64_t checked_ns; /* when timeouts were last looked at */
+	char *scratch;
+
+	atomic_uint load; /* exchanges given to it and not over */
+	pthread_mutex_t lock;
+	/* Under the lock: */
+	struct leat_exchange *incoming, **incoming_end;
+	bool awake, cancels, stop;
+};
+
+struct leat_wire {
+	struct leat_mem *mem;
+	const struct leat_curl *curl;
+	struct leat_wire_settings settings;
+	int pid;
+	unsigned loops;
+	size_t links_each;
+	struct leat_threads threads;
+	pthread_mutex_t lock;
+	struct leat_origin *origin; /* under the lock */
+	struct leat_wire_loop loop[LEAT_WIRE_THREADS];
+};
+
+enum { LEAT_WIRE_SCRATCH = 16 * 1024 };
+
+/* wire_loop.c */
+enum leat_status leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *wire, unsigned index,
+                                struct leat_err *err);
+void leat_loop_close(struct leat_wire_loop *loop); /* accepts a zeroed one */
+void leat_loop_run(struct leat_wire_loop *loop);
+void leat_loop_wake(struct leat_wire_loop *loop, bool cancels, bool stop);
+void leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange); /* at the end of the queue */
+
+/* wire.c: decide about exchanges, which are not in any list */
+void leat_exchange_over(struct leat_wire_loop *loop, struct leat_exchange *exchange, enum leat_status status);
+/* An attempt failed: repeats it, `now` or later, or ends the exchange. */
+void leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange, const char *why, bool now,
+                          unsigned wait_seconds);
+void leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchange,
+                            const struct leat_http_head *head);
+static inline bool
+leat_exchange_cancelled(const struct leat_exchange *exchange)
+{
+	return exchange->cancelled && atomic_load(exchange->cancelled);
+}
+
+/* wire_link.c */
+/* Begins to connect. NULL: out of memory. */
+struct leat_link *leat_link_open(struct leat_wire_loop *loop, struct leat_origin *origin);
+/* Closes and frees it. Its exchange, if any, is the caller's. */
+void leat_link_close(struct leat_link *link);
+/* libcurl has connected it, or not. */
+void leat_link_connected(struct leat_link *link, CURLcode code);
+/* Sends the request of an exchange on an idle connection. */
+void leat_link_begin(struct leat_link *link, struct leat_exchange *exchange);
+/* epoll says that something has happened. */
+void leat_link_event(struct leat_link *link, unsigned events);
+/* Is the server too slow? NULL: no. */
+const char *leat_link_overdue(const struct leat_link *link, uint64_t now);
+/* Closes it and fails its exchange, or those that wait for a connection to the same place. `closed`: the server has
+ * closed or reset it. */
+void leat_link_fail(struct leat_link *link, const char *why, bool closed);
+
+#endif

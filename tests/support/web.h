@@ -1,0 +1,57 @@
+/* web.h - a web server for tests, in this process, that answers as badly as it is told to
+ *
+ * Objects are in memory; their ETag changes with every put. It knows GET, HEAD, Range and
+ * If-Match; queries are ignored. One thread for each connection. */
+#ifndef TEST_WEB_H
+#define TEST_WEB_H
+
+#include <stddef.h>
+
+enum web_trouble {
+	WEB_NONE,
+	WEB_RESET,         /* resets the connection without an answer */
+	WEB_RESET_IN_BODY, /* after half of the body */
+	WEB_SHORT,         /* closes after half of the body */
+	WEB_WRONG_LENGTH,  /* Content-Length is one less than was asked for */
+	WEB_WRONG_RANGE,   /* sends the range one further */
+	WEB_NO_RANGES,     /* sends everything, with 200 */
+	WEB_GZIP,          /* says that the body is compressed */
+	WEB_ENDLESS_HEAD,
+	WEB_ENDLESS_BODY, /* instead of what was asked for, with 500 bytes of length promised and no end */
+	WEB_DRIP,         /* a byte of the head every now and then */
+	WEB_HANG,         /* says nothing */
+	WEB_JUNK,         /* an answer that is not HTTP */
+	WEB_BUSY,         /* 503 */
+	WEB_EXTRA,        /* bytes after the body */
+	WEB_CHUNKS,       /* the body in chunks */
+	WEB_NO_HEAD,      /* 405 to HEAD */
+	WEB_LEAVE,        /* closes after the answer, without saying so */
+	WEB_MOVED,        /* redirects to the same place */
+	WEB_FORBIDDEN,    /* 403 */
+	WEB_OLD,          /* HTTP/1.0: no length, closes at the end */
+};
+
+struct web_counts {
+	int connections, requests, bodies; /* since the start; bodies: answers 200 and 206 to GET */
+	int open, most_open;               /* connections now, and at most at a time */
+};
+
+void web_start(void);
+void web_stop(void); /* and forgets all objects */
+/* "http://127.0.0.1:PORT" */
+const char *web_address(void);
+struct web_counts web_counts(void);
+/* The last request: its line and fields. Valid until the next call. */
+const char *web_last(void);
+
+/* `uri` begins with web_address(). */
+void web_put(const char *uri, const void *bytes, size_t len);
+void web_remove(const char *uri);
+/* Requests for uri, or for all if it is NULL, are answered so, the next `count` of them (negative: all). */
+void web_set_trouble(const char *uri, enum web_trouble trouble, int count);
+/* More connections than this are reset at once; 0: any number. */
+void web_set_limit(int connections);
+/* GET and HEAD of `from` are answered with a redirect to `location`. */
+void web_redirect(const char *from, const char *location);
+
+#endif
