@@ -236,6 +236,10 @@ add_columns(struct leat_csv_table *table, struct leat_sidecar *sidecar, struct l
 
 	if (!head)
 		return leat_fail_mem(err, table->mem, table->columns * sizeof(*head), "the columns of a list");
+	for (size_t i = 0; i < table->columns; i++) {
+		head[i].type = table->column[i].type;
+		strcpy(head[i].name, table->column[i].name);
+	}
 	leat_sidecar_add_take(sidecar, head, table->columns * sizeof(*head));
 	for (size_t i = 0; i < table->columns; i++) {
 		struct leat_csv_column *column = &table->column[i];
@@ -244,8 +248,6 @@ add_columns(struct leat_csv_table *table, struct leat_sidecar *sidecar, struct l
 
 		if (!text)
 			return leat_fail_mem(err, table->mem, 1, "the texts of a list");
-		head[i].type = column->type;
-		strcpy(head[i].name, column->name);
 		leat_sidecar_add_take(sidecar, column->values, values * leat_csv_value_size(column->type));
 		leat_sidecar_add_take(sidecar, text, text_len);
 		column->values = NULL;

@@ -59,7 +59,7 @@ struct leat_sidecar_of {
 enum leat_status leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of, struct leat_mem *mem,
                                    const struct leat_log *log, struct leat_err *err);
 
-/* Building: init, then add each section in order. The sidecar takes ownership of each block. */
+/* Building: init, then add each section in order. The sidecar takes ownership of each block, which may move. */
 void leat_sidecar_init(struct leat_sidecar *sidecar, struct leat_mem *mem);
 void leat_sidecar_add_take(struct leat_sidecar *sidecar, void *block, uint64_t bytes);
 
