@@ -136,8 +136,10 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
 {
 	enum leat_status status = LEAT_AGAIN;
 	struct data from = {store, data};
+	/* In a store that nobody can write to, it would be an index of something else: that has another version. */
+	enum place first = store->kind->begin ? BESIDE_DATA : IN_CACHE;
 
-	for (enum place place = BESIDE_DATA; place < PLACES && status == LEAT_AGAIN; place++) {
+	for (enum place place = first; place < PLACES && status == LEAT_AGAIN; place++) {
 		struct leat_store *of = store;
 
 		*path = path_of(place, &of, data, false, mem);
