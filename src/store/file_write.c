@@ -39,7 +39,7 @@ file_writer_of(struct leat_writer *writer)
 	return (struct file_writer *)writer;
 }
 
-/* The name of the temporary file: slot `slot`, or if negative, one of its own. */
+/* The name of the temporary file in slot `slot`; if negative, a name that no other writer uses. */
 static enum leat_status
 temp_name(const struct file_writer *file, int slot, char **name, struct leat_err *err)
 {

@@ -134,7 +134,7 @@ leat_remote_describe(const struct leat_http_head *head, struct leat_object *obje
 	                                              : head->has_length && head->length <= INT64_MAX;
 }
 
-/* A condition that makes the server refuse another version, as far as it can tell. */
+/* Makes the server refuse another version. Only a strong ETag can. */
 static void
 add_condition(const struct leat_version *version, char fields[FIELDS], size_t *used)
 {

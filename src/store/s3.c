@@ -1,15 +1,15 @@
 /* s3.c - the store s3:, for Amazon S3 and servers that speak its protocol
  *
  * s3://BUCKET/KEY, where KEY is the key itself, byte for byte, nothing encoded. Where requests go
- * and how they are signed is said by the usual variables and files (credentials.h). Amazon's
- * buckets are named in the host, those of other servers in the path; LEAT_S3_STYLE=path|virtual
- * overrides that.
+ * and how they are signed follows from the usual variables and files (credentials.h). Amazon gets
+ * the bucket in the host name, other servers in the path; LEAT_S3_STYLE=path|virtual overrides
+ * that.
  *
  * Learned while running: the region of a bucket, from x-amz-bucket-region, and how far the
  * server's clock is ahead of ours. Requests are signed anew for each attempt.
  *
  * Threads: any. The lock guards the credentials and the regions of buckets; each of the wire's
- * threads has a signing key of its own. */
+ * threads has its own signing key. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "base/err.h"
 
 struct leat_s3_entry {
-	const char *key; /* decoded; a key of its own, or a prefix that ends in the delimiter */
+	const char *key; /* decoded; an object's key, or a prefix that ends in the delimiter */
 	bool is_prefix;
 	uint64_t size;
 	const char *etag;

@@ -7,7 +7,7 @@
  *
  * The manifest's name follows from that of any file. The shards PREFIX-00000-of-00008SUFFIX, of any count, belong to
  * `.PREFIXSUFFIX.leatset`; all other files with one extension in a folder to `.EXTENSION.leatset`. The latter lists
- * the files of several commands, each of which has a state of its own.
+ * the files of several commands, each with its own state.
  *
  * Checking is done once, when a source opens its files: it takes one look for each set, and if there is a manifest,
  * another listing. */

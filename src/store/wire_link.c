@@ -555,6 +555,16 @@ end_of_stream(struct leat_link *link)
 		               true);
 }
 
+/* What receive returned is not bytes: they are still to come, or the connection is gone. */
+static void
+receive_failed(struct leat_link *link, ssize_t got)
+{
+	if (got == 0)
+		end_of_stream(link);
+	else if (got != WOULD_WAIT)
+		leat_link_fail(link, link->error, true);
+}
+
 /* Straight into the caller's memory. False: nothing more to read now. */
 static bool
 read_straight(struct leat_link *link, size_t *budget)
@@ -563,13 +573,8 @@ read_straight(struct leat_link *link, size_t *budget)
 	struct iovec rest[LEAT_READ_PARTS];
 	ssize_t got = receive(link, rest, rest_of_iov(exchange, link->left, rest));
 
-	if (got == WOULD_WAIT)
-		return false;
 	if (got <= 0) {
-		if (got == 0)
-			end_of_stream(link);
-		else
-			leat_link_fail(link, link->error, true);
+		receive_failed(link, got);
 		return false;
 	}
 	link->progress_ns = leat_now();
@@ -590,13 +595,8 @@ read_by_way_of_scratch(struct leat_link *link)
 	struct iovec iov = {link->loop->scratch, little ? FIRST_READ : LEAT_WIRE_SCRATCH};
 	ssize_t got = receive(link, &iov, 1);
 
-	if (got == WOULD_WAIT)
-		return false;
 	if (got <= 0) {
-		if (got == 0)
-			end_of_stream(link);
-		else
-			leat_link_fail(link, link->error, true);
+		receive_failed(link, got);
 		return false;
 	}
 	link->heard = true;
