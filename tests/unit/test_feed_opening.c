@@ -152,15 +152,16 @@ least_of(const struct outcome *outcome)
 	return (size_t)least;
 }
 
-/* An eighth of `most` is refused, the memory named then is enough, and less than that is not: with the index of `name`
- * still to be made. (With much less, small blocks alone exceed what opening may take, and no minimum is known.) */
+/* Little memory is refused, the memory named then is enough, and less than that is not: with the index of `name` still
+ * to be made. With ten times the data, small blocks alone exceed what 1 MiB lets opening take, and no minimum is known.
+ */
 static void
 check_opening(const char *spec, const char *name, size_t most)
 {
 	struct outcome outcome;
 	size_t least;
 
-	outcome = open_with(spec, most / 8);
+	outcome = open_with(spec, scaled(1) > 1 ? most / 8 : 1 << 20);
 	least = least_of(&outcome);
 	assert_in_range(least, most / 2, most);
 	forget_index(name);
