@@ -368,6 +368,7 @@ stop(void *arg)
 	struct job *job = arg;
 
 	atomic_store(&job->stopped, true);
+	leat_stores_interrupt(&job->stores, true);
 }
 
 static enum leat_status
@@ -381,8 +382,10 @@ write_all(struct job *job, struct leat_err *err)
 	leat_progress_begin(&job->progress, stderr, "packed");
 	status = leat_parallel(job->mem, threads_of(job->pack), job->outputs.count, write_shard, job, err);
 	leat_progress_end(&job->progress);
-	if (leat_interrupt_end(&interrupt) && status == LEAT_OK)
+	if (leat_interrupt_end(&interrupt) && (status == LEAT_OK || status == LEAT_CANCELLED)) {
+		leat_err_clear(err);
 		status = leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
+	}
 	return status == LEAT_OK ? leat_outputs_publish(&job->outputs, err) : status;
 }
 

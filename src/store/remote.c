@@ -392,12 +392,18 @@ run(struct leat_remote *remote, struct leat_remote_call *call, struct leat_err *
 {
 	enum leat_status status;
 
+	char shown[LEAT_URI];
+
 	call->exchange.kind = &calls;
 	call->exchange.err = err;
+	call->exchange.cancelled = remote->base.stores ? &remote->base.stores->interrupted : NULL;
 	call->remote = remote;
 	status = remote->kind->locate(call, call->uri, err);
 	if (status == LEAT_OK)
 		status = leat_wire_call(remote->wire, &call->exchange);
+	if (status == LEAT_AGAIN)
+		status = leat_fail(err, LEAT_CANCELLED, "cannot open '%s': interrupted",
+		                   leat_remote_shown(remote, call->uri, shown));
 	leat_free(remote->base.mem, call->moved);
 	call->moved = NULL;
 	return status;
@@ -511,6 +517,12 @@ void
 leat_remote_cancel(struct leat_store *store, struct leat_read *read)
 {
 	atomic_store(&read->cancelled, true);
+	leat_wire_cancel(leat_remote_of(store)->wire);
+}
+
+void
+leat_remote_interrupt(struct leat_store *store)
+{
 	leat_wire_cancel(leat_remote_of(store)->wire);
 }
 

@@ -94,5 +94,6 @@ enum leat_status leat_remote_look(struct leat_store *store, const char *uri, str
                                   struct leat_err *err);
 enum leat_status leat_remote_submit(struct leat_store *store, struct leat_read *read);
 void leat_remote_cancel(struct leat_store *store, struct leat_read *read);
+void leat_remote_interrupt(struct leat_store *store);
 
 #endif

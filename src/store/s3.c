@@ -704,4 +704,5 @@ const struct leat_store_kind leat_store_s3 = {
 	.look = look,
 	.submit = leat_remote_submit,
 	.cancel = leat_remote_cancel,
+	.interrupt = leat_remote_interrupt,
 };

@@ -168,6 +168,9 @@ struct leat_store_kind {
 	 * device operation in progress ends. May be called before `submit` has returned or after `done` was called;
 	 * the caller keeps the read alive until `submit`, `done` and `cancel` have all returned. */
 	void (*cancel)(struct leat_store *store, struct leat_read *read);
+	/* Optional: store->stores->interrupted has just been set. `look`, `list` and `list_folder`, which wait for a
+	 * server, end at once with LEAT_CANCELLED, and so do later ones while it is set. */
+	void (*interrupt)(struct leat_store *store);
 
 	/* Optional: maps a whole object, for which `keep` was called, read-only. Page faults may block; call `bring`
 	 * first to avoid them. */
@@ -242,8 +245,8 @@ struct leat_stores {
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);
 void leat_stores_close(struct leat_stores *stores); /* accepts a zeroed one */
-/* Cancels all blocking reads (leat_object_read by way of `submit`) with LEAT_CANCELLED, and refuses new ones while
- * `interrupted` is set, so shutting down need not wait for a server. */
+/* Ends everything that waits for a server with LEAT_CANCELLED: blocking reads (leat_object_read by way of `submit`),
+ * looking and listing. Refuses new ones while `interrupted` is set. Shutting down waits for no server. */
 void leat_stores_interrupt(struct leat_stores *stores, bool interrupted);
 /* Finds the store for a user's text and resolves the text to `uri`, freed by the caller. `uri` may be NULL. */
 enum leat_status leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,

@@ -254,6 +254,9 @@ leat_stores_interrupt(struct leat_stores *stores, bool interrupted)
 
 		store->kind->cancel(store, &waiter->read);
 	}
+	for (size_t i = 0; interrupted && i < sizeof(stores->store) / sizeof(*stores->store); i++)
+		if (stores->store[i] && stores->store[i]->kind->interrupt)
+			stores->store[i]->kind->interrupt(stores->store[i]);
 	pthread_mutex_unlock(&stores->lock);
 }
 

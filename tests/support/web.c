@@ -24,7 +24,7 @@ struct object {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t left;
+	pthread_cond_t left, came; /* of a connection, of a request */
 	pthread_t accepts;
 	int listens, port, versions;
 	bool stops;
@@ -35,7 +35,7 @@ static struct {
 	enum web_trouble trouble;
 	int troubles, limit;
 	char last[16384]; /* request */
-} web = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+} web = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
 
 struct request {
 	char method[8], path[256], if_match[64];
@@ -167,6 +167,15 @@ web_counts(void)
 	counts = web.counts;
 	pthread_mutex_unlock(&web.lock);
 	return counts;
+}
+
+void
+web_wait(int requests)
+{
+	pthread_mutex_lock(&web.lock);
+	while (web.counts.requests < requests)
+		pthread_cond_wait(&web.came, &web.lock);
+	pthread_mutex_unlock(&web.lock);
 }
 
 /* ---- a connection ---- */
@@ -363,6 +372,7 @@ answer(int fd, struct request *request)
 
 	pthread_mutex_lock(&web.lock);
 	web.counts.requests++;
+	pthread_cond_broadcast(&web.came);
 	if (web.troubles && (!*web.path || strcmp(web.path, request->path) == 0)) {
 		request->trouble = web.trouble;
 		web.troubles -= web.troubles > 0;

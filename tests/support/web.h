@@ -41,6 +41,8 @@ void web_stop(void); /* and forgets all objects */
 /* "http://127.0.0.1:PORT" */
 const char *web_address(void);
 struct web_counts web_counts(void);
+/* Waits until that many requests have come since the start. */
+void web_wait(int requests);
 /* The last request: its line and fields. Valid until the next call. */
 const char *web_last(void);
 

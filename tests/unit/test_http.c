@@ -351,6 +351,45 @@ a_forked_child_gets_an_error(void **state)
 	must_read(&object);
 }
 
+static void *
+look_at_hanging(void *arg)
+{
+	struct leat_store *store = arg;
+	static struct leat_err err;
+	struct leat_object object;
+
+	leat_err_clear(&err);
+	assert_int_equal(store->kind->look(store, uri, &object, &err), LEAT_CANCELLED);
+	return &err;
+}
+
+/* The server has the request and never answers. */
+static void
+looking_ends_when_interrupted(void **state)
+{
+	struct leat_object object = put_and_look();
+	int requests = web_counts().requests;
+	struct leat_err err;
+	pthread_t looks;
+	void *why;
+
+	(void)state;
+	close_stores();
+	open_stores("1000", "10000");
+	assert_int_equal(leat_stores_find(&stores, uri, &object.store, NULL, NULL), LEAT_OK);
+	web_set_trouble(NULL, WEB_HANG, -1);
+	assert_int_equal(pthread_create(&looks, NULL, look_at_hanging, object.store), 0);
+	web_wait(requests + 1);
+	leat_stores_interrupt(&stores, true);
+	assert_int_equal(pthread_join(looks, &why), 0);
+	assert_non_null(strstr(((struct leat_err *)why)->text, "x y%2B': interrupted"));
+	look_at_hanging(object.store); /* as long as it is set */
+	assert_int_equal(read_range(&object, 1, 10, &err), LEAT_CANCELLED);
+	leat_stores_interrupt(&stores, false);
+	web_set_trouble(NULL, WEB_NONE, 0);
+	must_read(&object);
+}
+
 static void
 every_failing_allocation_is_survived(void **state)
 {
@@ -405,6 +444,7 @@ main(void)
 		WITH_SERVER(names_that_are_none_are_refused),
 		WITH_SERVER(a_thousand_lost_connections_leave_nothing_behind),
 		WITH_SERVER(a_forked_child_gets_an_error),
+		WITH_SERVER(looking_ends_when_interrupted),
 		WITH_SERVER(every_failing_allocation_is_survived),
 	};
 
