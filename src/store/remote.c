@@ -92,7 +92,8 @@ fail(struct leat_exchange *exchange, enum leat_status status, const char *why)
 		leat_fail(exchange->err, status, "cannot read '%s' at offset %" PRIu64 ": %s", shown,
 		          reading->read->offset, why);
 	else
-		leat_fail(exchange->err, status, "cannot open '%s': %s", shown, why);
+		leat_fail(exchange->err, status, "cannot %s '%s': %s", call->ask.verb ? call->ask.verb : "open", shown,
+		          why);
 }
 
 static enum leat_verdict
@@ -191,6 +192,7 @@ compose(struct leat_exchange *exchange, struct leat_str *out)
 	enum leat_status status = LEAT_OK;
 
 	call->accepted = false;
+	call->attempts++;
 	ask.uri = leat_remote_uri(call, buf);
 	exchange->head_only = call->asks == LEAT_CALL_HEAD;
 	switch (call->asks) {
@@ -353,6 +355,16 @@ judge_look(struct leat_remote_call *call, const struct leat_http_head *head)
 	return LEAT_VERDICT_OVER;
 }
 
+static bool
+is_answer(const struct leat_remote_call *call, int status)
+{
+	const int *accepts = call->ask.accepts;
+
+	if (status < 200 || status >= 300)
+		return status == accepts[0] || status == accepts[1];
+	return !call->remote->kind->is_error || !call->remote->kind->is_error(call);
+}
+
 static enum leat_verdict
 judge_text(struct leat_remote_call *call, const struct leat_http_head *head)
 {
@@ -360,7 +372,9 @@ judge_text(struct leat_remote_call *call, const struct leat_http_head *head)
 	enum leat_verdict verdict;
 
 	call->status = head->status;
-	if (head->status >= 200 && head->status < 300) {
+	if (call->etag)
+		strcpy(call->etag, head->etag);
+	if (is_answer(call, head->status)) {
 		if (exchange->text.failed)
 			return over(exchange, LEAT_NOMEM, "there is no memory for the answer");
 		if (exchange->cut)
@@ -422,15 +436,49 @@ leat_remote_look(struct leat_store *store, const char *uri, struct leat_object *
 	return status;
 }
 
-enum leat_status
-leat_remote_ask(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask, size_t max_text,
-                struct leat_err *err)
+static void
+set_ask(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask, size_t max_text)
 {
 	call->asks = LEAT_CALL_OTHER;
 	call->ask = *ask;
 	call->uri = ask->uri;
+	call->exchange.body = ask->body;
+	call->exchange.body_len = ask->body_len;
 	leat_str_init(&call->exchange.text, remote->base.mem, max_text);
+}
+
+enum leat_status
+leat_remote_ask(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask, size_t max_text,
+                struct leat_err *err)
+{
+	set_ask(remote, call, ask, max_text);
 	return run(remote, call, err);
+}
+
+static void
+end_started(struct leat_exchange *exchange)
+{
+	struct leat_remote_call *call = call_of(exchange);
+
+	leat_free(call->remote->base.mem, call->moved);
+	call->moved = NULL;
+	call->done(call);
+}
+
+enum leat_status
+leat_remote_start(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask,
+                  size_t max_text, struct leat_err *err)
+{
+	static const struct leat_exchange_kind started = {
+		.compose = compose, .judge = judge, .fail = fail, .done = end_started};
+	enum leat_status status;
+
+	set_ask(remote, call, ask, max_text);
+	call->exchange.kind = &started;
+	call->exchange.err = err;
+	call->remote = remote;
+	status = remote->kind->locate(call, call->uri, err);
+	return status == LEAT_OK ? leat_wire_submit(remote->wire, &call->exchange, err) : status;
 }
 
 /* ---- reads ---- */

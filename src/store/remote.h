@@ -15,12 +15,23 @@
 
 struct leat_remote_call;
 
-/* What is asked of a server. */
+/* What is asked of a server. Text is the caller's, and stays until the answer is there. */
 struct leat_ask {
 	const char *method;
 	const char *uri;
 	const char *query;  /* encoded and sorted; NULL: none */
 	const char *fields; /* more lines of the head, each with its end; NULL: none */
+	bool of_bucket;     /* S3: about the bucket, not the object */
+
+	/* For asks that change something: */
+	const void *body;
+	size_t body_len;
+	const char *body_hash;   /* S3: hex SHA-256 of the body, or UNSIGNED-PAYLOAD; NULL: there is no body */
+	const char *body_md5;    /* S3: in base64, for the server to compare; NULL: none */
+	const char *copied_from; /* S3: encoded "bucket/key" of the object to copy; NULL: none */
+	const char *verb;        /* for errors; NULL: open */
+	const char *permission;  /* S3: what it takes, for errors, such as "s3:PutObject"; NULL: not said */
+	int accepts[2];          /* statuses that are answers too, other than 2xx */
 };
 
 struct leat_remote_kind {
@@ -33,6 +44,8 @@ struct leat_remote_kind {
 	/* Wire's thread: an answer that nobody else understands, such as a redirect. Sets exchange.why if it is not
 	 * LEAT_VERDICT_NOW. */
 	enum leat_verdict (*judge)(struct leat_remote_call *call, const struct leat_http_head *head);
+	/* Optional. Wire's thread: does this answer to LEAT_CALL_OTHER, with a status of success, tell of a failure? */
+	bool (*is_error)(const struct leat_remote_call *call);
 };
 
 /* First member of every remote store. */
@@ -51,10 +64,14 @@ struct leat_remote_call {
 	const char *uri; /* NULL: that of a read */
 	char *moved;     /* the URL that the server sent us to; freed at the end */
 	enum { LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE, LEAT_CALL_RANGE, LEAT_CALL_OTHER } asks;
-	bool accepted;              /* the head was what was asked for */
-	unsigned refreshed;         /* how often a signature was renewed */
-	struct leat_ask ask;        /* LEAT_CALL_OTHER */
-	int status;                 /* of the answer; set when the exchange ends with LEAT_OK */
+	bool accepted;       /* the head was what was asked for */
+	unsigned refreshed;  /* how often a signature was renewed */
+	unsigned attempts;   /* requests so far; a lost answer may have been one of success */
+	struct leat_ask ask; /* LEAT_CALL_OTHER */
+	int status;          /* of the answer; set when the exchange ends with LEAT_OK */
+	char *etag;          /* LEAT_CALL_OTHER: LEAT_ETAG bytes for that of the answer; NULL: not wanted */
+	/* leat_remote_start: called by a thread of the wire when exchange.status is set. */
+	void (*done)(struct leat_remote_call *call);
 	struct leat_object *object; /* LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE: filled in */
 };
 
@@ -87,6 +104,11 @@ void leat_remote_version(const char *etag, int64_t modified, struct leat_version
  * `max_text` bytes at most. The caller frees the text. */
 enum leat_status leat_remote_ask(struct leat_remote *remote, struct leat_remote_call *call, const struct leat_ask *ask,
                                  size_t max_text, struct leat_err *err);
+
+/* The same without waiting: call->done is called, unless this fails. The caller frees the text, and sets
+ * call->exchange.cancelled before, if it may be cancelled. */
+enum leat_status leat_remote_start(struct leat_remote *remote, struct leat_remote_call *call,
+                                   const struct leat_ask *ask, size_t max_text, struct leat_err *err);
 
 /* ---- functions of a store ---- */
 

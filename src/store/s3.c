@@ -249,16 +249,30 @@ add_path(struct leat_str *out, const struct s3_store *store, const struct place 
 	leat_url_encode(out, key, strlen(key), true);
 }
 
+static const char *
+hash_of(const struct leat_ask *ask)
+{
+	return ask->body_hash ? ask->body_hash : leat_sigv4_no_body;
+}
+
 /* The fields that are signed, as the signature wants them. Under the lock. */
 static void
-add_signed(struct leat_str *out, const struct s3_store *store, const struct leat_origin *origin, const char *body,
-           const char *time)
+add_signed(struct leat_str *out, const struct s3_store *store, const struct leat_origin *origin,
+           const struct leat_ask *ask, const char *time)
 {
 	const struct leat_credentials *credentials = &store->credentials;
 
+	if (ask->body_md5)
+		leat_str_addf(out, "content-md5:%s\n", ask->body_md5);
 	leat_str_add(out, "host:");
 	leat_url_add_host(out, origin->tls, origin->host, origin->port);
-	leat_str_addf(out, "\nx-amz-content-sha256:%s\nx-amz-date:%s\n", body, time);
+	leat_str_addf(out, "\nx-amz-content-sha256:%s\n", hash_of(ask));
+	if (ask->copied_from) {
+		leat_str_add(out, "x-amz-copy-source:");
+		leat_str_add(out, ask->copied_from);
+		leat_str_add(out, "\n");
+	}
+	leat_str_addf(out, "x-amz-date:%s\n", time);
 	if (store->settings.requester_pays)
 		leat_str_add(out, "x-amz-request-payer:requester\n");
 	if (*credentials->token)
@@ -304,9 +318,9 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 
 	leat_sigv4_time((int64_t)time(NULL) + atomic_load(&store->skew), now);
 	leat_str_init(&path, out->mem, 3 * LEAT_URI + 1024);
-	leat_str_init(&fields, out->mem, 2 * LEAT_TOKEN);
-	add_path(&path, store, place, ask->query ? "" : place->key);
-	add_signed(&fields, store, call->exchange.origin, leat_sigv4_no_body, now);
+	leat_str_init(&fields, out->mem, 2 * LEAT_TOKEN + 3 * LEAT_URI);
+	add_path(&path, store, place, ask->of_bucket ? "" : place->key);
+	add_signed(&fields, store, call->exchange.origin, ask, now);
 	leat_str_addf(out, "%s ", ask->method);
 	leat_str_add(out, leat_str_text(&path));
 	if (ask->query) {
@@ -315,6 +329,8 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 	}
 	leat_str_add(out, " HTTP/1.1\r\nuser-agent: leat\r\naccept-encoding: identity\r\n");
 	leat_str_add(out, ask->fields ? ask->fields : "");
+	if (*ask->method == 'P') /* PUT and POST, even without a body */
+		leat_str_addf(out, "content-length: %zu\r\n", ask->body_len);
 	add_fields(out, leat_str_text(&fields));
 	written = !path.failed && !fields.failed;
 	if (written && !credentials->anonymous)
@@ -323,7 +339,7 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 		                                             .path = path.text,
 		                                             .query = ask->query ? ask->query : "",
 		                                             .fields = fields.text,
-		                                             .body = leat_sigv4_no_body,
+		                                             .body = hash_of(ask),
 		                                             .time = now,
 		                                             .region = region,
 		                                             .service = "s3",
@@ -374,7 +390,11 @@ explain(struct leat_remote_call *call, const struct leat_http_head *head, const 
 {
 	struct leat_exchange *exchange = &call->exchange;
 
-	if (*code)
+	if (head->status == 403 && call->ask.permission)
+		snprintf(exchange->why, sizeof(exchange->why),
+		         "the server answered 403%s%.60s; the credentials need the permission %s for this bucket",
+		         *code ? " " : "", code, call->ask.permission);
+	else if (*code)
 		snprintf(exchange->why, sizeof(exchange->why), "the server answered %d %.60s%s%.80s", head->status,
 		         code, *message ? ": " : "", message);
 	else if (head->status == 403)
@@ -384,6 +404,29 @@ explain(struct leat_remote_call *call, const struct leat_http_head *head, const 
 		snprintf(exchange->why, sizeof(exchange->why),
 		         "the server sends us to another place (%d); check the endpoint and the region", head->status);
 	return LEAT_VERDICT_OVER;
+}
+
+/* Failures that come with other statuses than the usual ones. */
+static bool
+may_pass(const char *code)
+{
+	static const char *const codes[] = {"RequestTimeout",     "InternalError",    "SlowDown",
+	                                    "ServiceUnavailable", "OperationAborted", "ConditionalRequestConflict"};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (strcmp(code, codes[i]) == 0)
+			return true;
+	return false;
+}
+
+/* What takes long is answered with 200 before it is done, and the failure then follows in the body. */
+static bool
+is_error(const struct leat_remote_call *call)
+{
+	const struct leat_str *text = &call->exchange.text;
+
+	return memmem(leat_str_text(text), text->len, "<Error>", 7) ||
+	       memmem(leat_str_text(text), text->len, "<Error ", 7);
 }
 
 static enum leat_verdict
@@ -400,8 +443,10 @@ judge(struct leat_remote_call *call, const struct leat_http_head *head)
 	                    sizeof(message));
 	if (learn_region(store, place.bucket, head->extra))
 		return locate(call, uri, NULL) == LEAT_OK ? LEAT_VERDICT_NOW : explain(call, head, code, message);
-	if (strcmp(code, "RequestTimeout") == 0)
+	if (may_pass(code)) {
+		explain(call, head, code, message);
 		return LEAT_VERDICT_LATER;
+	}
 	if (call->refreshed < REFRESHES && head->status == 403 && learn_clock(store, head)) {
 		call->refreshed++;
 		return LEAT_VERDICT_NOW;
@@ -458,12 +503,13 @@ list_pages(struct listing *listing, bool flat, int most, leat_s3_visit *visit, s
 		leat_str_init(&query, remote->base.mem, 8 * LEAT_URI);
 		make_query(&query, listing, token, flat, most);
 		listing->seen = 0;
-		status = query.failed
-		                 ? leat_fail_mem(err, remote->base.mem, query.len, "a list of objects")
-		                 : leat_remote_ask(remote, &call,
-		                                   &(struct leat_ask){
-							   .method = "GET", .uri = listing->uri, .query = query.text},
-		                                   MAX_PAGE, err);
+		status = query.failed ? leat_fail_mem(err, remote->base.mem, query.len, "a list of objects")
+		                      : leat_remote_ask(remote, &call,
+		                                        &(struct leat_ask){.method = "GET",
+		                                                           .uri = listing->uri,
+		                                                           .query = query.text,
+		                                                           .of_bucket = true},
+		                                        MAX_PAGE, err);
 		if (status == LEAT_OK)
 			status = leat_s3_list_parse(call.exchange.text.text ? call.exchange.text.text : (char[]){""},
 			                            call.exchange.text.len, visit, listing, &next, err);
@@ -664,6 +710,7 @@ static const struct leat_remote_kind remote_kind = {
 	.locate = locate,
 	.compose = compose,
 	.judge = judge,
+	.is_error = is_error,
 };
 
 static enum leat_status

@@ -75,7 +75,8 @@ struct leat_exchange {
 	const char *extra_name;     /* of a field of the head */
 	bool head_only;             /* the request is HEAD: no body follows */
 	bool once;                  /* do not repeat: for servers that may not be there at all */
-	const void *body;           /* to be sent after the request */
+	bool slow;                  /* the server may take minutes, such as to put the parts of an object together */
+	const void *body;           /* to be sent after the request, for each attempt */
 	size_t body_len;
 	struct iovec iov[LEAT_READ_PARTS]; /* where the body goes that was asked for */
 	int iovs;

@@ -18,7 +18,9 @@ enum {
 	MAX_REQUEST = 64 * 1024,
 	OTHER_BODY = 16 * 1024, /* of a body that nobody wants */
 	SLOWEST = 4 * 1024,     /* bytes per second */
-	ONE_TURN = 1024 * 1024, /* bytes read before others get their turn */
+	ONE_TURN = 1024 * 1024, /* bytes read or sent before others get their turn */
+	ONE_SEND = 128 * 1024,  /* bytes sent at once: with TLS, no less is progress */
+	SLOW_FACTOR = 15,       /* for exchanges that are `slow` */
 	CONNECT_MS = 10 * 1000,
 	HOLD_OFF_NS = 1000 * 1000 * 1000, /* after a failed connection, if others work */
 	MAX_SPARED = 16,                  /* attempts that do not count */
@@ -312,30 +314,39 @@ watch_write(struct leat_link *link, bool on)
 	link->watches_write = on;
 }
 
+static void read_early_answer(struct leat_link *link);
+
+static bool
+is_sent(const struct leat_link *link)
+{
+	return link->sent == link->request.len + link->exchange->body_len;
+}
+
 /* The request, then its body. False: the connection is gone. */
 static bool
 send_more(struct leat_link *link)
 {
 	const struct leat_exchange *exchange = link->exchange;
-	size_t head = link->request.len, total = head + exchange->body_len;
+	size_t head = link->request.len, total = head + exchange->body_len, begin = link->sent;
 	ssize_t sent = 0;
 
-	while (link->sent < total) {
+	while (link->sent < total && link->sent - begin < ONE_TURN) {
 		bool in_head = link->sent < head;
+		size_t len = (in_head ? head : total) - link->sent;
 		const char *from =
 			in_head ? link->request.text + link->sent : (const char *)exchange->body + (link->sent - head);
 
-		sent = send_bytes(link, from, (in_head ? head : total) - link->sent);
+		sent = send_bytes(link, from, len < ONE_SEND ? len : ONE_SEND);
 		if (sent < 0)
 			break;
 		link->sent += (size_t)sent;
 		link->progress_ns = leat_now();
 	}
 	if (sent == BROKEN) {
-		leat_link_fail(link, link->error, true);
+		read_early_answer(link);
 		return false;
 	}
-	watch_write(link, sent == WOULD_WAIT);
+	watch_write(link, link->sent < total);
 	if (link->sent == total)
 		link->state = LEAT_LINK_HEAD;
 	return true;
@@ -380,8 +391,9 @@ end_answer(struct leat_link *link)
 {
 	struct leat_wire_loop *loop = link->loop;
 	struct leat_exchange *exchange = link->exchange;
+	/* A server may refuse a request before it has seen all of its body; the rest is not sent. */
 	bool again = link->head.keep_alive && link->state == LEAT_LINK_BODY && link->body != LEAT_BODY_TO_END &&
-	             !exchange->cut;
+	             !exchange->cut && is_sent(link);
 
 	exchange->took_ns += leat_now() - link->begin_ns;
 	link->exchange = NULL;
@@ -617,6 +629,27 @@ read_answer(struct leat_link *link)
 		               : read_by_way_of_scratch(link);
 }
 
+/* The server takes no more of the request. It may have said why before it closed the connection. */
+static void
+read_early_answer(struct leat_link *link)
+{
+	struct iovec iov = {link->loop->scratch, LEAT_WIRE_SCRATCH};
+	char why[LEAT_LINK_ERROR];
+	ssize_t got;
+
+	snprintf(why, sizeof(why), "%s", link->error);
+	got = receive(link, &iov, 1);
+	if (got <= 0) {
+		leat_link_fail(link, why, true);
+		return;
+	}
+	watch_write(link, false);
+	link->state = LEAT_LINK_HEAD;
+	link->heard = true;
+	if (take_bytes(link, link->loop->scratch, (size_t)got))
+		read_answer(link);
+}
+
 void
 leat_link_event(struct leat_link *link, unsigned events)
 {
@@ -639,13 +672,19 @@ leat_link_event(struct leat_link *link, unsigned events)
 const char *
 leat_link_overdue(const struct leat_link *link, uint64_t now)
 {
+	const struct leat_exchange *exchange = link->exchange;
 	uint64_t timeout = link->loop->wire->settings.timeout_ns;
 
-	if (!link->exchange || now < link->begin_ns + timeout)
+	if (exchange && exchange->slow)
+		timeout *= SLOW_FACTOR;
+	if (!exchange || now < link->begin_ns + timeout)
 		return NULL;
+	if (now >= link->progress_ns + timeout && !is_sent(link))
+		return "the server stopped taking what we send";
 	if (now >= link->progress_ns + timeout)
 		return link->heard ? "the server stopped sending" : "the server did not answer in time";
-	if ((double)link->exchange->got < (double)(now - link->begin_ns - timeout) / 1e9 * SLOWEST)
-		return "the server sends too slowly";
+	if (!exchange->slow &&
+	    (double)(exchange->got + link->sent) < (double)(now - link->begin_ns - timeout) / 1e9 * SLOWEST)
+		return is_sent(link) ? "the server sends too slowly" : "the server takes what we send too slowly";
 	return NULL;
 }
