@@ -70,8 +70,9 @@ take_value(struct line line, const char *name, char *value, size_t cap)
 	return true;
 }
 
-bool
-leat_aws_config_get(const char *text, size_t len, const char *section, const char *name, char *value, size_t cap)
+/* `name` is NULL: is the section there? */
+static bool
+search(const char *text, size_t len, const char *section, const char *name, char *value, size_t cap)
 {
 	bool inside = false;
 
@@ -86,10 +87,22 @@ leat_aws_config_get(const char *text, size_t len, const char *section, const cha
 			continue;
 		if (*line.at == '[')
 			inside = is_section(line, section);
-		else if (inside && take_value(line, name, value, cap))
+		if (inside && (!name || take_value(line, name, value, cap)))
 			return true;
 	}
 	return false;
+}
+
+bool
+leat_aws_config_get(const char *text, size_t len, const char *section, const char *name, char *value, size_t cap)
+{
+	return search(text, len, section, name, value, cap);
+}
+
+bool
+leat_aws_config_has(const char *text, size_t len, const char *section)
+{
+	return search(text, len, section, NULL, NULL, 0);
 }
 
 static char *

@@ -15,6 +15,8 @@
 /* Finds `name` in the section `section`. False: it is not there, or does not fit. */
 bool leat_aws_config_get(const char *text, size_t len, const char *section, const char *name, char *value, size_t cap);
 
+bool leat_aws_config_has(const char *text, size_t len, const char *section);
+
 /* A whole file, freed by the caller. NULL: there is none, it is too large, or out of memory. */
 char *leat_aws_config_load(struct leat_mem *mem, const char *variable, const char *home_path, size_t *len);
 

@@ -22,7 +22,8 @@ enum { MAX_OUTPUT = 64 * 1024, PROCESS_SECONDS = 60 };
 
 /* Both files, and the profile that is asked for. */
 struct profiles {
-	char name[LEAT_SETTING];
+	const struct leat_storage *storage;
+	const char *name;
 	char *config, *credentials;
 	size_t config_len, credentials_len;
 };
@@ -47,14 +48,9 @@ copy(char *to, size_t cap, const char *value)
 /* ---- profiles ---- */
 
 static void
-load_profiles(struct profiles *profiles, struct leat_mem *mem)
+load_profiles(struct profiles *profiles, const struct leat_storage *storage, struct leat_mem *mem)
 {
-	const char *name = variable("AWS_PROFILE");
-
-	*profiles = (struct profiles){0};
-	if (!name)
-		name = variable("AWS_DEFAULT_PROFILE");
-	snprintf(profiles->name, sizeof(profiles->name), "%s", name ? name : "default");
+	*profiles = (struct profiles){storage, *storage->profile ? storage->profile : "default", NULL, NULL, 0, 0};
 	profiles->config = leat_aws_config_load(mem, "AWS_CONFIG_FILE", "~/.aws/config", &profiles->config_len);
 	profiles->credentials = leat_aws_config_load(mem, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials",
 	                                             &profiles->credentials_len);
@@ -82,6 +78,18 @@ get(const struct profiles *profiles, const char *profile, const char *name, char
 	        leat_aws_config_get(profiles->credentials, profiles->credentials_len, profile, name, value, cap)) ||
 	       (profiles->config &&
 	        leat_aws_config_get(profiles->config, profiles->config_len, section, name, value, cap));
+}
+
+static bool
+has_profile(const struct profiles *profiles)
+{
+	char section[LEAT_SETTING + 16];
+
+	snprintf(section, sizeof(section), "%s%s", strcmp(profiles->name, "default") == 0 ? "" : "profile ",
+	         profiles->name);
+	return (profiles->credentials &&
+	        leat_aws_config_has(profiles->credentials, profiles->credentials_len, profiles->name)) ||
+	       (profiles->config && leat_aws_config_has(profiles->config, profiles->config_len, section));
 }
 
 /* ---- credential_process ---- */
@@ -217,6 +225,8 @@ find_region(const struct profiles *profiles, const char *profile, char region[LE
 	strcpy(region, "us-east-1");
 	get(profiles, profile, "region", region, LEAT_SETTING);
 	set = set ? set : variable("AWS_DEFAULT_REGION");
+	if (profiles->storage->given & leat_storage_bit("region"))
+		set = profiles->storage->region;
 	if (set)
 		snprintf(region, LEAT_SETTING, "%s", set);
 }
@@ -317,30 +327,41 @@ from_pod(struct leat_credentials *credentials, const struct profiles *profiles, 
 	return leat_credentials_from_identity(credentials, mem, file, role, session ? session : "leat", region, err);
 }
 
-static bool
-is_yes(const char *name)
+/* LEAT_AGAIN: none. A profile that was chosen by name must exist, and goes before what the environment has. */
+static enum leat_status
+from_variables_or_profile(struct leat_credentials *credentials, const struct profiles *profiles, struct leat_mem *mem,
+                          struct leat_err *err)
 {
-	const char *value = variable(name);
+	enum leat_status status = LEAT_AGAIN;
 
-	return value && strchr("1yYtT", *value);
+	if (profiles->storage->given & leat_storage_bit("profile")) {
+		if (!has_profile(profiles))
+			return leat_fail(err, LEAT_INVALID,
+			                 "option 'profile' of 'storage' cannot be '%s': there is no such profile in "
+			                 "~/.aws/credentials or ~/.aws/config",
+			                 profiles->name);
+	} else {
+		status = from_environment(credentials, err);
+		if (status == LEAT_AGAIN)
+			status = from_pod(credentials, profiles, mem, err);
+	}
+	if (status == LEAT_AGAIN)
+		status = from_profile(credentials, profiles, profiles->name, 0, mem, err);
+	return status;
 }
 
 enum leat_status
-leat_credentials_find(struct leat_credentials *credentials, struct leat_mem *mem, struct leat_err *err)
+leat_credentials_find(struct leat_credentials *credentials, const struct leat_storage *storage, struct leat_mem *mem,
+                      struct leat_err *err)
 {
 	struct profiles profiles;
 	enum leat_status status;
 
-	*credentials = (struct leat_credentials){.anonymous = is_yes("AWS_NO_SIGN_REQUEST")};
+	*credentials = (struct leat_credentials){.anonymous = storage->anonymous};
 	if (credentials->anonymous)
 		return LEAT_OK;
-	status = from_environment(credentials, err);
-	if (status != LEAT_AGAIN)
-		return status;
-	load_profiles(&profiles, mem);
-	status = from_pod(credentials, &profiles, mem, err);
-	if (status == LEAT_AGAIN)
-		status = from_profile(credentials, &profiles, profiles.name, 0, mem, err);
+	load_profiles(&profiles, storage, mem);
+	status = from_variables_or_profile(credentials, &profiles, mem, err);
 	if (status == LEAT_AGAIN)
 		status = leat_credentials_from_container(credentials, mem, err);
 	if (status == LEAT_AGAIN)
@@ -361,31 +382,21 @@ leat_credentials_forget(struct leat_credentials *credentials)
 	explicit_bzero(credentials, sizeof(*credentials));
 }
 
-static void
-set(char *to, const char *value)
+enum leat_status
+leat_profile_settings(struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err)
 {
-	if (value && strlen(value) < LEAT_SETTING)
-		strcpy(to, value);
-}
-
-void
-leat_s3_settings_find(struct leat_s3_settings *settings, struct leat_mem *mem)
-{
+	static const char *const names[][2] = {
+		{"endpoint", "endpoint_url"}, {"region", "region"}, {"ca_bundle", "ca_bundle"}};
 	struct profiles profiles;
-	const char *payer = variable("AWS_REQUEST_PAYER");
+	char value[LEAT_SETTING], from[LEAT_SETTING + 16];
+	enum leat_status status = LEAT_OK;
 
-	*settings = (struct leat_s3_settings){0};
-	load_profiles(&profiles, mem);
-	get(&profiles, profiles.name, "endpoint_url", settings->endpoint, LEAT_SETTING);
-	get(&profiles, profiles.name, "region", settings->region, LEAT_SETTING);
-	get(&profiles, profiles.name, "ca_bundle", settings->ca_file, LEAT_SETTING);
+	load_profiles(&profiles, storage, mem);
+	snprintf(from, sizeof(from), "profile '%s'", profiles.name);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && status == LEAT_OK; i++)
+		if (!(storage->known & leat_storage_bit(names[i][0])) &&
+		    get(&profiles, profiles.name, names[i][1], value, sizeof(value)))
+			status = leat_storage_put(storage, names[i][0], value, from, mem, err);
 	free_profiles(&profiles, mem);
-	set(settings->endpoint, variable("AWS_ENDPOINT_URL"));
-	set(settings->endpoint, variable("AWS_ENDPOINT_URL_S3"));
-	set(settings->region, variable("AWS_DEFAULT_REGION"));
-	set(settings->region, variable("AWS_REGION"));
-	set(settings->ca_file, variable("SSL_CERT_FILE"));
-	set(settings->ca_file, variable("CURL_CA_BUNDLE"));
-	set(settings->ca_file, variable("AWS_CA_BUNDLE"));
-	settings->requester_pays = payer && strcmp(payer, "requester") == 0;
+	return status;
 }

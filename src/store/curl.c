@@ -58,3 +58,12 @@ leat_curl_load(struct leat_err *err)
 	          "libcurl)");
 	return NULL;
 }
+
+void
+leat_curl_set_way(const struct leat_curl *curl, CURL *easy, const struct leat_storage *storage)
+{
+	if (*storage->ca_bundle)
+		curl->easy_setopt(easy, CURLOPT_CAINFO, storage->ca_bundle);
+	if (*storage->proxy)
+		curl->easy_setopt(easy, CURLOPT_PROXY, strcmp(storage->proxy, "none") == 0 ? "" : storage->proxy);
+}

@@ -10,7 +10,7 @@
 
 #include <curl/curl.h>
 
-#include "base/err.h"
+#include "store/settings.h"
 
 /* Without the type checks, which call the functions by their names. */
 #undef curl_easy_setopt
@@ -23,9 +23,10 @@
 	X(easy_setopt)                                                                                                 \
 	X(easy_getinfo)                                                                                                \
 	X(easy_cleanup)                                                                                                \
-	X(easy_send) X(easy_recv) X(easy_strerror) X(multi_init) X(multi_setopt) X(multi_add_handle)                   \
-		X(multi_remove_handle) X(multi_socket_action) X(multi_info_read) X(multi_cleanup) X(easy_perform)      \
-			X(slist_append) X(slist_free_all)
+	X(easy_send)                                                                                                   \
+	X(easy_recv) X(easy_strerror) X(multi_init) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle)         \
+		X(multi_socket_action) X(multi_info_read) X(multi_cleanup) X(easy_perform) X(slist_append)             \
+			X(slist_free_all)
 
 struct leat_curl {
 #define LEAT_CURL_MEMBER(name) __typeof__(curl_##name) *name;
@@ -35,5 +36,7 @@ struct leat_curl {
 
 /* NULL: there is no libcurl on this system; `err` says how to get it. Never unloaded. */
 const struct leat_curl *leat_curl_load(struct leat_err *err);
+/* Certificates and proxy. */
+void leat_curl_set_way(const struct leat_curl *curl, CURL *easy, const struct leat_storage *storage);
 
 #endif

@@ -9,7 +9,6 @@
 #include "store/remote.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 struct http_store {
 	struct leat_remote remote;
@@ -162,17 +161,20 @@ static const struct leat_remote_kind remote_kind = {
 };
 
 static enum leat_status
-open_store(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat_store **result, struct leat_err *err)
+open_store(const struct leat_store_kind *kind, const struct leat_storage *given, struct leat_mem *mem,
+           struct leat_store **result, struct leat_err *err)
 {
-	struct http_store *store = leat_alloc(mem, sizeof(*store));
-	const char *ca_file = getenv("CURL_CA_BUNDLE");
-	enum leat_status status;
+	struct http_store *store;
+	struct leat_storage storage = *given;
+	enum leat_status status = leat_storage_complete(&storage, false, mem, err);
 
 	*result = NULL;
+	if (status != LEAT_OK)
+		return status;
+	store = leat_alloc(mem, sizeof(*store));
 	if (!store)
 		return leat_fail_mem(err, mem, sizeof(*store), "access to web servers");
-	status = leat_remote_open(&store->remote, kind, &remote_kind, mem, ca_file ? ca_file : getenv("SSL_CERT_FILE"),
-	                          err);
+	status = leat_remote_open(&store->remote, kind, &remote_kind, &storage, mem, err);
 	if (status != LEAT_OK)
 		close_store(&store->remote.base);
 	else

@@ -578,12 +578,13 @@ leat_remote_interrupt(struct leat_store *store)
 
 enum leat_status
 leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store, const struct leat_remote_kind *kind,
-                 struct leat_mem *mem, const char *ca_file, struct leat_err *err)
+                 const struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err)
 {
 	remote->base = (struct leat_store){.kind = store, .mem = mem};
 	remote->kind = kind;
+	remote->storage = *storage;
 	pthread_mutex_init(&remote->lock, NULL);
-	return leat_wire_open(&remote->wire, mem, ca_file, err);
+	return leat_wire_open(&remote->wire, &remote->storage, mem, err);
 }
 
 void

@@ -52,6 +52,7 @@ struct leat_remote_kind {
 struct leat_remote {
 	struct leat_store base;
 	const struct leat_remote_kind *kind;
+	struct leat_storage storage; /* complete */
 	struct leat_wire *wire;
 	pthread_mutex_t lock;
 	struct leat_remote_read *unused; /* under the lock */
@@ -75,9 +76,10 @@ struct leat_remote_call {
 	struct leat_object *object; /* LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE: filled in */
 };
 
+/* `storage` is complete. */
 enum leat_status leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store,
-                                  const struct leat_remote_kind *kind, struct leat_mem *mem, const char *ca_file,
-                                  struct leat_err *err);
+                                  const struct leat_remote_kind *kind, const struct leat_storage *storage,
+                                  struct leat_mem *mem, struct leat_err *err);
 void leat_remote_close(struct leat_remote *remote); /* all but the store's own memory */
 
 static inline struct leat_remote *

@@ -1,9 +1,9 @@
 /* s3.c - the store s3:, for Amazon S3 and servers that speak its protocol
  *
  * s3://BUCKET/KEY, where KEY is the key itself, byte for byte, nothing encoded. Where requests go
- * and how they are signed follows from the usual variables and files (credentials.h). Amazon gets
- * the bucket in the host name, other servers in the path; LEAT_S3_STYLE=path|virtual overrides
- * that.
+ * and how they are signed follows from the settings (settings.h) and the usual variables and files
+ * (credentials.h). Amazon gets the bucket in the host name, other servers in the path, unless
+ * `style` says otherwise.
  *
  * Learned while running: the region of a bucket, from x-amz-bucket-region, and how far the
  * server's clock is ahead of ours. Requests are signed anew for each attempt.
@@ -38,7 +38,6 @@ struct bucket {
 
 struct s3_store {
 	struct leat_remote remote;
-	struct leat_s3_settings settings;
 	struct leat_url endpoint; /* if it is not Amazon's */
 	bool custom, in_path;     /* the endpoint; the bucket */
 	_Atomic int64_t skew;     /* seconds that the server's clock is ahead */
@@ -114,7 +113,7 @@ region_of(struct s3_store *store, const char *name, char region[LEAT_SETTING])
 
 	pthread_rwlock_rdlock(&store->lock);
 	bucket = find_bucket(store, name);
-	strcpy(region, bucket ? bucket->region : store->settings.region);
+	strcpy(region, bucket ? bucket->region : store->remote.storage.region);
 	pthread_rwlock_unlock(&store->lock);
 }
 
@@ -132,7 +131,7 @@ learn_region(struct s3_store *store, const char *name, const char *region)
 	bucket = find_bucket(store, name);
 	if (!bucket && (bucket = leat_alloc(store->remote.base.mem, sizeof(*bucket))) != NULL) {
 		strcpy(bucket->name, name);
-		strcpy(bucket->region, store->settings.region);
+		strcpy(bucket->region, store->remote.storage.region);
 		bucket->next = store->bucket;
 		store->bucket = bucket;
 	}
@@ -211,7 +210,7 @@ lock_credentials(struct s3_store *store, struct leat_err *err)
 	pthread_rwlock_unlock(&store->lock);
 	pthread_rwlock_wrlock(&store->lock);
 	if (!is_fresh(store)) {
-		status = leat_credentials_find(&found, store->remote.base.mem, err);
+		status = leat_credentials_find(&found, &store->remote.storage, store->remote.base.mem, err);
 		if (status == LEAT_OK) {
 			store->credentials = found;
 			store->fetched = time(NULL);
@@ -273,7 +272,7 @@ add_signed(struct leat_str *out, const struct s3_store *store, const struct leat
 		leat_str_add(out, "\n");
 	}
 	leat_str_addf(out, "x-amz-date:%s\n", time);
-	if (store->settings.requester_pays)
+	if (store->remote.storage.requester_pays)
 		leat_str_add(out, "x-amz-request-payer:requester\n");
 	if (*credentials->token)
 		leat_str_addf(out, "x-amz-security-token:%s\n", credentials->token);
@@ -684,25 +683,17 @@ close_store(struct leat_store *base)
 	leat_free(base->mem, store);
 }
 
-static enum leat_status
-set_endpoint(struct s3_store *store, struct leat_err *err)
+static void
+set_endpoint(struct s3_store *store)
 {
-	const char *style = getenv("LEAT_S3_STYLE"), *why;
+	struct leat_storage *storage = &store->remote.storage;
 
-	if (!*store->settings.region)
-		strcpy(store->settings.region, "us-east-1");
-	store->custom = *store->settings.endpoint != '\0';
-	store->in_path = style && *style ? strcmp(style, "path") == 0 : store->custom;
-	if (style && *style && !store->in_path && strcmp(style, "virtual") != 0)
-		return leat_fail(err, LEAT_INVALID, "LEAT_S3_STYLE is '%s'; use path or virtual", style);
-	if (!store->custom)
-		return LEAT_OK;
-	why = leat_url_parse(store->settings.endpoint, &store->endpoint);
-	if (!why && strspn(store->endpoint.path, "/") != strlen(store->endpoint.path))
-		why = "it has a path";
-	return why ? leat_fail(err, LEAT_INVALID, "the endpoint '%s' (AWS_ENDPOINT_URL) is not one: %s",
-	                       store->settings.endpoint, why)
-	           : LEAT_OK;
+	if (!*storage->region)
+		strcpy(storage->region, "us-east-1");
+	store->custom = *storage->endpoint != '\0';
+	store->in_path = storage->style == LEAT_STYLE_AUTO ? store->custom : storage->style == LEAT_STYLE_PATH;
+	if (store->custom)
+		leat_url_parse(storage->endpoint, &store->endpoint);
 }
 
 static const struct leat_remote_kind remote_kind = {
@@ -714,20 +705,24 @@ static const struct leat_remote_kind remote_kind = {
 };
 
 static enum leat_status
-open_store(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat_store **result, struct leat_err *err)
+open_store(const struct leat_store_kind *kind, const struct leat_storage *given, struct leat_mem *mem,
+           struct leat_store **result, struct leat_err *err)
 {
-	struct s3_store *store = leat_alloc(mem, sizeof(*store));
-	enum leat_status status;
+	struct s3_store *store;
+	struct leat_storage storage = *given;
+	enum leat_status status = leat_storage_complete(&storage, true, mem, err);
 
 	*result = NULL;
+	if (status == LEAT_OK)
+		status = leat_profile_settings(&storage, mem, err);
+	if (status != LEAT_OK)
+		return status;
+	store = leat_alloc(mem, sizeof(*store));
 	if (!store)
 		return leat_fail_mem(err, mem, sizeof(*store), "access to S3");
 	pthread_rwlock_init(&store->lock, NULL);
-	leat_s3_settings_find(&store->settings, mem);
-	status = leat_remote_open(&store->remote, kind, &remote_kind, mem,
-	                          *store->settings.ca_file ? store->settings.ca_file : NULL, err);
-	if (status == LEAT_OK)
-		status = set_endpoint(store, err);
+	status = leat_remote_open(&store->remote, kind, &remote_kind, &storage, mem, err);
+	set_endpoint(store);
 	if (status == LEAT_OK && (status = lock_credentials(store, err)) == LEAT_OK)
 		pthread_rwlock_unlock(&store->lock);
 	if (status != LEAT_OK)

@@ -78,6 +78,21 @@ add_store(struct leat_stores *stores, struct leat_store *store)
 		stores->in_flight = store->kind->in_flight;
 }
 
+static enum leat_status
+open_store(struct leat_stores *stores, size_t i, struct leat_err *err)
+{
+	const struct leat_store_kind *kind = leat_store_kinds[i];
+	struct leat_storage defaults;
+	enum leat_status status;
+
+	if (!stores->storage)
+		leat_storage_init(&defaults);
+	status = kind->open(kind, stores->storage ? stores->storage : &defaults, stores->mem, &stores->store[i], err);
+	if (status == LEAT_OK)
+		add_store(stores, stores->store[i]);
+	return status;
+}
+
 enum leat_status
 leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
                  struct leat_err *err)
@@ -90,11 +105,8 @@ leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store
 	if (i >= sizeof(stores->store) / sizeof(*stores->store))
 		return fail_scheme(text, scheme, err);
 	pthread_mutex_lock(&stores->lock);
-	if (!stores->store[i]) {
-		status = leat_store_kinds[i]->open(leat_store_kinds[i], stores->mem, &stores->store[i], err);
-		if (status == LEAT_OK)
-			add_store(stores, stores->store[i]);
-	}
+	if (!stores->store[i])
+		status = open_store(stores, i, err);
 	pthread_mutex_unlock(&stores->lock);
 	if (status != LEAT_OK)
 		return status;

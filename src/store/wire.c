@@ -2,7 +2,6 @@
 #include "store/wire_loop.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -123,19 +122,6 @@ leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchan
 
 /* ---- the wire ---- */
 
-/* Seconds from the environment, as in "0.5". */
-static uint64_t
-setting(const char *name, double otherwise)
-{
-	const char *text = getenv(name);
-	char *end = NULL;
-	double value = text ? strtod(text, &end) : otherwise;
-
-	if (text && (end == text || *end || !(value >= 0.01) || value > 86400))
-		value = otherwise;
-	return (uint64_t)(value * 1e9);
-}
-
 static size_t
 most_links(void)
 {
@@ -164,7 +150,8 @@ wanted_loops(void)
 }
 
 enum leat_status
-leat_wire_open(struct leat_wire **result, struct leat_mem *mem, const char *ca_file, struct leat_err *err)
+leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, struct leat_mem *mem,
+               struct leat_err *err)
 {
 	const struct leat_curl *curl = leat_curl_load(err);
 	struct leat_wire *wire;
@@ -179,8 +166,8 @@ leat_wire_open(struct leat_wire **result, struct leat_mem *mem, const char *ca_f
 	wire->mem = mem;
 	wire->curl = curl;
 	wire->pid = getpid();
-	wire->settings = (struct leat_wire_settings){setting("LEAT_NET_TIMEOUT", 20), setting("LEAT_NET_PATIENCE", 120),
-	                                             ca_file};
+	wire->settings = (struct leat_wire_settings){(uint64_t)((double)storage->timeout * 1e9),
+	                                             (uint64_t)((double)storage->patience * 1e9), storage};
 	pthread_mutex_init(&wire->lock, NULL);
 	wire->loops = wanted_loops();
 	wire->links_each = most_links() / wire->loops;

@@ -98,14 +98,13 @@ struct leat_exchange {
 	uint64_t due_ns, failing_since_ns;
 };
 
-/* What can be set, from the environment: LEAT_NET_TIMEOUT and LEAT_NET_PATIENCE, in seconds. */
 struct leat_wire_settings {
 	uint64_t timeout_ns, patience_ns;
-	const char *ca_file; /* NULL: libcurl's */
+	const struct leat_storage *storage; /* where they come from */
 };
 
-/* Loads libcurl and starts the threads. */
-enum leat_status leat_wire_open(struct leat_wire **wire, struct leat_mem *mem, const char *ca_file,
+/* Loads libcurl and starts the threads. `storage` is complete and outlives the wire. */
+enum leat_status leat_wire_open(struct leat_wire **wire, const struct leat_storage *storage, struct leat_mem *mem,
                                 struct leat_err *err);
 void leat_wire_close(struct leat_wire *wire); /* when no exchange is under way; accepts NULL */
 /* NULL: out of memory. */

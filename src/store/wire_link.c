@@ -73,8 +73,7 @@ set_up(struct leat_link *link, const char *url)
 	curl->easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	/* Otherwise it closes connections that it has not used for two minutes. */
 	curl->easy_setopt(easy, CURLOPT_MAXAGE_CONN, 1000000000L);
-	if (wire->settings.ca_file)
-		curl->easy_setopt(easy, CURLOPT_CAINFO, wire->settings.ca_file);
+	leat_curl_set_way(curl, easy, wire->settings.storage);
 }
 
 struct leat_link *

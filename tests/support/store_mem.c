@@ -466,12 +466,14 @@ close_store(struct leat_store *base)
 }
 
 static enum leat_status
-open_store(const struct leat_store_kind *kind, struct leat_mem *mem, struct leat_store **result, struct leat_err *err)
+open_store(const struct leat_store_kind *kind, const struct leat_storage *storage, struct leat_mem *mem,
+           struct leat_store **result, struct leat_err *err)
 {
 	struct mem_store *store = leat_alloc(mem, sizeof(*store));
 	pthread_condattr_t attr;
 	enum leat_status status;
 
+	(void)storage;
 	*result = NULL;
 	if (!store)
 		return leat_fail_mem(err, mem, sizeof(*store), "the store");

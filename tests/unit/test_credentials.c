@@ -76,11 +76,22 @@ write_text(const char *name, const char *text)
 	temp_write(&temp, name, text, strlen(text));
 }
 
+static void
+complete(struct leat_storage *storage)
+{
+	leat_err_clear(&err);
+	leat_storage_init(storage);
+	assert_int_equal(leat_storage_complete(storage, true, &mem, &err), LEAT_OK);
+	assert_int_equal(leat_profile_settings(storage, &mem, &err), LEAT_OK);
+}
+
 static enum leat_status
 find(void)
 {
-	leat_err_clear(&err);
-	return leat_credentials_find(&found, &mem, &err);
+	struct leat_storage storage;
+
+	complete(&storage);
+	return leat_credentials_find(&found, &storage, &mem, &err);
 }
 
 static void
@@ -283,25 +294,25 @@ without_any_the_error_says_what_to_do(void **state)
 static void
 settings_come_from_the_profile_and_the_environment(void **state)
 {
-	struct leat_s3_settings settings;
+	struct leat_storage settings;
 
 	(void)state;
 	write_text(".aws/config",
 	           "[default]\nregion=eu-west-1\nendpoint_url = http://a:1\ns3 =\n  endpoint_url = http://no\n");
-	leat_s3_settings_find(&settings, &mem);
+	complete(&settings);
 	assert_string_equal(settings.region, "eu-west-1");
 	assert_string_equal(settings.endpoint, "http://a:1");
 	assert_false(settings.requester_pays);
 	setenv("AWS_DEFAULT_REGION", "r1", 1);
 	setenv("AWS_ENDPOINT_URL", "http://b", 1);
 	setenv("AWS_REQUEST_PAYER", "requester", 1);
-	leat_s3_settings_find(&settings, &mem);
+	complete(&settings);
 	assert_string_equal(settings.region, "r1");
 	assert_string_equal(settings.endpoint, "http://b");
 	assert_true(settings.requester_pays);
 	setenv("AWS_REGION", "r2", 1);
 	setenv("AWS_ENDPOINT_URL_S3", "http://c", 1);
-	leat_s3_settings_find(&settings, &mem);
+	complete(&settings);
 	assert_string_equal(settings.region, "r2");
 	assert_string_equal(settings.endpoint, "http://c");
 }
