@@ -42,10 +42,12 @@ struct leat_origin {
 	atomic_bool answered; /* at least once */
 	struct leat_origin *next;
 	struct leat_origin_loop {
-		unsigned links, connecting; /* connections that are open, and those to be */
-		unsigned unserved;          /* exchanges that have none, as far as the queue was looked at */
-		uint64_t hold_until_ns;     /* no new connections before */
-	} loop[LEAT_WIRE_THREADS];          /* each belongs to one thread */
+		struct leat_origin *next;                 /* that the thread knows */
+		struct leat_exchange *queue, **queue_end; /* waiting for a connection; the latter NULL: not yet known */
+		unsigned waiting;                         /* their number */
+		unsigned links, connecting;               /* connections that are open, and those to be */
+		uint64_t hold_until_ns;                   /* no new connections before */
+	} loop[LEAT_WIRE_THREADS];                        /* each belongs to one thread */
 };
 
 enum leat_verdict {

@@ -154,18 +154,12 @@ leat_link_close(struct leat_link *link)
 
 /* Everything that waits for a connection to this place has failed; each has its own pause. */
 static void
-fail_waiting(struct leat_wire_loop *loop, const struct leat_origin *origin, const char *why, bool final)
+fail_waiting(struct leat_wire_loop *loop, struct leat_origin *origin, const char *why, bool final)
 {
-	struct leat_exchange *waiting = loop->queue, *next;
+	struct leat_exchange *waiting = leat_loop_take_all(loop, origin), *next;
 
-	loop->queue = NULL;
-	loop->queue_end = &loop->queue;
 	for (; waiting; waiting = next) {
 		next = waiting->next;
-		if (waiting->origin != origin) {
-			leat_loop_put(loop, waiting);
-			continue;
-		}
 		waiting->once |= final;
 		leat_exchange_failed(loop, waiting, why, false, 0);
 	}

@@ -13,8 +13,7 @@ enum {
 	CONNECTS_AT_FIRST = 4, /* at a time, until the server has answered */
 	CONNECTS = 32,
 	EVENTS = 64,
-	LOOK_AHEAD = 64, /* of the queue, for an exchange that an idle connection can carry */
-	TICK_MS = 20,    /* how exactly pauses and timeouts are kept */
+	TICK_MS = 20, /* how exactly pauses and timeouts are kept */
 };
 
 static const uint64_t millisecond = 1000000;
@@ -96,7 +95,6 @@ leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *wire, unsigned ind
 	*loop = (struct leat_wire_loop){.wire = wire, .index = index, .epoll = -1, .event = -1};
 	pthread_mutex_init(&loop->lock, NULL);
 	loop->incoming_end = &loop->incoming;
-	loop->queue_end = &loop->queue;
 	loop->multi_due_ns = UINT64_MAX;
 	loop->random = leat_now() * 2 + 1;
 	loop->link = leat_alloc_array(wire->mem, wire->links_each, sizeof(*loop->link));
@@ -151,25 +149,53 @@ leat_loop_wake(struct leat_wire_loop *loop, bool cancels, bool stop)
 		return; /* the counter is full: it is awake */
 }
 
-/* ---- the queue ---- */
+/* ---- the queues ---- */
+
+static struct leat_origin_loop *
+own_part(const struct leat_wire_loop *loop, struct leat_origin *origin)
+{
+	return &origin->loop[loop->index];
+}
 
 void
 leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange)
 {
+	struct leat_origin_loop *own = own_part(loop, exchange->origin);
+
+	if (!own->queue_end) {
+		own->queue_end = &own->queue;
+		own->next = loop->origins;
+		loop->origins = exchange->origin;
+	}
 	exchange->next = NULL;
-	*loop->queue_end = exchange;
-	loop->queue_end = &exchange->next;
+	*own->queue_end = exchange;
+	own->queue_end = &exchange->next;
+	own->waiting++;
 }
 
 static struct leat_exchange *
-unlink_exchange(struct leat_wire_loop *loop, struct leat_exchange **at)
+take_first(struct leat_origin_loop *own)
 {
-	struct leat_exchange *exchange = *at;
+	struct leat_exchange *exchange = own->queue;
 
-	*at = exchange->next;
-	if (loop->queue_end == &exchange->next)
-		loop->queue_end = at;
+	own->queue = exchange->next;
+	if (!own->queue)
+		own->queue_end = &own->queue;
+	own->waiting--;
 	return exchange;
+}
+
+struct leat_exchange *
+leat_loop_take_all(struct leat_wire_loop *loop, struct leat_origin *origin)
+{
+	struct leat_origin_loop *own = own_part(loop, origin);
+	struct leat_exchange *all = own->queue;
+
+	own->queue = NULL;
+	if (own->queue_end)
+		own->queue_end = &own->queue;
+	own->waiting = 0;
+	return all;
 }
 
 static struct leat_link *
@@ -188,7 +214,7 @@ may_connect(const struct leat_wire_loop *loop, const struct leat_origin *origin)
 	size_t most = atomic_load_explicit(&origin->answered, memory_order_relaxed) ? CONNECTS : CONNECTS_AT_FIRST;
 	const struct leat_origin_loop *own = &origin->loop[loop->index];
 
-	return loop->connecting < most && own->connecting < own->unserved &&
+	return loop->connecting < most && own->connecting < own->waiting &&
 	       (own->links == 0 || !own->hold_until_ns || leat_now() >= own->hold_until_ns);
 }
 
@@ -207,18 +233,6 @@ make_room(struct leat_wire_loop *loop)
 	return link != NULL;
 }
 
-/* No connection for it yet. False: out of memory, and none will ever come. */
-static bool
-connect_for(struct leat_wire_loop *loop, struct leat_exchange *exchange)
-{
-	struct leat_origin *origin = exchange->origin;
-
-	origin->loop[loop->index].unserved++;
-	if (!may_connect(loop, origin) || !make_room(loop))
-		return true;
-	return leat_link_open(loop, origin) || loop->links > 0;
-}
-
 static void
 fail_memory(struct leat_wire_loop *loop, struct leat_exchange *exchange)
 {
@@ -227,46 +241,71 @@ fail_memory(struct leat_wire_loop *loop, struct leat_exchange *exchange)
 }
 
 static void
-assign_exchanges(struct leat_wire_loop *loop)
+serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 {
-	struct leat_exchange **at = &loop->queue;
-	int ahead = 0;
+	struct leat_origin_loop *own = own_part(loop, origin);
+	struct leat_link *link;
 
-	for (struct leat_exchange *exchange = loop->queue; exchange && ahead < LOOK_AHEAD; ahead++) {
-		exchange->origin->loop[loop->index].unserved = 0;
-		exchange = exchange->next;
-	}
-	for (ahead = 0; *at && ahead < LOOK_AHEAD;) {
-		struct leat_exchange *exchange = *at;
-		struct leat_link *link = find_idle(loop, exchange->origin);
-
-		if (link) {
-			leat_link_begin(link, unlink_exchange(loop, at));
-		} else if (!connect_for(loop, exchange)) {
-			fail_memory(loop, unlink_exchange(loop, at));
-		} else {
-			at = &exchange->next;
-			ahead++;
+	while (own->queue && (link = find_idle(loop, origin)) != NULL)
+		leat_link_begin(link, take_first(own));
+	while (may_connect(loop, origin) && make_room(loop))
+		if (!leat_link_open(loop, origin)) {
+			if (!loop->links) /* none will ever come */
+				fail_memory(loop, take_first(own));
+			return;
 		}
-	}
 }
 
 static void
-end_cancelled(struct leat_wire_loop *loop, struct leat_exchange **at)
+serve_all(struct leat_wire_loop *loop)
 {
-	while (*at)
-		if (leat_exchange_cancelled(*at))
-			leat_exchange_over(loop, unlink_exchange(loop, at), LEAT_AGAIN);
-		else
-			at = &(*at)->next;
+	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next)
+		if (own_part(loop, origin)->queue)
+			serve(loop, origin);
+}
+
+/* Ends those of a list that are cancelled; returns the others. */
+static struct leat_exchange *
+end_cancelled(struct leat_wire_loop *loop, struct leat_exchange *list)
+{
+	struct leat_exchange *left = NULL, **end = &left;
+
+	while (list) {
+		struct leat_exchange *exchange = list;
+
+		list = exchange->next;
+		exchange->next = NULL;
+		if (leat_exchange_cancelled(exchange)) {
+			leat_exchange_over(loop, exchange, LEAT_AGAIN);
+		} else {
+			*end = exchange;
+			end = &exchange->next;
+		}
+	}
+	return left;
+}
+
+static void
+cancel_waiting(struct leat_wire_loop *loop)
+{
+	loop->delayed = end_cancelled(loop, loop->delayed);
+	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next) {
+		struct leat_exchange *left = end_cancelled(loop, leat_loop_take_all(loop, origin));
+
+		while (left) {
+			struct leat_exchange *exchange = left;
+
+			left = exchange->next;
+			leat_loop_put(loop, exchange);
+		}
+	}
 }
 
 /* Bytes of an answer that nobody wants would have to be read before the connection is free, so it is closed. */
 static void
 cancel_all(struct leat_wire_loop *loop)
 {
-	end_cancelled(loop, &loop->queue);
-	end_cancelled(loop, &loop->delayed);
+	cancel_waiting(loop);
 	for (size_t i = loop->links; i-- > 0;) {
 		struct leat_exchange *exchange = i < loop->links ? loop->link[i]->exchange : NULL;
 
@@ -402,7 +441,7 @@ leat_loop_run(struct leat_wire_loop *loop)
 
 		stop = count > 0 && handle_events(loop, event, count);
 		check_time(loop);
-		assign_exchanges(loop);
+		serve_all(loop);
 	}
 	while (loop->links)
 		leat_link_close(loop->link[loop->links - 1]);

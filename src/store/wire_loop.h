@@ -42,9 +42,9 @@ struct leat_wire_loop {
 	unsigned index;
 	int epoll, event;
 	CURLM *multi;
-	uint64_t multi_due_ns;                    /* when libcurl wants to be called; UINT64_MAX: never */
-	struct leat_exchange *queue, **queue_end; /* waiting for a connection */
-	struct leat_exchange *delayed;            /* waiting for a pause to end */
+	uint64_t multi_due_ns;         /* when libcurl wants to be called; UINT64_MAX: never */
+	struct leat_origin *origins;   /* that it has had exchanges for, with their queues */
+	struct leat_exchange *delayed; /* waiting for a pause to end */
 	struct leat_link **link;
 	size_t links, connecting, busy;
 	size_t closed; /* connections so far */
@@ -81,7 +81,10 @@ enum leat_status leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *w
 void leat_loop_close(struct leat_wire_loop *loop); /* accepts a zeroed one */
 void leat_loop_run(struct leat_wire_loop *loop);
 void leat_loop_wake(struct leat_wire_loop *loop, bool cancels, bool stop);
-void leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange); /* at the end of the queue */
+/* At the end of the queue of its origin. */
+void leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange);
+/* Takes all exchanges from the queue of an origin. */
+struct leat_exchange *leat_loop_take_all(struct leat_wire_loop *loop, struct leat_origin *origin);
 
 /* wire.c: decide about exchanges, which are not in any list */
 void leat_exchange_over(struct leat_wire_loop *loop, struct leat_exchange *exchange, enum leat_status status);
