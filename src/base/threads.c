@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -147,6 +148,49 @@ leat_threads_join(struct leat_threads *group)
 	pthread_mutex_destroy(&crew->lock);
 	leat_free(group->mem, crew);
 	memset(group, 0, sizeof(*group));
+}
+
+struct detached {
+	char name[16];
+	void (*body)(void *arg);
+	void *arg;
+};
+
+static void *
+run_detached(void *arg)
+{
+	struct detached self = *(struct detached *)arg;
+
+	free(arg);
+	pthread_setname_np(pthread_self(), self.name);
+	self.body(self.arg);
+	return NULL;
+}
+
+enum leat_status
+leat_thread_detach(const char *name, void (*body)(void *arg), void *arg, struct leat_err *err)
+{
+	struct detached *self = malloc(sizeof(*self));
+	sigset_t blocked, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int failed;
+
+	if (!self)
+		return leat_fail(err, LEAT_NOMEM, "out of memory for a thread");
+	*self = (struct detached){.body = body, .arg = arg};
+	snprintf(self->name, sizeof(self->name), "%s", name);
+	signals_to_block(&blocked);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &blocked, &before);
+	failed = pthread_create(&thread, &attr, run_detached, self);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (failed == 0)
+		return LEAT_OK;
+	free(self);
+	return leat_fail_errno(err, failed, "cannot start a thread");
 }
 
 /* ---- parallel tasks ---- */

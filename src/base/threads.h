@@ -26,6 +26,9 @@ enum leat_status leat_threads_start(struct leat_threads *group, struct leat_mem 
                                     void (*body)(void *arg, unsigned i), void *arg, struct leat_err *err);
 void leat_threads_join(struct leat_threads *group); /* accepts a zeroed group */
 
+/* Runs body(arg) on a thread that nobody waits for. It blocks the same signals. */
+enum leat_status leat_thread_detach(const char *name, void (*body)(void *arg), void *arg, struct leat_err *err);
+
 /* Runs task(arg, i) for all i < count on up to `threads` threads, including the caller's. Returns the
  * failure with the lowest i; no new tasks start after a failure. If threads cannot be started, the caller runs
  * all tasks. */

@@ -8,7 +8,7 @@
 
 static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"};
 
-/* The library's only global state, because libcurl's own is: filled once, then read-only. */
+/* Global because libcurl's own state is: filled once, then read-only. */
 static struct leat_curl loaded;
 static bool is_loaded;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

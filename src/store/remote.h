@@ -65,12 +65,13 @@ struct leat_remote_call {
 	const char *uri; /* NULL: that of a read */
 	char *moved;     /* the URL that the server sent us to; freed at the end */
 	enum { LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE, LEAT_CALL_RANGE, LEAT_CALL_OTHER } asks;
-	bool accepted;       /* the head was what was asked for */
-	unsigned refreshed;  /* how often a signature was renewed */
-	unsigned attempts;   /* requests so far; a lost answer may have been one of success */
-	struct leat_ask ask; /* LEAT_CALL_OTHER */
-	int status;          /* of the answer; set when the exchange ends with LEAT_OK */
-	char *etag;          /* LEAT_CALL_OTHER: LEAT_ETAG bytes for that of the answer; NULL: not wanted */
+	bool accepted;        /* the head was what was asked for */
+	unsigned refreshed;   /* how often a signature was renewed */
+	unsigned credentials; /* which ones it is signed with */
+	unsigned attempts;    /* requests so far; a lost answer may have been one of success */
+	struct leat_ask ask;  /* LEAT_CALL_OTHER */
+	int status;           /* of the answer; set when the exchange ends with LEAT_OK */
+	char *etag;           /* LEAT_CALL_OTHER: LEAT_ETAG bytes for that of the answer; NULL: not wanted */
 	/* leat_remote_start: called by a thread of the wire when exchange.status is set. */
 	void (*done)(struct leat_remote_call *call);
 	struct leat_object *object; /* LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE: filled in */

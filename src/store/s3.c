@@ -8,8 +8,8 @@
  * Learned while running: the region of a bucket, from x-amz-bucket-region, and how far the
  * server's clock is ahead of ours. Requests are signed anew for each attempt.
  *
- * Threads: any. The lock guards the credentials and the regions of buckets; each of the wire's
- * threads has its own signing key. */
+ * Threads: any. The lock guards the regions of buckets; each of the wire's threads has its own
+ * signing key. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "base/hash.h"
-#include "store/credentials.h"
+#include "store/credentials_keeper.h"
 #include "store/remote.h"
 #include "store/s3_list.h"
 #include "store/sigv4.h"
@@ -42,12 +42,9 @@ struct s3_store {
 	bool custom, in_path;     /* the endpoint; the bucket */
 	_Atomic int64_t skew;     /* seconds that the server's clock is ahead */
 	struct leat_sigv4_key key[LEAT_WIRE_THREADS];
+	struct leat_keeper *keeper;
 	pthread_rwlock_t lock;
-	/* Under the lock: */
-	bool has_credentials;
-	int64_t fetched; /* when the credentials were found */
-	struct leat_credentials credentials;
-	struct bucket *bucket;
+	struct bucket *bucket; /* under the lock */
 };
 
 /* A URI taken apart. */
@@ -90,9 +87,13 @@ resolve(struct leat_store *store, const char *text, char **uri, struct leat_err 
 	struct place place;
 	const char *why = take_apart(text, &place);
 
+	enum leat_status status;
+
 	if (why)
 		return leat_fail(err, LEAT_INVALID, "'%s' is not an S3 URI: %s; write s3://BUCKET/KEY", text, why);
-	return leat_remote_copy_uri(store, text, uri, err);
+	/* Here, so that a user without credentials is told so, not that an object cannot be opened. */
+	status = leat_keeper_wait(s3_of(leat_remote_of(store))->keeper, &store->stores->interrupted, err);
+	return status == LEAT_OK ? leat_remote_copy_uri(store, text, uri, err) : status;
 }
 
 /* Under the lock. NULL: not known. */
@@ -186,55 +187,6 @@ locate(struct leat_remote_call *call, const char *uri, struct leat_err *err)
 	               : leat_fail_mem(err, store->remote.base.mem, sizeof(struct leat_origin), "network connections");
 }
 
-/* ---- credentials ---- */
-
-/* Those that expire are replaced when a fifth of their time is left, or five minutes. */
-static bool
-is_fresh(const struct s3_store *store)
-{
-	int64_t expires = store->credentials.expires, fifth = (expires - store->fetched) / 5;
-
-	return store->has_credentials && (!expires || time(NULL) < expires - (fifth < 300 ? fifth : 300));
-}
-
-/* Takes the lock for reading, with credentials that are valid, or fails without it. */
-static enum leat_status
-lock_credentials(struct s3_store *store, struct leat_err *err)
-{
-	struct leat_credentials found;
-	enum leat_status status = LEAT_OK;
-
-	pthread_rwlock_rdlock(&store->lock);
-	if (is_fresh(store))
-		return LEAT_OK;
-	pthread_rwlock_unlock(&store->lock);
-	pthread_rwlock_wrlock(&store->lock);
-	if (!is_fresh(store)) {
-		status = leat_credentials_find(&found, &store->remote.storage, store->remote.base.mem, err);
-		if (status == LEAT_OK) {
-			store->credentials = found;
-			store->fetched = time(NULL);
-			store->has_credentials = true;
-		} else if (store->has_credentials && store->credentials.expires > time(NULL)) {
-			leat_err_clear(err); /* the old ones are still good */
-			status = LEAT_OK;
-		}
-		leat_credentials_forget(&found);
-	}
-	pthread_rwlock_unlock(&store->lock);
-	if (status == LEAT_OK)
-		pthread_rwlock_rdlock(&store->lock);
-	return status;
-}
-
-static void
-drop_credentials(struct s3_store *store)
-{
-	pthread_rwlock_wrlock(&store->lock);
-	store->has_credentials = false;
-	pthread_rwlock_unlock(&store->lock);
-}
-
 /* ---- requests ---- */
 
 static void
@@ -254,13 +206,11 @@ hash_of(const struct leat_ask *ask)
 	return ask->body_hash ? ask->body_hash : leat_sigv4_no_body;
 }
 
-/* The fields that are signed, as the signature wants them. Under the lock. */
+/* The fields that are signed, as the signature wants them. */
 static void
-add_signed(struct leat_str *out, const struct s3_store *store, const struct leat_origin *origin,
-           const struct leat_ask *ask, const char *time)
+add_signed(struct leat_str *out, const struct s3_store *store, const struct leat_credentials *credentials,
+           const struct leat_origin *origin, const struct leat_ask *ask, const char *time)
 {
-	const struct leat_credentials *credentials = &store->credentials;
-
 	if (ask->body_md5)
 		leat_str_addf(out, "content-md5:%s\n", ask->body_md5);
 	leat_str_add(out, "host:");
@@ -293,7 +243,6 @@ add_fields(struct leat_str *out, const char *fields)
 	}
 }
 
-/* Under the lock. */
 static bool
 add_signature(struct leat_str *out, struct s3_store *store, const struct leat_sigv4 *what, unsigned thread)
 {
@@ -304,13 +253,11 @@ add_signature(struct leat_str *out, struct s3_store *store, const struct leat_si
 	return true;
 }
 
-/* Under the lock. */
 static bool
 write_request(struct leat_remote_call *call, const struct leat_ask *ask, const struct place *place, const char *region,
-              struct leat_str *out)
+              const struct leat_credentials *credentials, struct leat_str *out)
 {
 	struct s3_store *store = s3_of(call->remote);
-	const struct leat_credentials *credentials = &store->credentials;
 	char now[LEAT_SIGV4_TIME];
 	struct leat_str path, fields;
 	bool written;
@@ -319,7 +266,7 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 	leat_str_init(&path, out->mem, 3 * LEAT_URI + 1024);
 	leat_str_init(&fields, out->mem, 2 * LEAT_TOKEN + 3 * LEAT_URI);
 	add_path(&path, store, place, ask->of_bucket ? "" : place->key);
-	add_signed(&fields, store, call->exchange.origin, ask, now);
+	add_signed(&fields, store, credentials, call->exchange.origin, ask, now);
 	leat_str_addf(out, "%s ", ask->method);
 	leat_str_add(out, leat_str_text(&path));
 	if (ask->query) {
@@ -347,26 +294,40 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 		                        call->exchange.thread);
 	leat_str_add(out, "\r\n");
 	leat_str_free(&path);
+	if (fields.text)
+		explicit_bzero(fields.text, fields.len);
 	leat_str_free(&fields);
 	return written;
+}
+
+/* Without credentials a request waits, or fails if there never were any. That is not about the object. */
+static enum leat_status
+fail_credentials(struct leat_exchange *exchange, const struct leat_err *why)
+{
+	leat_show(exchange->why, sizeof(exchange->why), why->text, strlen(why->text));
+	if (why->status == LEAT_AGAIN)
+		return LEAT_AGAIN;
+	exchange->status = LEAT_IO;
+	return leat_fail(exchange->err, LEAT_IO, "%s", why->text);
 }
 
 static enum leat_status
 compose(struct leat_remote_call *call, const struct leat_ask *ask, struct leat_str *out)
 {
 	struct s3_store *store = s3_of(call->remote);
+	const struct leat_credentials *credentials;
 	char region[LEAT_SETTING];
+	struct leat_err why;
 	struct place place;
-	enum leat_status status;
 
 	take_apart(ask->uri, &place);
 	region_of(store, place.bucket, region);
-	status = lock_credentials(store, call->exchange.err);
-	if (status != LEAT_OK)
-		return status;
-	if (!write_request(call, ask, &place, region, out))
+	leat_err_clear(&why);
+	if (leat_keeper_lock(store->keeper, &credentials, &call->credentials, &why) != LEAT_OK)
+		return fail_credentials(&call->exchange, &why);
+	if (!write_request(call, ask, &place, region, credentials, out))
 		out->failed = true; /* the wire reports that there is no memory */
-	pthread_rwlock_unlock(&store->lock);
+	leat_keeper_unlock(store->keeper);
 	return LEAT_OK;
 }
 
@@ -453,7 +414,7 @@ judge(struct leat_remote_call *call, const struct leat_http_head *head)
 	if (call->refreshed < REFRESHES &&
 	    (strcmp(code, "ExpiredToken") == 0 || strcmp(code, "TokenRefreshRequired") == 0)) {
 		call->refreshed++;
-		drop_credentials(store);
+		leat_keeper_drop(store->keeper, call->credentials);
 		return LEAT_VERDICT_NOW;
 	}
 	return explain(call, head, code, message);
@@ -679,7 +640,7 @@ close_store(struct leat_store *base)
 	}
 	pthread_rwlock_destroy(&store->lock);
 	explicit_bzero(store->key, sizeof(store->key));
-	leat_credentials_forget(&store->credentials);
+	leat_keeper_close(store->keeper);
 	leat_free(base->mem, store);
 }
 
@@ -723,8 +684,8 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 	pthread_rwlock_init(&store->lock, NULL);
 	status = leat_remote_open(&store->remote, kind, &remote_kind, &storage, mem, err);
 	set_endpoint(store);
-	if (status == LEAT_OK && (status = lock_credentials(store, err)) == LEAT_OK)
-		pthread_rwlock_unlock(&store->lock);
+	if (status == LEAT_OK)
+		status = leat_keeper_open(&store->keeper, &store->remote.storage, err);
 	if (status != LEAT_OK)
 		close_store(&store->remote.base);
 	else

@@ -9,6 +9,7 @@ enum { MAX_TURNS = 10 }; /* answers that send us elsewhere */
 
 static const uint64_t second = 1000000000;
 static const uint64_t first_pause = 100 * 1000 * 1000ull, longest_pause = 5 * 1000000000ull;
+static const uint64_t postponed_pause = 20 * 1000 * 1000ull;
 static const uint64_t patience_with_strangers = 5 * 1000000000ull;
 
 /* ---- the end of an exchange ---- */
@@ -81,6 +82,23 @@ leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange
 		give_up(loop, exchange, time);
 		return;
 	}
+	exchange->next = loop->delayed;
+	loop->delayed = exchange;
+}
+
+void
+leat_exchange_postpone(struct leat_wire_loop *loop, struct leat_exchange *exchange)
+{
+	uint64_t now = leat_now();
+
+	if (!exchange->postponed_since_ns)
+		exchange->postponed_since_ns = now;
+	if (now - exchange->postponed_since_ns >= loop->wire->settings.patience_ns) {
+		exchange->kind->fail(exchange, LEAT_IO, exchange->why);
+		leat_exchange_over(loop, exchange, LEAT_IO);
+		return;
+	}
+	exchange->due_ns = now + postponed_pause;
 	exchange->next = loop->delayed;
 	loop->delayed = exchange;
 }

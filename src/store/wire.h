@@ -58,7 +58,8 @@ enum leat_verdict {
 
 struct leat_exchange_kind {
 	/* Writes the request, up to and including the empty line. Called for each attempt. LEAT_DONE: there is nothing
-	 * to ask, and the exchange is over; any failure ends it too. */
+	 * to ask, and the exchange is over. LEAT_AGAIN: it cannot be written yet, and `why` is set; called again soon,
+	 * until patience is over. Any other failure ends the exchange. */
 	enum leat_status (*compose)(struct leat_exchange *exchange, struct leat_str *request);
 	/* Is this the head of what was asked for, so that a body of `want` bytes goes to the iovs? NULL: never. */
 	bool (*wants)(struct leat_exchange *exchange, const struct leat_http_head *head);
@@ -97,7 +98,7 @@ struct leat_exchange {
 	/* Private: */
 	struct leat_exchange *next;
 	unsigned attempts, turns, refused, spared;
-	uint64_t due_ns, failing_since_ns;
+	uint64_t due_ns, failing_since_ns, postponed_since_ns;
 };
 
 struct leat_wire_settings {

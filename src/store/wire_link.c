@@ -362,10 +362,15 @@ leat_link_begin(struct leat_link *link, struct leat_exchange *exchange)
 		exchange->kind->fail(exchange, LEAT_NOMEM, "there is no memory for a request");
 		status = LEAT_NOMEM;
 	}
+	if (status == LEAT_AGAIN) {
+		leat_exchange_postpone(loop, exchange);
+		return;
+	}
 	if (status != LEAT_OK) {
 		leat_exchange_over(loop, exchange, status == LEAT_DONE ? LEAT_OK : status);
 		return;
 	}
+	exchange->postponed_since_ns = 0;
 	leave_idle(link);
 	link->state = LEAT_LINK_SENDING;
 	link->exchange = exchange;

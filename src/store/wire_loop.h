@@ -91,6 +91,8 @@ void leat_exchange_over(struct leat_wire_loop *loop, struct leat_exchange *excha
 /* An attempt failed: repeats it, `now` or later, or ends the exchange. */
 void leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange, const char *why, bool now,
                           unsigned wait_seconds);
+/* It cannot be sent yet: tried again soon. */
+void leat_exchange_postpone(struct leat_wire_loop *loop, struct leat_exchange *exchange);
 void leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchange,
                             const struct leat_http_head *head);
 static inline bool
