@@ -103,8 +103,8 @@ leat_exchange_postpone(struct leat_wire_loop *loop, struct leat_exchange *exchan
 	loop->delayed = exchange;
 }
 
-static bool
-may_pass(int status)
+bool
+leat_status_may_pass(int status)
 {
 	return status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
@@ -114,7 +114,8 @@ leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchan
 {
 	char why[64];
 
-	if (may_pass(head->status)) {
+	if (leat_status_may_pass(head->status)) {
+		leat_hedge_calm(exchange->origin);
 		snprintf(why, sizeof(why), "the server answered %d", head->status);
 		leat_exchange_failed(loop, exchange, why, false, head->retry_after);
 		return;

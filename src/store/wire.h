@@ -22,6 +22,7 @@
 
 #include "base/str.h"
 #include "store/http_head.h"
+#include "store/latency.h"
 #include "store/store.h"
 #include "store/url.h"
 
@@ -34,12 +35,34 @@ enum {
 struct leat_wire;
 struct leat_exchange;
 
+/* Second requests for reads whose answer does not come (wire_hedge.c). */
+struct leat_hedging {
+	atomic_int spent;                    /* of the budget; a request earns one, a hedge costs 50 */
+	atomic_uint_least64_t calm_until_ns; /* none before: the server asked us to slow down */
+	atomic_ullong requests;              /* all but hedges */
+	atomic_ullong sent, won;             /* hedges, and those that were answered first */
+	atomic_ullong timeouts;              /* requests that were given up for taking too long */
+};
+
+/* Of one thread and origin. */
+struct leat_hedge_counts {
+	unsigned wanted;     /* hedges that wait for a connection */
+	unsigned answers;    /* since the last check */
+	unsigned recent;     /* answers of the last few checks */
+	unsigned busy, late; /* requests at the last check; those without an answer in time */
+	unsigned under_way;  /* hedges, with those wanted, at the last check */
+	uint64_t wait_ns;    /* after which a request without an answer is late */
+	uint64_t checked_ns;
+};
+
 /* A server, as the connections to it know it. Belongs to the wire; never moves. */
 struct leat_origin {
 	bool tls;
 	char host[LEAT_HOST];
 	unsigned port;
-	atomic_bool answered; /* at least once */
+	atomic_bool answered;        /* at least once */
+	struct leat_latency latency; /* of the first byte of reads */
+	struct leat_hedging hedging;
 	struct leat_origin *next;
 	struct leat_origin_loop {
 		struct leat_origin *next;                 /* that the thread knows */
@@ -47,7 +70,8 @@ struct leat_origin {
 		unsigned waiting;                         /* their number */
 		unsigned links, connecting;               /* connections that are open, and those to be */
 		uint64_t hold_until_ns;                   /* no new connections before */
-	} loop[LEAT_WIRE_THREADS];                        /* each belongs to one thread */
+		struct leat_hedge_counts hedge;
+	} loop[LEAT_WIRE_THREADS]; /* each belongs to one thread */
 };
 
 enum leat_verdict {

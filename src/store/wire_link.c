@@ -134,6 +134,10 @@ leat_link_close(struct leat_link *link)
 	struct leat_wire_loop *loop = link->loop;
 
 	end_connecting(link);
+	if (link->twin)
+		link->twin->twin = NULL;
+	if (link->wants_hedge)
+		leat_hedge_unwant(link);
 	if (link->state == LEAT_LINK_IDLE)
 		leave_idle(link);
 	if (link->state != LEAT_LINK_CONNECTING)
@@ -221,13 +225,15 @@ leat_link_fail(struct leat_link *link, const char *why, bool closed)
 	struct leat_wire_loop *loop = link->loop;
 	struct leat_exchange *exchange = link->exchange;
 	struct leat_origin *origin = link->origin;
-	bool used = link->used, unheard = closed && !link->heard;
+	bool used = link->used, unheard = closed && !link->heard, has_twin = link->twin != NULL;
 	char text[LEAT_WIRE_WHY];
 
 	snprintf(text, sizeof(text), "%s", why);
 	leat_link_close(link);
 	/* The server may close an idle connection just when we use it: that is nobody's fault. Nor is it the request's
 	 * if a new connection is one too many. But a request that servers always answer so must not go on for ever. */
+	if (has_twin)
+		return;
 	if (exchange && unheard && (used || hold_off(loop, origin)) && exchange->spared++ < MAX_SPARED)
 		leat_exchange_failed(loop, exchange, text, true, 0);
 	else if (exchange)
@@ -371,10 +377,18 @@ leat_link_begin(struct leat_link *link, struct leat_exchange *exchange)
 		return;
 	}
 	exchange->postponed_since_ns = 0;
+	link->exchange = exchange;
+	leat_hedge_begin(link);
+	leat_link_send(link, exchange);
+}
+
+void
+leat_link_send(struct leat_link *link, struct leat_exchange *exchange)
+{
 	leave_idle(link);
 	link->state = LEAT_LINK_SENDING;
 	link->exchange = exchange;
-	loop->busy++;
+	link->loop->busy++;
 	link->sent = 0;
 	link->heard = false;
 	link->begin_ns = link->progress_ns = leat_now();
@@ -455,6 +469,8 @@ begin_body(struct leat_link *link)
 	const struct leat_http_head *head = &link->head;
 	bool none = exchange->head_only || head->status == 204 || head->status == 304;
 
+	if (!leat_hedge_claim(link))
+		return false;
 	link->state = LEAT_LINK_BODY;
 	link->left = none ? 0 : head->length;
 	link->body = head->chunked ? LEAT_BODY_CHUNKS : LEAT_BODY_LENGTH;
@@ -609,8 +625,10 @@ read_by_way_of_scratch(struct leat_link *link)
 		receive_failed(link, got);
 		return false;
 	}
-	link->heard = true;
 	link->progress_ns = leat_now();
+	if (!link->heard)
+		leat_hedge_heard(link, link->progress_ns);
+	link->heard = true;
 	return take_bytes(link, link->loop->scratch, (size_t)got);
 }
 

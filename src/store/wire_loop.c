@@ -198,11 +198,12 @@ leat_loop_take_all(struct leat_wire_loop *loop, struct leat_origin *origin)
 	return all;
 }
 
-static struct leat_link *
-find_idle(struct leat_wire_loop *loop, const struct leat_origin *origin)
+struct leat_link *
+leat_loop_find_idle(struct leat_wire_loop *loop, const struct leat_origin *origin, const struct leat_link *other)
 {
 	struct leat_link *link = loop->newest_idle;
 
+	(void)other;
 	while (link && link->origin != origin)
 		link = link->older;
 	return link;
@@ -214,7 +215,7 @@ may_connect(const struct leat_wire_loop *loop, const struct leat_origin *origin)
 	size_t most = atomic_load_explicit(&origin->answered, memory_order_relaxed) ? CONNECTS : CONNECTS_AT_FIRST;
 	const struct leat_origin_loop *own = &origin->loop[loop->index];
 
-	return loop->connecting < most && own->connecting < own->waiting &&
+	return loop->connecting < most && own->connecting < own->waiting + own->hedge.wanted &&
 	       (own->links == 0 || !own->hold_until_ns || leat_now() >= own->hold_until_ns);
 }
 
@@ -246,11 +247,13 @@ serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 	struct leat_origin_loop *own = own_part(loop, origin);
 	struct leat_link *link;
 
-	while (own->queue && (link = find_idle(loop, origin)) != NULL)
+	if (own->hedge.wanted)
+		leat_hedge_assign(loop, origin);
+	while (own->queue && (link = leat_loop_find_idle(loop, origin, NULL)) != NULL)
 		leat_link_begin(link, take_first(own));
 	while (may_connect(loop, origin) && make_room(loop))
 		if (!leat_link_open(loop, origin)) {
-			if (!loop->links) /* none will ever come */
+			if (!loop->links && own->queue) /* none will ever come */
 				fail_memory(loop, take_first(own));
 			return;
 		}
@@ -260,7 +263,7 @@ static void
 serve_all(struct leat_wire_loop *loop)
 {
 	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next)
-		if (own_part(loop, origin)->queue)
+		if (own_part(loop, origin)->queue || own_part(loop, origin)->hedge.wanted)
 			serve(loop, origin);
 }
 
@@ -307,10 +310,13 @@ cancel_all(struct leat_wire_loop *loop)
 {
 	cancel_waiting(loop);
 	for (size_t i = loop->links; i-- > 0;) {
-		struct leat_exchange *exchange = i < loop->links ? loop->link[i]->exchange : NULL;
+		struct leat_link *link = i < loop->links ? loop->link[i] : NULL;
+		struct leat_exchange *exchange = link ? link->exchange : NULL;
 
 		if (exchange && leat_exchange_cancelled(exchange)) {
-			leat_link_close(loop->link[i]);
+			if (link->twin)
+				leat_link_close(link->twin);
+			leat_link_close(link);
 			leat_exchange_over(loop, exchange, LEAT_AGAIN);
 		}
 	}
@@ -380,9 +386,13 @@ check_time(struct leat_wire_loop *loop)
 	for (size_t i = loop->links; i-- > 0;) {
 		const char *why = i < loop->links ? leat_link_overdue(loop->link[i], now) : NULL;
 
-		if (why)
+		if (why) {
+			atomic_fetch_add_explicit(&loop->link[i]->origin->hedging.timeouts, 1, memory_order_relaxed);
 			leat_link_fail(loop->link[i], why, false);
+		}
 	}
+	if (loop->busy && loop->wire->settings.storage->hedge)
+		leat_hedge_check(loop, now);
 }
 
 /* How long epoll may wait, in ms. */
@@ -390,7 +400,7 @@ static int
 time_to_wait(const struct leat_wire_loop *loop)
 {
 	uint64_t now = leat_now(), ms;
-	int wait = loop->delayed ? TICK_MS : loop->busy ? 10 * TICK_MS : -1;
+	int wait = loop->delayed || loop->busy ? TICK_MS : -1;
 
 	if (loop->multi_due_ns == UINT64_MAX)
 		return wait;

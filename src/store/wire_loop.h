@@ -1,7 +1,7 @@
 /* wire_loop.h - internals of the wire
  *
  * wire.c takes exchanges and decides about failures, wire_loop.c runs the threads and assigns
- * exchanges to connections, wire_link.c is one connection. */
+ * exchanges to connections, wire_link.c is one connection, wire_hedge.c sends second requests. */
 #ifndef LEAT_STORE_WIRE_LOOP_H
 #define LEAT_STORE_WIRE_LOOP_H
 
@@ -17,11 +17,14 @@ struct leat_link {
 	struct leat_wire_loop *loop;
 	struct leat_origin *origin;
 	struct leat_exchange *exchange; /* NULL: connecting, or idle */
+	struct leat_link *twin;         /* carries the same exchange, until one of them has a complete head */
 	enum { LEAT_LINK_CONNECTING, LEAT_LINK_IDLE, LEAT_LINK_SENDING, LEAT_LINK_HEAD, LEAT_LINK_BODY } state;
 	enum { LEAT_BODY_LENGTH, LEAT_BODY_CHUNKS, LEAT_BODY_TO_END } body;
 	bool to_iov;        /* the body is what was asked for */
 	bool used;          /* it has carried an exchange, so the server may close it at any time */
 	bool heard;         /* the server has begun to answer */
+	bool is_hedge;      /* it carries the second request of its exchange */
+	bool wants_hedge;   /* a second request is to be sent as soon as there is a connection */
 	bool watches_write; /* epoll tells when it can be written to */
 	int fd;             /* -1: none yet. Without TLS, our own; else libcurl's */
 	CURL *easy;         /* NULL without TLS, once connected */
@@ -29,6 +32,7 @@ struct leat_link {
 	size_t sent;
 	struct leat_str request;
 	uint64_t begin_ns, progress_ns;
+	uint64_t head_start_ns; /* how long before this hedge the first request was sent */
 	struct leat_chunks chunks;
 	struct leat_http_head head;
 	size_t index;                    /* in loop->link */
@@ -86,6 +90,10 @@ void leat_loop_put(struct leat_wire_loop *loop, struct leat_exchange *exchange);
 /* Takes all exchanges from the queue of an origin. */
 struct leat_exchange *leat_loop_take_all(struct leat_wire_loop *loop, struct leat_origin *origin);
 
+/* An idle connection to the same place, if possible not to the address of `other`, which may be NULL. */
+struct leat_link *leat_loop_find_idle(struct leat_wire_loop *loop, const struct leat_origin *origin,
+                                      const struct leat_link *other);
+
 /* wire.c: decide about exchanges, which are not in any list */
 void leat_exchange_over(struct leat_wire_loop *loop, struct leat_exchange *exchange, enum leat_status status);
 /* An attempt failed: repeats it, `now` or later, or ends the exchange. */
@@ -95,6 +103,8 @@ void leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exc
 void leat_exchange_postpone(struct leat_wire_loop *loop, struct leat_exchange *exchange);
 void leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchange,
                             const struct leat_http_head *head);
+/* May a repeated request be answered better? */
+bool leat_status_may_pass(int status);
 static inline bool
 leat_exchange_cancelled(const struct leat_exchange *exchange)
 {
@@ -110,6 +120,8 @@ void leat_link_close(struct leat_link *link);
 void leat_link_connected(struct leat_link *link, CURLcode code);
 /* Sends the request of an exchange on an idle connection. */
 void leat_link_begin(struct leat_link *link, struct leat_exchange *exchange);
+/* The same for a request that is composed already; leaves the exchange as it is. */
+void leat_link_send(struct leat_link *link, struct leat_exchange *exchange);
 /* epoll says that something has happened. */
 void leat_link_event(struct leat_link *link, unsigned events);
 /* Is the server too slow? NULL: no. */
@@ -117,5 +129,16 @@ const char *leat_link_overdue(const struct leat_link *link, uint64_t now);
 /* Closes it and fails its exchange, or those that wait for a connection to the same place. `closed`: the server has
  * closed or reset it. */
 void leat_link_fail(struct leat_link *link, const char *why, bool closed);
+
+/* wire_hedge.c */
+void leat_hedge_check(struct leat_wire_loop *loop, uint64_t now); /* now and then: which requests need a second one? */
+/* Sends them, as far as there are idle connections. */
+void leat_hedge_assign(struct leat_wire_loop *loop, struct leat_origin *origin);
+void leat_hedge_unwant(struct leat_link *link);              /* there is no need for one any more */
+void leat_hedge_begin(struct leat_link *link);               /* a first request is sent */
+void leat_hedge_heard(struct leat_link *link, uint64_t now); /* the first byte of an answer */
+void leat_hedge_calm(struct leat_origin *origin);            /* the server asks us to slow down */
+/* The head of an answer is complete. False: it is none worth having while a twin is waiting; the connection is gone. */
+bool leat_hedge_claim(struct leat_link *link);
 
 #endif

@@ -34,6 +34,7 @@ static struct {
 	char path[256]; /* of the trouble; "": all */
 	enum web_trouble trouble;
 	int troubles, limit;
+	int every, meant; /* only every so many-th has trouble; requests that it was meant for */
 	char last[16384]; /* request */
 } web = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
 
@@ -148,6 +149,15 @@ web_last(void)
 	strcpy(text, web.last);
 	pthread_mutex_unlock(&web.lock);
 	return text;
+}
+
+void
+web_set_every(int n)
+{
+	pthread_mutex_lock(&web.lock);
+	web.every = n;
+	web.meant = 0;
+	pthread_mutex_unlock(&web.lock);
 }
 
 void
@@ -274,6 +284,9 @@ misbehave(int fd, const struct request *request)
 		say(fd, "HTTP/1.1 206 Partial\r\n", 22);
 		go_on(fd, "X", 10000);
 		return true;
+	case WEB_LATE:
+		usleep(40000);
+		return false;
 	case WEB_HANG:
 		hang(fd);
 		return true;
@@ -373,7 +386,7 @@ answer(int fd, struct request *request)
 	pthread_mutex_lock(&web.lock);
 	web.counts.requests++;
 	pthread_cond_broadcast(&web.came);
-	if (web.troubles && (!*web.path || strcmp(web.path, request->path) == 0)) {
+	if (web.troubles && (!*web.path || strcmp(web.path, request->path) == 0) && ++web.meant % web.every == 0) {
 		request->trouble = web.trouble;
 		web.troubles -= web.troubles > 0;
 	}
@@ -485,6 +498,7 @@ web_start(void)
 	web.stops = false;
 	web.counts = (struct web_counts){0};
 	web.troubles = web.limit = 0;
+	web.every = 1;
 	if (pthread_create(&web.accepts, NULL, accept_all, NULL) != 0)
 		abort();
 }

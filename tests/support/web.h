@@ -28,6 +28,7 @@ enum web_trouble {
 	WEB_LEAVE,        /* closes after the answer, without saying so */
 	WEB_MOVED,        /* redirects to the same place */
 	WEB_FORBIDDEN,    /* 403 */
+	WEB_LATE,         /* answers well, but 40 ms later */
 	WEB_OLD,          /* HTTP/1.0: no length, closes at the end */
 };
 
@@ -51,6 +52,8 @@ void web_put(const char *uri, const void *bytes, size_t len);
 void web_remove(const char *uri);
 /* Requests for uri, or for all if it is NULL, are answered so, the next `count` of them (negative: all). */
 void web_set_trouble(const char *uri, enum web_trouble trouble, int count);
+/* Only every n-th of the requests that trouble is meant for has it; 1: all, as after web_start. */
+void web_set_every(int n);
 /* More connections than this are reset at once; 0: any number. */
 void web_set_limit(int connections);
 /* GET and HEAD of `from` are answered with a redirect to `location`. */
