@@ -394,8 +394,11 @@ submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
 
 	request->first = first;
 	request->end = end;
-	*read = (struct leat_read){
-		.offset = run->item[first].raw.extent.offset, .work = work, .done = complete, .arg = request};
+	*read = (struct leat_read){.offset = run->item[first].raw.extent.offset,
+	                           .work = work,
+	                           .done = complete,
+	                           .arg = request,
+	                           .epoch = run->batch->epoch + 1};
 	if (!work)
 		read->iovs = scatter(&run->item[first], end - first, read->iov);
 	read->object = *leat_source_object(&feed->pipeline.source, run->item[first].raw.extent.file, &entry);

@@ -112,6 +112,7 @@ leat_source_open(struct leat_source *source, const struct leat_source_kind *kind
 
 	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log, .max_bytes = max_bytes};
 	leat_stores_init(&source->stores, mem);
+	source->stores.log = log;
 	status = leat_schema_init(&source->schema, LEAT_MAX_FIELDS, mem, err);
 	if (status == LEAT_OK)
 		status = kind->open(source, threads, err);

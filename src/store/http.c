@@ -183,7 +183,7 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 }
 
 #define HTTP_STORE(name, text)                                                                                         \
-	.scheme = name, .doc = text, .hides = true, .threads = LEAT_WIRE_THREADS, .in_flight = LEAT_WIRE_IN_FLIGHT,    \
+	.scheme = name, .doc = text, .hides = true, .threads = LEAT_REMOTE_THREADS, .in_flight = LEAT_WIRE_IN_FLIGHT,    \
 	.open = open_store, .close = close_store, .resolve = resolve, .list = list, .list_folder = list_folder,        \
 	.look = leat_remote_look, .submit = leat_remote_submit, .cancel = leat_remote_cancel,                          \
 	.interrupt = leat_remote_interrupt

@@ -433,6 +433,8 @@ leat_remote_look(struct leat_store *store, const char *uri, struct leat_object *
 	leat_str_init(&call.exchange.text, store->mem, ERROR_TEXT);
 	status = run(leat_remote_of(store), &call, err);
 	leat_str_free(&call.exchange.text);
+	if (status == LEAT_OK && leat_remote_of(store)->disk)
+		leat_disk_prove(leat_remote_of(store)->disk, uri, object->size);
 	return status;
 }
 
@@ -527,10 +529,11 @@ give_back(struct leat_remote *remote, struct leat_remote_read *reading)
 	pthread_mutex_unlock(&remote->lock);
 }
 
-enum leat_status
-leat_remote_submit(struct leat_store *store, struct leat_read *read)
+/* Sends a read to the server. */
+static enum leat_status
+send_read(void *arg, struct leat_read *read, atomic_bool *cancelled)
 {
-	struct leat_remote *remote = leat_remote_of(store);
+	struct leat_remote *remote = arg;
 	struct leat_remote_read *reading = take_unused(remote);
 	struct leat_exchange *exchange;
 	char buf[LEAT_URI];
@@ -538,19 +541,17 @@ leat_remote_submit(struct leat_store *store, struct leat_read *read)
 	enum leat_status status;
 
 	if (!reading)
-		return leat_fail_mem(read->err, store->mem, sizeof(*reading), "the reads in flight");
+		return leat_fail_mem(read->err, remote->base.mem, sizeof(*reading), "the reads in flight");
 	exchange = &reading->call.exchange;
-	*reading = (struct leat_remote_read){.call = {.exchange = {.kind = &reads,
-	                                                           .cancelled = &read->cancelled,
-	                                                           .iovs = read->iovs,
-	                                                           .err = read->err},
-	                                              .remote = remote,
-	                                              .asks = LEAT_CALL_RANGE},
-	                                     .read = read};
+	*reading = (struct leat_remote_read){
+		.call = {.exchange = {.kind = &reads, .cancelled = cancelled, .iovs = read->iovs, .err = read->err},
+	                 .remote = remote,
+	                 .asks = LEAT_CALL_RANGE},
+		.read = read};
 	memcpy(exchange->iov, read->iov, sizeof(read->iov));
 	for (int i = 0; i < read->iovs; i++)
 		exchange->want += read->iov[i].iov_len;
-	leat_str_init(&exchange->text, store->mem, ERROR_TEXT);
+	leat_str_init(&exchange->text, remote->base.mem, ERROR_TEXT);
 	status = uri ? remote->kind->locate(&reading->call, uri, read->err)
 	             : leat_fail(read->err, LEAT_DATA, "the name of an object below '%s' is too long",
 	                         read->object.folder);
@@ -561,11 +562,27 @@ leat_remote_submit(struct leat_store *store, struct leat_read *read)
 	return status;
 }
 
+enum leat_status
+leat_remote_submit(struct leat_store *store, struct leat_read *read)
+{
+	struct leat_remote *remote = leat_remote_of(store);
+	char buf[LEAT_URI];
+	const char *uri = remote->disk ? leat_object_uri(&read->object, buf) : NULL;
+
+	if (uri && leat_disk_submit(remote->disk, read, uri))
+		return LEAT_OK;
+	return send_read(remote, read, &read->cancelled);
+}
+
 void
 leat_remote_cancel(struct leat_store *store, struct leat_read *read)
 {
+	struct leat_remote *remote = leat_remote_of(store);
+
 	atomic_store(&read->cancelled, true);
-	leat_wire_cancel(leat_remote_of(store)->wire);
+	leat_wire_cancel(remote->wire);
+	if (remote->disk)
+		leat_disk_cancel(remote->disk);
 }
 
 void
@@ -580,16 +597,25 @@ enum leat_status
 leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store, const struct leat_remote_kind *kind,
                  const struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err)
 {
+	/* http: URIs name their server, s3: URIs only a bucket. */
+	const struct leat_disk_wire wire = {.arg = remote,
+	                                    .send = send_read,
+	                                    .place = kind->hides_query ? "" : remote->storage.endpoint,
+	                                    .first_thread = LEAT_WIRE_THREADS};
+	enum leat_status status;
+
 	remote->base = (struct leat_store){.kind = store, .mem = mem};
 	remote->kind = kind;
 	remote->storage = *storage;
 	pthread_mutex_init(&remote->lock, NULL);
-	return leat_wire_open(&remote->wire, &remote->storage, mem, err);
+	status = leat_wire_open(&remote->wire, &remote->storage, mem, err);
+	return status == LEAT_OK ? leat_disk_open(&remote->disk, &remote->storage, &wire, mem, err) : status;
 }
 
 void
 leat_remote_close(struct leat_remote *remote)
 {
+	leat_disk_close(remote->disk);
 	leat_wire_close(remote->wire);
 	while (remote->unused) {
 		struct leat_remote_read *reading = remote->unused;

@@ -11,9 +11,13 @@
 #ifndef LEAT_STORE_REMOTE_H
 #define LEAT_STORE_REMOTE_H
 
+#include "store/disk_cache.h"
 #include "store/wire.h"
 
 struct leat_remote_call;
+
+/* Threads that call `done`: the wire's, and the disk cache's. */
+enum { LEAT_REMOTE_THREADS = LEAT_WIRE_THREADS + LEAT_DISK_THREADS };
 
 /* What is asked of a server. Text is the caller's, and stays until the answer is there. */
 struct leat_ask {
@@ -54,6 +58,7 @@ struct leat_remote {
 	const struct leat_remote_kind *kind;
 	struct leat_storage storage; /* complete */
 	struct leat_wire *wire;
+	struct leat_disk *disk; /* NULL: no disk cache */
 	pthread_mutex_t lock;
 	struct leat_remote_read *unused; /* under the lock */
 };
