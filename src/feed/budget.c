@@ -356,7 +356,8 @@ batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
 }
 
 /* Widens the window by up to `room` bytes and returns the bytes used. Local files get one more run per worker and I/O
- * thread; a store that wants many reads in flight gets enough runs for them, based on the mean sample length. */
+ * thread. A store that wants many reads in flight gets enough runs for them, based on the mean sample length, and a
+ * quarter more: runs that have been read wait for a worker. */
 static size_t
 widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 {
@@ -365,10 +366,12 @@ widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 	int more;
 
 	if (p->source.stores.in_flight) {
-		size_t mean = (mean_length(&p->source) * 5 / 4 + LEAT_APART) * (size_t)b->run_rows;
+		size_t mean = mean_length(&p->source) + 1;
+		int64_t reads = mean < bytes / (size_t)b->run_reads ? b->run_reads : (int64_t)(bytes / mean);
 
+		mean = (mean * 5 / 4 + LEAT_APART) * (size_t)b->run_rows;
 		bytes = mean < bytes ? mean : bytes;
-		wanted = b->requests / b->run_reads + (int64_t)b->threads;
+		wanted = b->requests / (reads > 0 ? reads : 1) * 5 / 4 + (int64_t)b->threads;
 	}
 	each = bytes + LEAT_APART + run_cost(b);
 	more = how_many(room, each, wanted);

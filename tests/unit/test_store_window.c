@@ -102,6 +102,26 @@ as_many_reads_are_in_flight_as_the_store_likes(void **state)
 	}
 }
 
+/* A run holds at most LEAT_RUN_BYTES, so it has fewer reads the longer the samples are, and there are more runs. */
+static void
+long_samples_do_not_make_the_window_smaller(void **state)
+{
+	enum { LONG = 90000, LONG_SAMPLES = SAMPLES * TOKENS / LONG };
+	struct leat_options options;
+	struct leat_feed *feed;
+
+	(void)state;
+	assert_true(LONG * sizeof(uint16_t) * 2 > LEAT_RUN_BYTES && LONG_SAMPLES < leat_store_mem.in_flight);
+	trace_options(&options);
+	options.threads = 1;
+	options.memory = (size_t)1 << 30;
+	store_mem_hold(true);
+	feed = trace_open("tokens('mem://tokens', length=90000) | shuffle | batch(32)", &options);
+	wait_for_flight(LONG_SAMPLES);
+	store_mem_hold(false);
+	leat_close(feed);
+}
+
 static void
 little_memory_makes_a_small_window_that_works(void **state)
 {
@@ -186,6 +206,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(as_many_reads_are_in_flight_as_the_store_likes, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_samples_do_not_make_the_window_smaller, setup, teardown),
 		cmocka_unit_test_setup_teardown(little_memory_makes_a_small_window_that_works, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_window_is_refilled_by_completions, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_large_sample_costs_its_size_once, setup, teardown),
