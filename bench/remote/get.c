@@ -103,7 +103,7 @@ run_leat(const char *url)
 static struct {
 	CURLM *multi;
 	int epoll;
-	long timeout;
+	uint64_t due; /* when libcurl wants to be called; UINT64_MAX: never */
 	size_t got[MAX_FLIGHT];
 } loop;
 
@@ -139,14 +139,33 @@ set_timer(CURLM *multi, long ms, void *arg)
 {
 	(void)multi;
 	(void)arg;
-	loop.timeout = ms;
+	loop.due = ms < 0 ? UINT64_MAX : leat_now() + (uint64_t)ms * 1000000;
 	return 0;
+}
+
+/* Waits for what libcurl waits for, and tells it. A timer fires once, unless libcurl sets it again. */
+static void
+drive_multi(void)
+{
+	struct epoll_event event[64];
+	uint64_t now = leat_now(), wait = loop.due > now ? (loop.due - now + 999999) / 1000000 : 0;
+	int running, n = epoll_wait(loop.epoll, event, 64, (int)(wait < 1000 ? wait : 1000));
+
+	for (int i = 0; i < n; i++)
+		curl_multi_socket_action(loop.multi, event[i].data.fd,
+		                         (event[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		                                 (event[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0),
+		                         &running);
+	if (loop.due <= leat_now()) {
+		loop.due = UINT64_MAX;
+		curl_multi_socket_action(loop.multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
 }
 
 static void
 run_multi(const char *url)
 {
-	int started = 0, done = 0, running, left;
+	int started = 0, done = 0, left;
 	CURLMsg *message;
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -168,16 +187,7 @@ run_multi(const char *url)
 		curl_multi_add_handle(loop.multi, easy);
 	}
 	while (done < count) {
-		struct epoll_event event[64];
-		int n = epoll_wait(loop.epoll, event, 64, (int)(loop.timeout < 0 ? 1000 : loop.timeout));
-
-		if (n <= 0)
-			curl_multi_socket_action(loop.multi, CURL_SOCKET_TIMEOUT, 0, &running);
-		for (int i = 0; i < n; i++)
-			curl_multi_socket_action(loop.multi, event[i].data.fd,
-			                         (event[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |
-			                                 (event[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0),
-			                         &running);
+		drive_multi();
 		while ((message = curl_multi_info_read(loop.multi, &left)) != NULL) {
 			CURL *easy = message->easy_handle;
 			size_t *got;
