@@ -21,6 +21,8 @@ leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max)
 void
 leat_str_free(struct leat_str *str)
 {
+	if (str->secret && str->text)
+		explicit_bzero(str->text, str->cap);
 	leat_free(str->mem, str->text);
 	str->text = NULL;
 	str->len = 0;
@@ -28,10 +30,31 @@ leat_str_free(struct leat_str *str)
 	str->failed = false;
 }
 
+/* Growing a block may leave a copy behind. */
+static bool
+move_secret(struct leat_str *str, size_t more)
+{
+	size_t cap = str->len + more < str->max / 2 ? 2 * (str->len + more) + 1 : str->max + 1;
+	char *text = leat_realloc_raw(str->mem, NULL, cap);
+
+	if (!text)
+		return false;
+	memcpy(text, leat_str_text(str), str->len + 1);
+	if (str->text)
+		explicit_bzero(str->text, str->cap);
+	leat_free(str->mem, str->text);
+	str->text = text;
+	str->cap = cap;
+	return true;
+}
+
 /* Makes room for `more` bytes and a NUL; on failure sets `failed` and returns false. */
 static bool
 make_room(struct leat_str *str, size_t more)
 {
+	if (str->secret && !str->failed && more <= str->max - str->len && str->len + more + 1 > str->cap &&
+	    !move_secret(str, more))
+		str->failed = true;
 	if (str->failed || more > str->max - str->len ||
 	    LEAT_GROW_RAW(str->mem, str->text, str->cap, str->len + more + 1, str->max + 1, "a text", NULL) != LEAT_OK)
 		str->failed = true;

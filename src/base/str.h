@@ -16,6 +16,7 @@ struct leat_str {
 	char *text; /* NUL-terminated; NULL until the first append (leat_str_text returns "" then) */
 	size_t len, cap, max;
 	bool failed;
+	bool secret; /* set after init: memory is erased before it is given back */
 };
 
 void leat_str_init(struct leat_str *str, struct leat_mem *mem, size_t max);

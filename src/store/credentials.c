@@ -100,6 +100,16 @@ json_text(const json_t *object, const char *name)
 	return json_string_value(json_object_get(object, name));
 }
 
+static void
+erase_texts(json_t *object)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(object, name, value) if (json_is_string(value))
+		explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+}
+
 enum leat_status
 leat_credentials_parse(struct leat_credentials *credentials, const char *json, size_t len, struct leat_err *err)
 {
@@ -114,6 +124,7 @@ leat_credentials_parse(struct leat_credentials *credentials, const char *json, s
 	    (token && !copy(credentials->token, LEAT_TOKEN, token)))
 		status = leat_fail(err, LEAT_INVALID, "the answer has no AccessKeyId and SecretAccessKey");
 	credentials->expires = expires ? leat_s3_time(expires) : 0;
+	erase_texts(object);
 	json_decref(object);
 	return status;
 }
@@ -162,6 +173,23 @@ start_process(const char *command, int out, pid_t *pid)
 	return started;
 }
 
+/* Its status. One that has said all, or takes too long, has no reason to go on. */
+static int
+end_process(pid_t pid, bool has_ended)
+{
+	int code = 0;
+
+	for (int i = 0; has_ended && i < 100; i++) {
+		if (waitpid(pid, &code, WNOHANG) != 0)
+			return code;
+		usleep(10000);
+	}
+	kill(pid, SIGKILL);
+	while (waitpid(pid, &code, 0) < 0 && errno == EINTR)
+		;
+	return has_ended ? 0 : code;
+}
+
 static enum leat_status
 run_process(struct leat_credentials *credentials, const char *command, const char *profile, struct leat_mem *mem,
             struct leat_err *err)
@@ -181,10 +209,8 @@ run_process(struct leat_credentials *credentials, const char *command, const cha
 		len = pid > 0 ? read_all(pipes[0], output, MAX_OUTPUT) : -1;
 		close(pipes[0]);
 	}
-	if (pid > 0 && len < 0)
-		kill(pid, SIGKILL);
-	while (pid > 0 && waitpid(pid, &code, 0) < 0 && errno == EINTR)
-		;
+	if (pid > 0)
+		code = end_process(pid, len >= 0);
 	if (len < 0 || code != 0)
 		status = leat_fail(err, LEAT_INVALID, "the credential_process of profile '%s' failed", profile);
 	else if ((status = leat_credentials_parse(credentials, output, (size_t)len, err)) != LEAT_OK)
@@ -265,6 +291,7 @@ assume_role(struct leat_credentials *credentials, const struct profiles *profile
             const char *role, int depth, struct leat_mem *mem, struct leat_err *err)
 {
 	char session[LEAT_SETTING] = "leat", file[LEAT_SETTING], external[LEAT_SETTING] = "", region[LEAT_SETTING];
+	const struct leat_sts sts = {profiles->storage, region, role, session};
 	struct leat_credentials *source;
 	enum leat_status status;
 
@@ -272,13 +299,13 @@ assume_role(struct leat_credentials *credentials, const struct profiles *profile
 	get(profiles, profile, "external_id", external, sizeof(external));
 	find_region(profiles, profile, region);
 	if (get(profiles, profile, "web_identity_token_file", file, sizeof(file)))
-		return leat_credentials_from_identity(credentials, mem, file, role, session, region, err);
+		return leat_credentials_from_identity(credentials, mem, &sts, file, err);
 	source = leat_alloc(mem, sizeof(*source));
 	if (!source)
 		return leat_fail_mem(err, mem, sizeof(*source), "credentials");
 	status = find_source(source, profiles, profile, depth, mem, err);
 	if (status == LEAT_OK)
-		status = leat_credentials_from_role(credentials, mem, source, role, session, external, region, err);
+		status = leat_credentials_from_role(credentials, mem, &sts, source, external, err);
 	leat_credentials_forget(source);
 	leat_free(mem, source);
 	return status;
@@ -324,7 +351,9 @@ from_pod(struct leat_credentials *credentials, const struct profiles *profiles, 
 	if (!file || !role)
 		return LEAT_AGAIN;
 	find_region(profiles, profiles->name, region);
-	return leat_credentials_from_identity(credentials, mem, file, role, session ? session : "leat", region, err);
+	return leat_credentials_from_identity(
+		credentials, mem, &(struct leat_sts){profiles->storage, region, role, session ? session : "leat"}, file,
+		err);
 }
 
 /* LEAT_AGAIN: none. A profile that was chosen by name must exist, and goes before what the environment has. */
@@ -350,6 +379,23 @@ from_variables_or_profile(struct leat_credentials *credentials, const struct pro
 	return status;
 }
 
+/* They become lines of a request: a line end in them, as from a file that was read badly, would end it. */
+static enum leat_status
+check(const struct leat_credentials *credentials, struct leat_err *err)
+{
+	const char *const values[] = {credentials->key_id, credentials->token};
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++)
+		for (const char *at = values[i]; *at; at++)
+			if (*at <= ' ' || *at > '~')
+				return leat_fail(
+					err, LEAT_INVALID,
+					"credentials for S3: the %s has characters that do not belong there, such as "
+					"blanks or line ends",
+					i ? "session token" : "access key ID");
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_credentials_find(struct leat_credentials *credentials, const struct leat_storage *storage, struct leat_mem *mem,
                       struct leat_err *err)
@@ -373,7 +419,7 @@ leat_credentials_find(struct leat_credentials *credentials, const struct leat_st
 			"add profile '%s' to ~/.aws/credentials, or set AWS_NO_SIGN_REQUEST=1 for public data",
 			profiles.name);
 	free_profiles(&profiles, mem);
-	return status;
+	return status == LEAT_OK ? check(credentials, err) : status;
 }
 
 void

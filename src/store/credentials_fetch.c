@@ -19,9 +19,11 @@ enum { MAX_ANSWER = 64 * 1024, MAX_IDENTITY = 32 * 1024 };
 struct fetch {
 	const char *url;
 	const char *method; /* NULL: GET */
+	const char *body;   /* of a POST; NULL: none */
 	const char *field;  /* a line of the head; NULL: none. Secret, so it is erased. */
 	long timeout_ms;
-	bool near; /* no proxy: the service is on this machine or network */
+	const struct leat_storage
+		*storage; /* certificates and proxy; NULL: the service is on this machine or network */
 	struct leat_str answer;
 	long status;
 };
@@ -48,8 +50,6 @@ take_answer(char *data, size_t size, size_t count, void *arg)
 static void
 end_fetch(struct fetch *fetch)
 {
-	if (fetch->answer.text)
-		explicit_bzero(fetch->answer.text, fetch->answer.len);
 	leat_str_free(&fetch->answer);
 }
 
@@ -63,6 +63,7 @@ run_fetch(struct fetch *fetch, struct leat_mem *mem)
 	CURLcode code;
 
 	leat_str_init(&fetch->answer, mem, MAX_ANSWER);
+	fetch->answer.secret = true;
 	fetch->status = 0;
 	if (!easy)
 		return false;
@@ -77,7 +78,13 @@ run_fetch(struct fetch *fetch, struct leat_mem *mem)
 	curl->easy_setopt(easy, CURLOPT_HTTPHEADER, fields);
 	if (fetch->method)
 		curl->easy_setopt(easy, CURLOPT_CUSTOMREQUEST, fetch->method);
-	if (fetch->near)
+	if (fetch->body) {
+		curl->easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)strlen(fetch->body));
+		curl->easy_setopt(easy, CURLOPT_POSTFIELDS, fetch->body);
+	}
+	if (fetch->storage)
+		leat_curl_set_way(curl, easy, fetch->storage);
+	else
 		curl->easy_setopt(easy, CURLOPT_PROXY, "");
 	code = curl->easy_perform(easy);
 	curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &fetch->status);
@@ -106,8 +113,8 @@ fail_fetch(const struct fetch *fetch, const char *who, struct leat_err *err)
 static bool
 read_line(struct leat_mem *mem, const char *path, char *value, size_t cap)
 {
-	size_t len;
-	char *text = path ? leat_aws_config_load(mem, "", path, &len) : NULL;
+	size_t size, len;
+	char *text = path ? leat_aws_config_load(mem, "", path, &size) : NULL;
 
 	if (!text)
 		return false;
@@ -115,7 +122,7 @@ read_line(struct leat_mem *mem, const char *path, char *value, size_t cap)
 	if (len < cap)
 		memcpy(value, text, len);
 	value[len < cap ? len : 0] = '\0';
-	explicit_bzero(text, strlen(text));
+	explicit_bzero(text, size);
 	leat_free(mem, text);
 	return *value != '\0';
 }
@@ -143,7 +150,7 @@ leat_credentials_from_container(struct leat_credentials *credentials, struct lea
 	const char *relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *token = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	char url[1024], secret[8192], field[8192 + 32];
-	struct fetch fetch = {.url = url, .timeout_ms = 2000, .near = true};
+	struct fetch fetch = {.url = url, .timeout_ms = 2000};
 	enum leat_status status;
 
 	if (!full && !relative)
@@ -174,7 +181,7 @@ ask_instance(struct fetch *fetch, struct leat_mem *mem, const char *base, const 
 {
 	char url[1024];
 
-	*fetch = (struct fetch){.url = url, .field = field, .timeout_ms = 1000, .near = true};
+	*fetch = (struct fetch){.url = url, .field = field, .timeout_ms = 1000};
 	snprintf(url, sizeof(url), "%s%s", base, path);
 	return run_fetch(fetch, mem) && fetch->status == 200 && fetch->answer.len;
 }
@@ -188,7 +195,6 @@ leat_credentials_from_instance(struct leat_credentials *credentials, struct leat
 	struct fetch fetch = {.url = url,
 	                      .method = "PUT",
 	                      .timeout_ms = 1000,
-	                      .near = true,
 	                      .field = "X-aws-ec2-metadata-token-ttl-seconds: 21600"};
 	enum leat_status status = LEAT_AGAIN;
 	bool answers;
@@ -198,7 +204,8 @@ leat_credentials_from_instance(struct leat_credentials *credentials, struct leat
 	if (!base)
 		base = "http://169.254.169.254";
 	snprintf(url, sizeof(url), "%.500s/latest/api/token", base);
-	answers = run_fetch(&fetch, mem) && fetch.status == 200 && fetch.answer.len < 500;
+	answers = run_fetch(&fetch, mem) && fetch.status == 200 && fetch.answer.len < 500 &&
+	          !strpbrk(leat_str_text(&fetch.answer), "\r\n");
 	snprintf(field, sizeof(field), "X-aws-ec2-metadata-token: %.*s", answers ? (int)fetch.answer.len : 0,
 	         leat_str_text(&fetch.answer));
 	end_fetch(&fetch);
@@ -208,13 +215,13 @@ leat_credentials_from_instance(struct leat_credentials *credentials, struct leat
 		snprintf(path, sizeof(path), "%s%.*s", roles, (int)strcspn(fetch.answer.text, "\r\n"),
 		         fetch.answer.text);
 	end_fetch(&fetch);
-	if (!*path || strpbrk(field, "\r\n"))
-		return LEAT_AGAIN; /* an instance without a role */
-	if (ask_instance(&fetch, mem, base, path, field))
-		status = leat_credentials_parse(credentials, fetch.answer.text, fetch.answer.len, err);
-	else
-		status = fail_fetch(&fetch, "the instance's metadata service", err);
-	end_fetch(&fetch);
+	if (*path) { /* else an instance without a role */
+		if (ask_instance(&fetch, mem, base, path, field))
+			status = leat_credentials_parse(credentials, fetch.answer.text, fetch.answer.len, err);
+		else
+			status = fail_fetch(&fetch, "the instance's metadata service", err);
+		end_fetch(&fetch);
+	}
 	explicit_bzero(field, sizeof(field));
 	return status;
 }
@@ -259,9 +266,9 @@ sts_address(const char *region, char *url, size_t cap)
 	while (len && other[len - 1] == '/')
 		len--;
 	if (other)
-		snprintf(url, cap, "%.*s", (int)len, other);
+		snprintf(url, cap - 1, "%.*s", (int)len, other);
 	else
-		snprintf(url, cap, "https://sts.%s.amazonaws.com%s", region,
+		snprintf(url, cap - 1, "https://sts.%s.amazonaws.com%s", region,
 		         strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
 }
 
@@ -286,35 +293,36 @@ ask_sts(struct leat_credentials *credentials, struct leat_mem *mem, struct fetch
 	return status;
 }
 
+/* A POST: the token belongs in no URL, which servers log, and may be longer than one can be. */
 enum leat_status
-leat_credentials_from_identity(struct leat_credentials *credentials, struct leat_mem *mem, const char *token_file,
-                               const char *role, const char *session, const char *region, struct leat_err *err)
+leat_credentials_from_identity(struct leat_credentials *credentials, struct leat_mem *mem, const struct leat_sts *sts,
+                               const char *token_file, struct leat_err *err)
 {
 	char address[600], *token = leat_alloc(mem, MAX_IDENTITY);
-	struct fetch fetch = {0};
-	struct leat_str url;
+	struct fetch fetch = {.url = address, .storage = sts->storage};
+	struct leat_str body;
 	enum leat_status status;
 
 	if (!token)
 		return leat_fail_mem(err, mem, MAX_IDENTITY, "credentials");
-	leat_str_init(&url, mem, 4 * MAX_IDENTITY);
-	sts_address(region, address, sizeof(address));
+	leat_str_init(&body, mem, 4 * MAX_IDENTITY);
+	body.secret = true;
+	sts_address(sts->region, address, sizeof(address));
+	strcat(address, "/");
 	if (!read_line(mem, token_file, token, MAX_IDENTITY)) {
 		status = leat_fail(err, LEAT_INVALID, "the web identity token in '%s' cannot be read", token_file);
 	} else {
-		leat_str_addf(&url, "%s/?Action=AssumeRoleWithWebIdentity&", address);
-		add_parameter(&url, "RoleArn", role);
-		add_parameter(&url, "&RoleSessionName", session);
-		leat_str_add(&url, "&Version=2011-06-15&");
-		add_parameter(&url, "WebIdentityToken", token);
-		fetch.url = leat_str_text(&url);
-		status = url.failed ? leat_fail_mem(err, mem, MAX_IDENTITY, "credentials")
-		                    : ask_sts(credentials, mem, &fetch, err);
+		leat_str_add(&body, "Action=AssumeRoleWithWebIdentity&");
+		add_parameter(&body, "RoleArn", sts->role);
+		add_parameter(&body, "&RoleSessionName", sts->session);
+		leat_str_add(&body, "&Version=2011-06-15&");
+		add_parameter(&body, "WebIdentityToken", token);
+		fetch.body = leat_str_text(&body);
+		status = body.failed ? leat_fail_mem(err, mem, MAX_IDENTITY, "credentials")
+		                     : ask_sts(credentials, mem, &fetch, err);
 	}
-	if (url.text)
-		explicit_bzero(url.text, url.len);
 	explicit_bzero(token, MAX_IDENTITY);
-	leat_str_free(&url);
+	leat_str_free(&body);
 	leat_free(mem, token);
 	return status;
 }
@@ -354,6 +362,7 @@ sign_query(struct leat_str *lines, const struct leat_credentials *with, const st
 
 	leat_sigv4_time((int64_t)time(NULL), now);
 	leat_str_init(&fields, lines->mem, 2 * LEAT_TOKEN);
+	fields.secret = true;
 	leat_str_add(&fields, "host:");
 	leat_url_add_host(&fields, url->tls, url->host, url->port);
 	leat_str_addf(&fields, "\nx-amz-date:%s\n", now);
@@ -366,38 +375,34 @@ sign_query(struct leat_str *lines, const struct leat_credentials *with, const st
 	if (*with->token)
 		leat_str_addf(lines, "\r\nX-Amz-Security-Token: %s", with->token);
 	explicit_bzero(&key, sizeof(key));
-	if (fields.text)
-		explicit_bzero(fields.text, fields.len);
 	leat_str_free(&fields);
 	return made && !lines->failed;
 }
 
 enum leat_status
-leat_credentials_from_role(struct leat_credentials *credentials, struct leat_mem *mem,
-                           const struct leat_credentials *with, const char *role, const char *session,
-                           const char *external_id, const char *region, struct leat_err *err)
+leat_credentials_from_role(struct leat_credentials *credentials, struct leat_mem *mem, const struct leat_sts *sts,
+                           const struct leat_credentials *with, const char *external_id, struct leat_err *err)
 {
 	char address[600];
 	struct leat_str url, lines;
 	struct leat_url parsed;
 	enum leat_status status;
 
-	sts_address(region, address, sizeof(address));
+	sts_address(sts->region, address, sizeof(address));
 	if (leat_url_parse(address, &parsed))
 		return leat_fail(err, LEAT_INVALID, "AWS_ENDPOINT_URL_STS is not a URL");
 	leat_str_init(&url, mem, 4 * LEAT_TOKEN);
 	leat_str_init(&lines, mem, 4 * LEAT_TOKEN); /* libcurl sends several lines as they are */
+	lines.secret = true;
 	leat_str_addf(&url, "%s/?", address);
-	add_role_query(&url, role, session, external_id);
-	if (url.failed || !sign_query(&lines, with, &parsed, strchr(url.text, '?') + 1, region)) {
+	add_role_query(&url, sts->role, sts->session, external_id);
+	if (url.failed || !sign_query(&lines, with, &parsed, strchr(url.text, '?') + 1, sts->region)) {
 		status = leat_fail_mem(err, mem, LEAT_TOKEN, "credentials");
 	} else {
-		struct fetch fetch = {.url = url.text, .field = lines.text};
+		struct fetch fetch = {.url = url.text, .field = lines.text, .storage = sts->storage};
 
 		status = ask_sts(credentials, mem, &fetch, err);
 	}
-	if (lines.text)
-		explicit_bzero(lines.text, lines.len);
 	leat_str_free(&url);
 	leat_str_free(&lines);
 	return status;

@@ -8,10 +8,16 @@
 
 #include "store/credentials.h"
 
+/* What STS is asked for, and how to get there. */
+struct leat_sts {
+	const struct leat_storage *storage; /* certificates and proxy */
+	const char *region, *role, *session;
+};
+
 /* A pod's identity, from a file, exchanged for a role at STS. */
 enum leat_status leat_credentials_from_identity(struct leat_credentials *credentials, struct leat_mem *mem,
-                                                const char *token_file, const char *role, const char *session,
-                                                const char *region, struct leat_err *err);
+                                                const struct leat_sts *sts, const char *token_file,
+                                                struct leat_err *err);
 /* AWS_CONTAINER_CREDENTIALS_FULL_URI or _RELATIVE_URI: ECS, EKS Pod Identity. LEAT_AGAIN: not set. */
 enum leat_status leat_credentials_from_container(struct leat_credentials *credentials, struct leat_mem *mem,
                                                  struct leat_err *err);
@@ -21,8 +27,8 @@ enum leat_status leat_credentials_from_instance(struct leat_credentials *credent
                                                 struct leat_err *err);
 /* AssumeRole with the credentials `with`. */
 enum leat_status leat_credentials_from_role(struct leat_credentials *credentials, struct leat_mem *mem,
-                                            const struct leat_credentials *with, const char *role, const char *session,
-                                            const char *external_id, const char *region, struct leat_err *err);
+                                            const struct leat_sts *sts, const struct leat_credentials *with,
+                                            const char *external_id, struct leat_err *err);
 
 /* Reads the XML of an STS answer. */
 enum leat_status leat_credentials_parse_sts(struct leat_credentials *credentials, const char *xml, size_t len,

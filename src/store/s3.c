@@ -265,6 +265,7 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 	leat_sigv4_time((int64_t)time(NULL) + atomic_load(&store->skew), now);
 	leat_str_init(&path, out->mem, 3 * LEAT_URI + 1024);
 	leat_str_init(&fields, out->mem, 2 * LEAT_TOKEN + 3 * LEAT_URI);
+	fields.secret = true;
 	add_path(&path, store, place, ask->of_bucket ? "" : place->key);
 	add_signed(&fields, store, credentials, call->exchange.origin, ask, now);
 	leat_str_addf(out, "%s ", ask->method);
@@ -294,8 +295,6 @@ write_request(struct leat_remote_call *call, const struct leat_ask *ask, const s
 		                        call->exchange.thread);
 	leat_str_add(out, "\r\n");
 	leat_str_free(&path);
-	if (fields.text)
-		explicit_bzero(fields.text, fields.len);
 	leat_str_free(&fields);
 	return written;
 }
@@ -345,11 +344,30 @@ learn_clock(struct s3_store *store, const struct leat_http_head *head)
 	return true;
 }
 
+/* Servers quote what they were sent, but errors end up in logs. */
+static bool
+quotes_token(struct s3_store *store, const char *message)
+{
+	enum { PIECE = 12 };
+	const struct leat_credentials *credentials;
+	bool quotes = false;
+	unsigned version;
+
+	if (leat_keeper_lock(store->keeper, &credentials, &version, NULL) != LEAT_OK)
+		return true;
+	if (strlen(credentials->token) >= PIECE)
+		quotes = memmem(message, strlen(message), credentials->token, PIECE) != NULL;
+	leat_keeper_unlock(store->keeper);
+	return quotes;
+}
+
 static enum leat_verdict
 explain(struct leat_remote_call *call, const struct leat_http_head *head, const char *code, const char *message)
 {
 	struct leat_exchange *exchange = &call->exchange;
 
+	if (quotes_token(s3_of(call->remote), message) || quotes_token(s3_of(call->remote), code))
+		code = message = "";
 	if (head->status == 403 && call->ask.permission)
 		snprintf(exchange->why, sizeof(exchange->why),
 		         "the server answered 403%s%.60s; the credentials need the permission %s for this bucket",
@@ -473,11 +491,13 @@ list_pages(struct listing *listing, bool flat, int most, leat_s3_visit *visit, s
 		if (status == LEAT_OK)
 			status = leat_s3_list_parse(call.exchange.text.text ? call.exchange.text.text : (char[]){""},
 			                            call.exchange.text.len, visit, listing, &next, err);
+		empty = listing->seen ? 0 : empty + 1;
+		if (next && token && strcmp(next, token) == 0)
+			empty = MAX_EMPTY_PAGES + 1; /* the same page again */
 		leat_free(remote->base.mem, token);
 		token = next && status == LEAT_OK ? leat_strdup(remote->base.mem, next) : NULL;
 		if (next && status == LEAT_OK && !token)
 			status = leat_fail_mem(err, remote->base.mem, strlen(next) + 1, "a list of objects");
-		empty = listing->seen ? 0 : empty + 1;
 		if (next && status == LEAT_OK && empty > MAX_EMPTY_PAGES)
 			status = leat_fail(err, LEAT_IO, "the server's list of '%s' does not end", listing->uri);
 		more = next && most > 1;
@@ -524,17 +544,19 @@ static enum leat_status
 visit_entry(void *arg, const struct leat_s3_entry *found, struct leat_err *err)
 {
 	struct listing *listing = arg;
-	const char *name = found->key + listing->prefix;
-	size_t len = strlen(name);
 	struct leat_object object = {.size = found->size};
-	struct leat_entry entry = {.name = name, .is_folder = found->is_prefix, .size = found->size};
+	struct leat_entry entry = {.is_folder = found->is_prefix, .size = found->size};
 	char folder[LEAT_URI];
+	const char *name;
+	size_t len;
 
+	if (strlen(found->key) < listing->prefix || memcmp(found->key, listing->place.key, listing->prefix) != 0)
+		return leat_fail(err, LEAT_IO, "the server's list of '%s' has other keys", listing->uri);
+	entry.name = name = found->key + listing->prefix;
+	len = strlen(name);
 	leat_remote_version(found->etag, found->modified, &object.version);
 	entry.token = leat_object_token(&object);
 	listing->seen++;
-	if (strlen(found->key) < listing->prefix || memcmp(found->key, listing->place.key, listing->prefix) != 0)
-		return leat_fail(err, LEAT_IO, "the server's list of '%s' has other keys", listing->uri);
 	listing->matched++;
 	if (!listing->visit_entry || (!found->is_prefix && is_folder_key(name)) || len < (found->is_prefix ? 2 : 1))
 		return LEAT_OK;

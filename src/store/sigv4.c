@@ -53,7 +53,7 @@ make_key(const struct leat_sigv4 *what, struct leat_str *work, struct leat_sigv4
 	       hmac(k, 32, what->service, strlen(what->service), k) && hmac(k, 32, "aws4_request", 12, k);
 	memcpy(key->scope, scope, sizeof(scope));
 	if (!made)
-		memset(key, 0, sizeof(*key));
+		explicit_bzero(key, sizeof(*key));
 	return made;
 }
 
@@ -101,14 +101,13 @@ leat_sigv4_add(struct leat_str *out, const struct leat_sigv4 *what, struct leat_
 	bool made;
 
 	leat_str_init(&work, out->mem, 64 * 1024);
+	work.secret = true;
 	made = make_key(what, &work, key) && hash_request(what, &work, request);
 	work.len = 0;
 	leat_str_addf(&work, "AWS4-HMAC-SHA256\n%s\n", what->time);
 	add_scope(&work, what);
 	leat_str_addf(&work, "\n%s", request);
 	made = made && !work.failed && hmac(key->key, sizeof(key->key), work.text, work.len, digest);
-	if (work.text)
-		explicit_bzero(work.text, work.cap);
 	leat_str_free(&work);
 	if (!made)
 		return false;

@@ -6,6 +6,7 @@
 #include "store/wire_loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -51,6 +52,15 @@ leave_idle(struct leat_link *link)
 
 /* ---- connecting ---- */
 
+/* libcurl's own sockets would be inherited by the programs that we and others start. */
+static curl_socket_t
+open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	(void)arg;
+	(void)purpose;
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 static void
 set_up(struct leat_link *link, const char *url)
 {
@@ -63,6 +73,7 @@ set_up(struct leat_link *link, const char *url)
 	curl->easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
 	curl->easy_setopt(easy, CURLOPT_PRIVATE, (void *)link);
 	curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, link->error);
+	curl->easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl->easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, 0L);
@@ -96,6 +107,7 @@ leat_link_open(struct leat_wire_loop *loop, struct leat_origin *origin)
 	link->fd = -1;
 	link->state = LEAT_LINK_CONNECTING;
 	leat_str_init(&link->request, wire->mem, MAX_REQUEST);
+	link->request.secret = true; /* the token of a session is in it */
 	snprintf(url, sizeof(url), "http%s://%s%s%s:%u/", origin->tls ? "s" : "", bracketed ? "[" : "", origin->host,
 	         bracketed ? "]" : "", origin->port);
 	set_up(link, url);
@@ -189,6 +201,8 @@ fail_connecting(struct leat_link *link, CURLcode code)
 	char why[LEAT_LINK_ERROR];
 
 	snprintf(why, sizeof(why), "%s", link->error[0] ? link->error : loop->wire->curl->easy_strerror(code));
+	if (strstr(why, "proxy") && strchr(why, '@')) /* libcurl quotes the setting, which may have a password */
+		strcpy(why, "the proxy is not a URL that makes sense; check https_proxy, http_proxy and all_proxy");
 	leat_link_close(link);
 	if (final || !hold_off(loop, origin))
 		fail_waiting(loop, origin, why, final);
@@ -211,7 +225,7 @@ leat_link_connected(struct leat_link *link, CURLcode code)
 	}
 	end_connecting(link);
 	link->origin->loop[loop->index].links++;
-	link->fd = link->origin->tls ? fd : dup(fd);
+	link->fd = link->origin->tls ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	enter_idle(link);
 	if (!link->origin->tls)
 		let_go_of_libcurl(link);

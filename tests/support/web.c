@@ -211,6 +211,18 @@ reset(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
+/* Head and body. */
+static bool
+is_complete(const char *text, size_t len)
+{
+	const char *end = strstr(text, "\r\n\r\n"), *field = strcasestr(text, "\r\nContent-Length: ");
+	size_t body = 0;
+
+	if (field && field < end)
+		sscanf(field + 18, "%zu", &body);
+	return end && len >= (size_t)(end - text) + 4 + body;
+}
+
 static bool
 read_request(int fd, struct request *request)
 {
@@ -224,7 +236,7 @@ read_request(int fd, struct request *request)
 			return false;
 		len += (size_t)got;
 		text[len] = '\0';
-		if (strstr(text, "\r\n\r\n"))
+		if (is_complete(text, len))
 			break;
 	}
 	*request = (struct request){0};

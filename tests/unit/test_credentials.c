@@ -116,6 +116,10 @@ the_environment_comes_first(void **state)
 	is_found("id", "secret", "");
 	setenv("AWS_SESSION_TOKEN", "token", 1);
 	is_found("id", "secret", "token");
+	setenv("AWS_SESSION_TOKEN", "token\r\nHost: other", 1);
+	assert_int_equal(find(), LEAT_INVALID);
+	assert_null(strstr(err.text, "token\\r"));
+	setenv("AWS_SESSION_TOKEN", "token", 1);
 	setenv("AWS_NO_SIGN_REQUEST", "YES", 1);
 	is_found("", "", "");
 	assert_true(found.anonymous);
@@ -207,9 +211,10 @@ a_pod_has_a_web_identity(void **state)
 	setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/x", 1);
 	is_found("i", "s", "t");
 	assert_int_equal(found.expires, 86400);
-	was_asked(
-		"GET /?Action=AssumeRoleWithWebIdentity&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fx&RoleSessionName=leat&"
-		"Version=2011-06-15&WebIdentityToken=a%2Bb HTTP/1.1");
+	was_asked("POST / HTTP/1.1\r\n");
+	was_asked("\r\n\r\nAction=AssumeRoleWithWebIdentity&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fx&RoleSessionName="
+	          "leat&"
+	          "Version=2011-06-15&WebIdentityToken=a%2Bb");
 	web_set_trouble(NULL, WEB_FORBIDDEN, -1);
 	assert_int_equal(find(), LEAT_IO);
 	assert_string_equal(err.text, "credentials for S3: STS answered 403");
