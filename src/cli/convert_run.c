@@ -296,7 +296,10 @@ print_summary(const struct job *job, struct leat_err *err)
 static void
 stop(void *arg)
 {
-	leat_cancel(arg);
+	struct job *job = arg;
+
+	leat_cancel(job->feed);
+	leat_stores_interrupt(&job->outputs.stores, true);
 }
 
 static enum leat_status
@@ -305,7 +308,7 @@ convert(struct job *job, struct leat_err *err)
 	struct leat_interrupt interrupt;
 	enum leat_status status;
 
-	leat_interrupt_begin(&interrupt, stop, job->feed);
+	leat_interrupt_begin(&interrupt, stop, job);
 	status = store_all(job, err);
 	if ((leat_interrupt_end(&interrupt) && status == LEAT_OK) || status == LEAT_CANCELLED) {
 		leat_err_clear(err);

@@ -6,9 +6,13 @@
 
 #include "base/array.h"
 #include "base/str.h"
+#include "base/threads.h"
 #include "format/beside.h"
 
-enum { MAX_PATTERN = 1 << 16 };
+enum {
+	MAX_PATTERN = 1 << 16,
+	REQUESTS = 16, /* at a time, to a server; readers are refused meanwhile */
+};
 
 static const char any_number[] = "?????";
 
@@ -208,7 +212,7 @@ leat_outputs_open_shard(struct leat_outputs *o, size_t shard, size_t count, stru
 
 	if (!uri)
 		return leat_fail_mem(err, o->mem, strlen(o->uri) + 64, "a file name");
-	status = leat_store_begin(o->store, uri, &o->file[shard], err);
+	status = (count ? leat_store_begin : leat_store_begin_unnamed)(o->store, uri, &o->file[shard], err);
 	leat_free(o->mem, uri);
 	return status;
 }
@@ -326,15 +330,15 @@ list_files(struct leat_outputs *o, size_t *run, struct leat_err *err)
 }
 
 static enum leat_status
-publish_file(struct leat_outputs *o, size_t i, struct leat_err *err)
+publish_file(void *arg, size_t i, struct leat_err *err)
 {
+	struct leat_outputs *o = arg;
 	bool last = i + 1 == o->count; /* one sync of the folder covers all files */
 	char *uri;
 	enum leat_status status = final_uri(o, i, &uri, err);
 
 	if (status != LEAT_OK)
 		return status;
-	o->bytes += o->file[i]->size;
 	status = leat_write_commit(o->file[i], uri, last ? LEAT_COMMIT_SYNC : 0, err);
 	o->file[i] = NULL;
 	leat_free(o->mem, uri);
@@ -368,10 +372,12 @@ remove_stale(struct leat_outputs *o, struct leat_err *err)
 static enum leat_status
 replace_files(struct leat_outputs *o, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
+	unsigned at_once = o->store->kind->remote ? REQUESTS : 1;
+	enum leat_status status;
 
-	for (size_t i = 0; i < o->count && status == LEAT_OK; i++)
-		status = publish_file(o, i, err);
+	for (size_t i = 0; i < o->count; i++)
+		o->bytes += o->file[i]->size;
+	status = leat_parallel(o->mem, at_once, o->count, publish_file, o, err);
 	return status == LEAT_OK && o->shards ? remove_stale(o, err) : status;
 }
 
@@ -398,6 +404,7 @@ leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
 void
 leat_outputs_free(struct leat_outputs *o)
 {
+	leat_stores_interrupt(&o->stores, false); /* so that servers are told about files that are discarded */
 	for (size_t i = 0; i < o->count; i++) {
 		leat_write_abort(o->file[i]);
 		if (o->name)

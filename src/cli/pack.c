@@ -369,6 +369,7 @@ stop(void *arg)
 
 	atomic_store(&job->stopped, true);
 	leat_stores_interrupt(&job->stores, true);
+	leat_stores_interrupt(&job->outputs.stores, true);
 }
 
 static enum leat_status

@@ -89,6 +89,13 @@ path_of(enum place place, struct leat_store **store, const char *data, bool make
 	return path;
 }
 
+/* Of a store that asks a server, a feed would ask for indexes that are not there, and write into others' buckets. */
+static enum place
+first_place(const struct leat_store *store)
+{
+	return store->kind->remote ? IN_CACHE : BESIDE_DATA;
+}
+
 struct data {
 	struct leat_store *store;
 	const char *uri;
@@ -136,10 +143,8 @@ leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *
 {
 	enum leat_status status = LEAT_AGAIN;
 	struct data from = {store, data};
-	/* In a store that nobody can write to, it would be an index of something else: that has another version. */
-	enum place first = store->kind->begin ? BESIDE_DATA : IN_CACHE;
 
-	for (enum place place = first; place < PLACES && status == LEAT_AGAIN; place++) {
+	for (enum place place = first_place(store); place < PLACES && status == LEAT_AGAIN; place++) {
 		struct leat_store *of = store;
 
 		*path = path_of(place, &of, data, false, mem);
@@ -177,10 +182,11 @@ leat_beside_save(struct leat_store *store, const char *data,
                  enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
                  struct leat_mem *mem, char **saved, struct leat_err *err)
 {
+	enum place first = first_place(store);
 	enum leat_status status = LEAT_IO;
 	struct leat_err why[PLACES];
 
-	for (enum place place = BESIDE_DATA; place < PLACES && status != LEAT_OK; place++) {
+	for (enum place place = first; place < PLACES && status != LEAT_OK; place++) {
 		struct leat_store *of = store;
 		char *path = path_of(place, &of, data, true, mem);
 
@@ -196,15 +202,18 @@ leat_beside_save(struct leat_store *store, const char *data,
 		else
 			leat_free(mem, path);
 	}
-	return status == LEAT_OK ? LEAT_OK
-	                         : leat_fail(err, why[BESIDE_DATA].status, "%s, and in the cache folder: %s",
-	                                     why[BESIDE_DATA].text, why[IN_CACHE].text);
+	if (status == LEAT_OK)
+		return LEAT_OK;
+	if (first == IN_CACHE)
+		return leat_fail(err, why[IN_CACHE].status, "in the cache folder: %s", why[IN_CACHE].text);
+	return leat_fail(err, why[BESIDE_DATA].status, "%s, and in the cache folder: %s", why[BESIDE_DATA].text,
+	                 why[IN_CACHE].text);
 }
 
 void
 leat_beside_remove(struct leat_store *store, const char *data, struct leat_mem *mem)
 {
-	for (enum place place = BESIDE_DATA; place < PLACES; place++) {
+	for (enum place place = first_place(store); place < PLACES; place++) {
 		struct leat_store *of = store;
 		char *path = path_of(place, &of, data, false, mem);
 

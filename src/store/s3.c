@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "store/credentials_keeper.h"
 #include "store/remote.h"
+#include "store/s3.h"
 #include "store/s3_list.h"
 #include "store/sigv4.h"
 
@@ -41,6 +42,7 @@ struct s3_store {
 	struct leat_url endpoint; /* if it is not Amazon's */
 	bool custom, in_path;     /* the endpoint; the bucket */
 	_Atomic int64_t skew;     /* seconds that the server's clock is ahead */
+	atomic_size_t kept;       /* leat_s3_kept */
 	struct leat_sigv4_key key[LEAT_WIRE_THREADS];
 	struct leat_keeper *keeper;
 	pthread_rwlock_t lock;
@@ -57,6 +59,20 @@ static struct s3_store *
 s3_of(struct leat_remote *remote)
 {
 	return (struct s3_store *)remote;
+}
+
+bool
+leat_s3_has_tls(struct leat_store *store)
+{
+	const struct s3_store *s3 = s3_of(leat_remote_of(store));
+
+	return !s3->custom || s3->endpoint.tls;
+}
+
+atomic_size_t *
+leat_s3_kept(struct leat_store *store)
+{
+	return &s3_of(leat_remote_of(store))->kept;
 }
 
 /* ---- names ---- */
@@ -180,7 +196,7 @@ locate(struct leat_remote_call *call, const char *uri, struct leat_err *err)
 	if (!make_host(store, &place, region, host))
 		return leat_fail(err, LEAT_INVALID, "'%s': the name of the bucket is too long", uri);
 	call->exchange.extra_name = "x-amz-bucket-region";
-	call->exchange.origin = leat_wire_origin(call->remote->wire, store->custom ? store->endpoint.tls : true, host,
+	call->exchange.origin = leat_wire_origin(call->remote->wire, leat_s3_has_tls(&store->remote.base), host,
 	                                         store->custom ? store->endpoint.port : 443);
 	return call->exchange.origin
 	               ? LEAT_OK
@@ -718,7 +734,8 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 const struct leat_store_kind leat_store_s3 = {
 	.scheme = "s3",
 	.hides = true,
-	.doc = "Amazon S3 and compatible object stores: s3://BUCKET/KEY; read-only.",
+	.remote = true,
+	.doc = "Amazon S3 and compatible object stores: s3://BUCKET/KEY.",
 	.threads = LEAT_REMOTE_THREADS,
 	.in_flight = LEAT_WIRE_IN_FLIGHT,
 	.open = open_store,
@@ -730,4 +747,11 @@ const struct leat_store_kind leat_store_s3 = {
 	.submit = leat_remote_submit,
 	.cancel = leat_remote_cancel,
 	.interrupt = leat_remote_interrupt,
+	.begin = leat_s3_begin,
+	.append = leat_s3_append,
+	.patch = leat_s3_patch,
+	.finish = leat_s3_finish,
+	.commit = leat_s3_commit,
+	.abort = leat_s3_abort,
+	.remove = leat_s3_remove,
 };

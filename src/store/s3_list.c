@@ -332,3 +332,17 @@ leat_s3_error_parse(const char *text, size_t len, char *code, size_t code_cap, c
 	find_text(text, len, "<Code>", code, code_cap);
 	find_text(text, len, "<Message>", message, message_cap);
 }
+
+/* ---- uploads ---- */
+
+bool
+leat_s3_upload_parse(const char *text, size_t len, char *id, size_t cap)
+{
+	static const char root[] = "<InitiateMultipartUploadResult";
+
+	if (!memmem(text, len, root, strlen(root)))
+		return false;
+	find_text(text, len, "<UploadId>", id, cap);
+	/* Nothing that had to be escaped or cut off: ids are plain text. */
+	return *id && strlen(id) + 1 < cap && !strpbrk(id, "&\\<");
+}

@@ -1,4 +1,4 @@
-/* s3_list.h - read the XML of a ListObjectsV2 answer, and of errors
+/* s3_list.h - read the XML of a ListObjectsV2 answer, of errors and of new uploads
  *
  * A scanner for exactly this kind of XML, not a general parser: elements, text, the five named
  * entities and numeric ones. No DTD, so no entity can expand. Anything else is refused.
@@ -29,6 +29,9 @@ enum leat_status leat_s3_list_parse(char *text, size_t len, leat_s3_visit *visit
 
 /* The code of an error, such as "NoSuchKey", and its message, printable; "": none. */
 void leat_s3_error_parse(const char *text, size_t len, char *code, size_t code_cap, char *message, size_t message_cap);
+
+/* The id of a new multipart upload. False: this is not the answer that has one. */
+bool leat_s3_upload_parse(const char *text, size_t len, char *id, size_t cap);
 
 /* Seconds since 1970 of "2009-10-12T17:50:30.000Z"; 0: it is none. */
 int64_t leat_s3_time(const char *text);

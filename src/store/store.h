@@ -114,6 +114,7 @@ enum leat_commit_flag {
 
 enum leat_begin_flag {
 	LEAT_BEGIN_THROUGH = 1, /* a pipe, terminal or other thing with that name is written to, not replaced */
+	LEAT_BEGIN_UNNAMED = 2, /* the name is not the final one, which `commit` gives */
 };
 
 /* Functions are required unless marked optional. `uri` is a result of `resolve`. */
@@ -121,6 +122,7 @@ struct leat_store_kind {
 	const char *scheme; /* "file", "s3": the part before the colon */
 	const char *doc;
 	bool hides;         /* a look at what does not exist may fail as if it were forbidden */
+	bool remote;        /* every look is a request to a server: nothing is kept beside data without being asked */
 	unsigned threads;   /* maximum number of threads that call `done` */
 	unsigned in_flight; /* preferred number of reads in flight, memory permitting; 0: a few per thread */
 
@@ -197,10 +199,12 @@ struct leat_store_kind {
 	                          struct leat_err *err);
 	/* Ends appending: stores all bytes, still invisible, and frees buffers and descriptors. */
 	enum leat_status (*finish)(struct leat_writer *writer, int flags, struct leat_err *err);
-	/* Makes the object visible and ends the writer. `uri`: a new name in the same folder; NULL: keep the name. */
+	/* Makes the object visible and ends the writer. `uri`: its name, which for LEAT_BEGIN_UNNAMED may be another
+	 * one in the same folder; NULL: keep the name. */
 	enum leat_status (*commit)(struct leat_writer *writer, const char *uri, int flags, struct leat_err *err);
 	void (*abort)(struct leat_writer *writer); /* discards the object and ends the writer */
 
+	/* LEAT_IO: there is no such object, if the store can tell. */
 	enum leat_status (*remove)(struct leat_store *store, const char *uri, struct leat_err *err);
 	/* Optional, all three or none: keep two processes from writing the same objects. `lock` takes a lock named
 	 * `uri`, which need not be an object; it ends when its process does. LEAT_AGAIN (no error text): another has
@@ -309,6 +313,9 @@ enum leat_status leat_object_load_if(struct leat_store *store, const char *uri,
 /* `uri` is a result of `resolve`, `text` is what the user wrote. LEAT_UNSUPPORTED: the store is read-only. */
 enum leat_status leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer **writer,
                                   struct leat_err *err);
+/* The same for an object that gets its name, in the same folder, when it is committed. */
+enum leat_status leat_store_begin_unnamed(struct leat_store *store, const char *uri, struct leat_writer **writer,
+                                          struct leat_err *err);
 enum leat_status leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err);
 enum leat_status leat_write_begin(struct leat_writer **writer, struct leat_stores *stores, const char *text,
                                   struct leat_err *err);

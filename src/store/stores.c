@@ -453,6 +453,12 @@ leat_store_begin(struct leat_store *store, const char *uri, struct leat_writer *
 }
 
 enum leat_status
+leat_store_begin_unnamed(struct leat_store *store, const char *uri, struct leat_writer **writer, struct leat_err *err)
+{
+	return begin(store, uri, LEAT_BEGIN_UNNAMED, writer, err);
+}
+
+enum leat_status
 leat_store_remove(struct leat_store *store, const char *uri, struct leat_err *err)
 {
 	if (!store->kind->remove)

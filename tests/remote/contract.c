@@ -142,6 +142,13 @@ an_object_that_changed_is_an_error_that_names_it(void **state)
 }
 
 static void
+new_objects_appear_whole_or_not_at_all(void **state)
+{
+	(void)state;
+	promise_store_writes(&bed);
+}
+
+static void
 every_failing_allocation_is_survived(void **state)
 {
 	(void)state;
@@ -244,6 +251,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(thousands_of_reads_are_in_flight_and_each_is_done_once),
 		cmocka_unit_test(a_cancelled_read_is_done_once_too),
 		cmocka_unit_test(an_object_that_changed_is_an_error_that_names_it),
+		cmocka_unit_test(new_objects_appear_whole_or_not_at_all),
 		cmocka_unit_test(every_failing_allocation_is_survived),
 		cmocka_unit_test(keys_may_hold_any_characters),
 		cmocka_unit_test(lists_have_several_pages),

@@ -673,14 +673,23 @@ names_are_given_at_the_end(const struct store_bed *bed)
 {
 	struct leat_store *store;
 	char *name = find(in(bed, "y"), &store);
-	struct leat_writer *writer = begin(in(bed, "x"), "renamed");
+	char *first = find(in(bed, "?"), &store);
+	struct leat_writer *writer;
 
-	assert_int_equal(leat_write_commit(writer, name, 0, NULL), LEAT_OK);
+	for (size_t finish = 0; finish < 2; finish++) {
+		assert_int_equal(leat_store_begin_unnamed(store, first, &writer, NULL), LEAT_OK);
+		assert_int_equal(leat_write(writer, "renamed", 7, NULL), LEAT_OK);
+		if (finish)
+			assert_int_equal(leat_write_finish(writer, 0, NULL), LEAT_OK);
+		list_gives(bed, "*", 2 + finish, (const char *const[]){"keep", "x", "y"});
+		assert_int_equal(leat_write_commit(writer, name, 0, NULL), LEAT_OK);
+	}
 	holds(in(bed, "x"), "two");
 	holds(in(bed, "y"), "renamed");
 	assert_int_equal(leat_store_remove(store, name, NULL), LEAT_OK);
-	assert_int_equal(leat_store_remove(store, name, NULL), LEAT_IO);
+	assert_int_equal(leat_store_remove(store, name, NULL), store->kind->remote ? LEAT_OK : LEAT_IO);
 	look_fails(in(bed, "y"), LEAT_DATA);
+	leat_free(&mem, first);
 	leat_free(&mem, name);
 }
 
