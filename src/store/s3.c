@@ -423,6 +423,20 @@ is_error(const struct leat_remote_call *call)
 	       memmem(leat_str_text(text), text->len, "<Error ", 7);
 }
 
+/* True: with another clock or other credentials, a request may be allowed. */
+static bool
+renews(struct leat_remote_call *call, const struct leat_http_head *head, const char *code)
+{
+	struct s3_store *store = s3_of(call->remote);
+
+	if (head->status == 403 && learn_clock(store, head))
+		return true;
+	if (strcmp(code, "ExpiredToken") != 0 && strcmp(code, "TokenRefreshRequired") != 0)
+		return false;
+	leat_keeper_drop(store->keeper, call->credentials);
+	return true;
+}
+
 static enum leat_verdict
 judge(struct leat_remote_call *call, const struct leat_http_head *head)
 {
@@ -441,14 +455,12 @@ judge(struct leat_remote_call *call, const struct leat_http_head *head)
 		explain(call, head, code, message);
 		return LEAT_VERDICT_LATER;
 	}
-	if (call->refreshed < REFRESHES && head->status == 403 && learn_clock(store, head)) {
+	if (call->refreshed < REFRESHES && renews(call, head, code)) {
 		call->refreshed++;
 		return LEAT_VERDICT_NOW;
 	}
-	if (call->refreshed < REFRESHES &&
-	    (strcmp(code, "ExpiredToken") == 0 || strcmp(code, "TokenRefreshRequired") == 0)) {
-		call->refreshed++;
-		leat_keeper_drop(store->keeper, call->credentials);
+	if (call->asks == LEAT_CALL_HEAD && call->uri && (head->status == 400 || head->status == 403)) {
+		call->asks = LEAT_CALL_FIRST_BYTE; /* an answer to HEAD has no body to say why */
 		return LEAT_VERDICT_NOW;
 	}
 	return explain(call, head, code, message);

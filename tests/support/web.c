@@ -35,11 +35,13 @@ static struct {
 	enum web_trouble trouble;
 	int troubles, limit;
 	int every, meant; /* only every so many-th has trouble; requests that it was meant for */
-	char last[16384]; /* request */
+	bool (*answer)(int fd, const char *request); /* NULL: our own */
+	char last[16384];                            /* request */
 } web = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
 
 struct request {
 	char method[8], path[256], if_match[64];
+	char *text; /* all of it */
 	bool ranged;
 	size_t first, last;
 	enum web_trouble trouble;
@@ -161,6 +163,14 @@ web_set_every(int n)
 }
 
 void
+web_set_answer(bool (*answer)(int fd, const char *request))
+{
+	pthread_mutex_lock(&web.lock);
+	web.answer = answer;
+	pthread_mutex_unlock(&web.lock);
+}
+
+void
 web_set_limit(int connections)
 {
 	pthread_mutex_lock(&web.lock);
@@ -203,6 +213,12 @@ say(int fd, const void *bytes, size_t len)
 	return true;
 }
 
+bool
+web_say(int fd, const void *bytes, size_t len)
+{
+	return say(fd, bytes, len);
+}
+
 static void
 reset(int fd)
 {
@@ -224,13 +240,13 @@ is_complete(const char *text, size_t len)
 }
 
 static bool
-read_request(int fd, struct request *request)
+read_request(int fd, char text[sizeof(web.last)], struct request *request)
 {
-	char text[sizeof(web.last)], *field;
+	char *field;
 	size_t len = 0;
 
-	while (len < sizeof(text) - 1) {
-		ssize_t got = recv(fd, text + len, sizeof(text) - 1 - len, 0);
+	while (len < sizeof(web.last) - 1) {
+		ssize_t got = recv(fd, text + len, sizeof(web.last) - 1 - len, 0);
 
 		if (got <= 0)
 			return false;
@@ -239,7 +255,7 @@ read_request(int fd, struct request *request)
 		if (is_complete(text, len))
 			break;
 	}
-	*request = (struct request){0};
+	*request = (struct request){.text = text};
 	pthread_mutex_lock(&web.lock);
 	strcpy(web.last, text);
 	pthread_mutex_unlock(&web.lock);
@@ -393,6 +409,7 @@ answer(int fd, struct request *request)
 {
 	struct object object = {0}, *found;
 	char *copy = NULL, etag[32], text[600];
+	bool (*other)(int other_fd, const char *other_request);
 	bool there, stays;
 
 	pthread_mutex_lock(&web.lock);
@@ -411,7 +428,12 @@ answer(int fd, struct request *request)
 		if (copy && object.bytes)
 			memcpy(copy, object.bytes, object.len);
 	}
+	other = web.answer;
 	pthread_mutex_unlock(&web.lock);
+	if (other) {
+		free(copy);
+		return other(fd, request->text);
+	}
 	snprintf(etag, sizeof(etag), "\"v%d\"", object.version);
 	snprintf(text, sizeof(text), "Location: %s\r\n", *object.location ? object.location : request->path);
 	if (misbehave(fd, request))
@@ -438,9 +460,10 @@ static void *
 serve(void *arg)
 {
 	int *slot = arg, fd = *slot;
+	char text[sizeof(web.last)];
 	struct request request;
 
-	while (read_request(fd, &request) && answer(fd, &request))
+	while (read_request(fd, text, &request) && answer(fd, &request))
 		;
 	pthread_mutex_lock(&web.lock);
 	close(fd);
@@ -511,6 +534,7 @@ web_start(void)
 	web.counts = (struct web_counts){0};
 	web.troubles = web.limit = 0;
 	web.every = 1;
+	web.answer = NULL;
 	if (pthread_create(&web.accepts, NULL, accept_all, NULL) != 0)
 		abort();
 }

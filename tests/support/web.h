@@ -5,6 +5,7 @@
 #ifndef TEST_WEB_H
 #define TEST_WEB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum web_trouble {
@@ -56,6 +57,10 @@ void web_set_trouble(const char *uri, enum web_trouble trouble, int count);
 void web_set_every(int n);
 /* More connections than this are reset at once; 0: any number. */
 void web_set_limit(int connections);
+/* Requests are answered by this function, with web_say, on the thread of the connection; false: close it. NULL: by the
+ * server itself, as after web_start. */
+void web_set_answer(bool (*answer)(int fd, const char *request));
+bool web_say(int fd, const void *bytes, size_t len);
 /* GET and HEAD of `from` are answered with a redirect to `location`. */
 void web_redirect(const char *from, const char *location);
 
