@@ -96,7 +96,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	setenv("XDG_CACHE_HOME", "/proc/none", 1); /* indexes stay in memory */
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, UINT64_MAX, &mem, &log, &err) ==
+	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, UINT64_MAX, NULL, &mem, &log, &err) ==
 	    LEAT_OK) {
 		for (uint64_t i = 0; i < source.count; i++)
 			check_sample(&source, i, data, size, &end, gave_up);

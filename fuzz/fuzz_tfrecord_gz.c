@@ -114,7 +114,7 @@ check_file(const uint8_t *bytes, size_t len, const uint8_t *plain, size_t size, 
 	snprintf(path, sizeof(path), "%s/x", fuzz_folder());
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, max_bytes, &mem, NULL, &err) ==
+	if (leat_source_open(&source, leat_source_find("tfrecord"), &params, 1, max_bytes, NULL, &mem, NULL, &err) ==
 	    LEAT_OK) {
 		if (source.units && source.max_unit < (size_t)1 << 28) {
 			must(leat_scratch_open(&scratch, &mem, source.max_scratch + 4096) == 0,

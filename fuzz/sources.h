@@ -133,7 +133,8 @@ fuzz_source(const char *kind, const void *params, void (*also)(const struct leat
 
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	if (leat_source_open(&source, leat_source_find(kind), params, 1, UINT64_MAX, &mem, NULL, &err) == LEAT_OK) {
+	if (leat_source_open(&source, leat_source_find(kind), params, 1, UINT64_MAX, NULL, &mem, NULL, &err) ==
+	    LEAT_OK) {
 		if (source.max_scratch < (size_t)1 << 30) {
 			must(leat_scratch_open(&scratch, &mem, source.max_scratch + 1) == 0, "no memory for scratch");
 			for (uint64_t i = 0; i < source.count && i < 1000; i++)

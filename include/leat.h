@@ -137,6 +137,11 @@ struct leat_options {
 	 * to is valid until it returns; it must not use the feed. */
 	void (*bad)(void *bad_arg, const struct leat_bad *bad);
 	void *bad_arg;
+	/* How to reach remote data: "NAME=VALUE" texts, the last of which is NULL. docs/REMOTE.md lists the names. Not
+	 * part of checkpoints, and not used after leat_open. NULL: from the environment.
+	 *	const char *storage[] = {"endpoint=https://minio.lab:9000", "profile=lab", NULL};
+	 *	options.storage = storage; */
+	const char *const *storage;
 };
 
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */

@@ -25,6 +25,7 @@ from ._batch import Ragged as Ragged
 from ._feed import Bad as Bad
 from ._feed import Feed as Feed
 from ._feed import FieldSpec as FieldSpec
+from ._options import Storage
 from ._pipeline import Pipeline as _Base
 from ._text import feature as feature
 from .errors import *
@@ -38,7 +39,8 @@ def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., th
          memory: Union[int, str] = ..., rank: Optional[int] = ..., world: Optional[int] = ...,
          on_error: Literal["fail", "skip", "replace"] = ..., max_bad: Optional[int] = ...,
          fingerprint: Literal["names", "full"] = ..., max_pixels: Optional[int] = ...,
-         max_bytes: Union[int, str, None] = ..., bad: Optional[_Text] = ...) -> Feed: ...
+         max_bytes: Union[int, str, None] = ..., bad: Optional[_Text] = ...,
+         storage: Optional[Storage] = ...) -> Feed: ...
 def pipeline(spec: str) -> "Pipeline": ...
 def array(**arrays: Any) -> "Pipeline": ...
 '''

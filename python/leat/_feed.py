@@ -187,6 +187,8 @@ class _Handle:
         self.bad = _BadFile(options["bad"], notes) if options["bad"] is not None else None
         if self.bad:
             given.bad = self.bad.callback
+        storage = _options.storage_texts(options.get("storage"))
+        given.storage = (ctypes.c_char_p * (len(storage) + 1))(*storage, None)
         self.pointer: Optional[int] = None
         if functions:
             given.threads = given.threads or _lib.default_threads()
@@ -242,16 +244,21 @@ class Feed:
             text such as '1GiB'; None: no limit.
         fingerprint: how checkpoints recognize the data: 'names' compares names, sizes and sample counts of files,
             'full' also all their bytes, which the first `state_dict` and `load_state_dict` read once.
+        storage: how to reach remote data, such as {'endpoint': 'https://minio.lab:9000', 'profile': 'lab'}: endpoint,
+            region, profile, style, anonymous, requester_pays, ca_bundle, proxy, requests, timeout, patience, hedge,
+            disk_cache, disk_cache_size, disk_cache_trust (docs/REMOTE.md). What is not set comes from the environment.
+            Not part of checkpoints. Keys are not accepted: they come from a profile or the environment.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
                  memory: Union[int, str] = 0, rank: Optional[int] = None, world: Optional[int] = None,
                  on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
                  max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
-                 bad: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> None:
+                 bad: Union[None, str, "os.PathLike[str]"] = None, storage: Optional[_options.Storage] = None,
+                 **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                       max_bytes=max_bytes, bad=bad)
+                       max_bytes=max_bytes, bad=bad, storage=storage)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 

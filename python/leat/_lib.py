@@ -75,7 +75,7 @@ class Options(Structure):
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
                 ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
-                ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p)]
+                ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p), ("storage", POINTER(c_char_p))]
 
 
 class Tensor(Structure):

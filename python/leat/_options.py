@@ -1,10 +1,13 @@
-"""Options that a feed does not have: what to use instead."""
+"""Options of a feed: the settings of `storage`, and what to use instead of options that there are not."""
 from __future__ import annotations
 
 import difflib
-from typing import Any, Iterable, Mapping
+import os
+from typing import Any, Iterable, List, Mapping, Optional, Union
 
-from .errors import OptionError
+from .errors import InvalidError, OptionError
+
+Storage = Mapping[str, Union[str, bool, int, float, "os.PathLike[str]", None]]
 
 _PROCESSES = "not needed: the feed's threads do the work, without worker processes"
 _ELSEWHERE = {
@@ -57,3 +60,33 @@ def refuse(unknown: Mapping[str, Any], known: Iterable[str]) -> None:
         else:
             instead = "; there are " + ", ".join(known)
         raise OptionError(f"a feed has no option '{name}'{instead}")
+
+
+def _text_of(name: str, value: Any) -> bytes:
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if isinstance(value, (int, float)):
+        return repr(value).encode()
+    if not isinstance(value, (str, os.PathLike)):
+        raise OptionError(f"storage[{name!r}] must be a text, a number or a bool, not {type(value).__name__}")
+    text = os.fspath(value)
+    text = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    if b"\0" in text:
+        raise InvalidError(f"storage[{name!r}]: a setting cannot contain a NUL character")
+    return text
+
+
+def storage_texts(storage: Optional[Storage]) -> List[bytes]:
+    """The settings as the C library takes them: NAME=VALUE. The library checks names and values."""
+    if storage is None:
+        return []
+    if not isinstance(storage, Mapping):
+        raise OptionError("storage must be a dict, such as {'endpoint': 'https://minio.lab:9000'}, "
+                          f"not {type(storage).__name__}")
+    texts = []
+    for name, value in storage.items():
+        if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+            raise OptionError(f"{name!r} is not the name of a setting of storage")
+        if value is not None:
+            texts.append(name.encode("utf-8", "surrogateescape") + b"=" + _text_of(name, value))
+    return texts

@@ -11,6 +11,7 @@ from .errors import InvalidError
 if TYPE_CHECKING:
     from ._feed import Feed
     from ._map import Fields
+    from ._options import Storage
 
 
 class Pipeline:
@@ -114,13 +115,13 @@ class Pipeline:
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
              max_bad: Optional[int] = None, fingerprint: str = "names", max_pixels: Optional[int] = 89478485,
              max_bytes: Union[int, str, None] = "256MiB", bad: Union[None, str, "os.PathLike[str]"] = None,
-             **unknown: NoReturn) -> "Feed":
+             storage: Optional["Storage"] = None, **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                     on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                    max_bytes=max_bytes, bad=bad, **unknown)
+                    max_bytes=max_bytes, bad=bad, storage=storage, **unknown)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

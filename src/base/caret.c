@@ -115,3 +115,15 @@ leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, cons
 	out[n] = '\0';
 	return leat_fail_lines(err, LEAT_SPEC, out);
 }
+
+enum leat_status
+leat_without_caret(struct leat_err *err, enum leat_status status)
+{
+	if (status == LEAT_SPEC)
+		status = LEAT_INVALID;
+	if (err) {
+		err->status = status;
+		err->text[strcspn(err->text, "\n")] = '\0';
+	}
+	return status;
+}

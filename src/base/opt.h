@@ -53,6 +53,7 @@ enum leat_opt_flag {
 	LEAT_OPT_NAMED = 2,    /* never positional */
 	LEAT_OPT_NEW = 4, /* added after others: canonical text and the pipeline's hash leave it out while it has its
 	                   * default, so old checkpoints stay valid */
+	LEAT_OPT_REPEATS = 8, /* STRINGS on a command line: each use adds one item, verbatim */
 };
 
 struct leat_opt {
@@ -136,5 +137,8 @@ void leat_opts_json(const struct leat_opt *opts, struct leat_str *out);
 /* Fails with LEAT_SPEC: the message, the affected line of the spec, and carets under `len` bytes at offset `at`. */
 enum leat_status leat_fail_at(struct leat_err *err, const char *text, size_t at, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
+/* Of an error by leat_fail_at, keeps only the message and makes it LEAT_INVALID, where there is no spec to point into.
+ * Returns its status. */
+enum leat_status leat_without_caret(struct leat_err *err, enum leat_status status);
 
 #endif

@@ -67,17 +67,18 @@ struct reader {
 	struct leat_err *err;
 };
 
-/* Drops the caret lines: there is no spec to point into. */
+/* The list ends with NULL. */
 static enum leat_status
-without_caret(struct leat_err *err, enum leat_status status)
+add_item(struct reader *r, const struct leat_opt *opt, const char *text)
 {
-	if (status == LEAT_SPEC)
-		status = LEAT_INVALID;
-	if (err) {
-		err->status = status;
-		err->text[strcspn(err->text, "\n")] = '\0';
-	}
-	return status;
+	struct leat_strings *list = (struct leat_strings *)((char *)r->params + opt->offset);
+	const char **grown = leat_realloc(r->mem, list->value, (list->count + 2) * sizeof(*grown));
+
+	if (!grown)
+		return leat_fail_mem(r->err, r->mem, (list->count + 2) * sizeof(*grown), "the options");
+	grown[list->count++] = text;
+	list->value = grown;
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -88,14 +89,16 @@ put(struct reader *r, const struct leat_opt *opt, const char *text)
 	char flag[MAX_FLAG];
 	enum leat_status status;
 
+	r->given |= UINT64_C(1) << (opt - r->opts);
+	if (opt->flags & LEAT_OPT_REPEATS)
+		return add_item(r, opt, text);
 	flag_name(flag, opt->name);
 	named.name = flag;
 	if (opt->type == LEAT_OPT_STRING || opt->type == LEAT_OPT_ENUM || opt->type == LEAT_OPT_BOOL)
 		status = leat_opt_put(&named, r->params, &verbatim, text, NULL, r->mem, r->err);
 	else
 		status = leat_opt_put_text(&named, r->params, text, NULL, r->mem, r->err);
-	r->given |= UINT64_C(1) << (opt - r->opts);
-	return status == LEAT_OK ? LEAT_OK : without_caret(r->err, status);
+	return status == LEAT_OK ? LEAT_OK : leat_without_caret(r->err, status);
 }
 
 /* The value is attached (--name=VALUE, -nVALUE), or else the next argument. */
@@ -200,7 +203,7 @@ put_defaults(struct reader *r)
 	char flag[MAX_FLAG];
 
 	for (size_t i = 0; r->opts && r->opts[i].type != LEAT_OPT_NONE && status == LEAT_OK; i++) {
-		if (r->given & (UINT64_C(1) << i))
+		if (r->given & (UINT64_C(1) << i) || r->opts[i].flags & LEAT_OPT_REPEATS)
 			continue;
 		flag_name(flag, r->opts[i].name);
 		if (r->opts[i].def)
@@ -267,6 +270,8 @@ add_usage(const struct leat_opt *opt, struct leat_str *out)
 	leat_str_addf(out, "--%s%s", on ? "no-" : "", flag + 2);
 	if (opt->type == LEAT_OPT_ENUM)
 		leat_str_addf(out, " %s", opt->choices);
+	else if (opt->flags & LEAT_OPT_REPEATS)
+		leat_str_add(out, " NAME=VALUE");
 	else if (opt->type != LEAT_OPT_BOOL)
 		leat_str_addf(out, " %s", values[opt->type]);
 }

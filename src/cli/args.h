@@ -3,7 +3,8 @@
  *	--name VALUE   --name=VALUE   -n VALUE   -nVALUE   --flag   --no-flag   --
  *
  * Strings and choices are verbatim; numbers and lists are spec text (4MiB, 10k, [1, 2]). If an option is repeated,
- * the last one wins. Some options have a short form, the same in every command. */
+ * the last one wins, unless the table says that it makes a list (LEAT_OPT_REPEATS). Some options have a short form, the
+ *same in every command. */
 #ifndef LEAT_CLI_ARGS_H
 #define LEAT_CLI_ARGS_H
 

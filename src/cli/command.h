@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "store/settings.h"
 
 /* Options of commands that read samples, as in struct leat_options. */
 #define LEAT_SAMPLE_LIMITS(T)                                                                                          \
@@ -17,12 +18,20 @@
 		LEAT_SIZE(T, max_bytes, "256MiB", 1, 1e18,                                                             \
 	                  "samples with more bytes, as stored or once decompressed, are bad")
 
+/* Option of commands that open URIs, for a member `struct leat_strings storage`. main.c parses it. */
+#define LEAT_STORAGE_OPTION(T)                                                                                         \
+	LEAT_OPT_(T, storage, LEAT_OPT_STRINGS, "", 0, 0, NULL,                                                        \
+	          "setting of remote storage, such as endpoint=URL; repeat it for more; see 'leat help storage'",      \
+	          LEAT_OPT_REPEATS)
+
 /* One run of a command. */
 struct leat_invocation {
 	const void *params;         /* set from the command's options */
 	const char *const *operand; /* non-option arguments, in order */
 	size_t operands;
-	const char *const *arguments; /* the command's name and all that follows it, as given; ends with NULL */
+	const char *const *arguments;       /* the command's name and all that follows it, as given; ends with NULL */
+	const char *const *settings;        /* of --storage, for leat_options; ends with NULL; NULL: none */
+	const struct leat_storage *storage; /* the same, for leat_stores */
 	struct leat_mem *mem;
 };
 

@@ -22,6 +22,7 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct leat_convert_request, bad, "", "write each bad sample to this file, as a line of JSON"),
 	LEAT_SAMPLE_LIMITS(struct leat_convert_request),
 	LEAT_BOOL(struct leat_convert_request, overwrite, "false", "replace files from an earlier run"),
+	LEAT_STORAGE_OPTION(struct leat_convert_request),
 	LEAT_BOOL(struct leat_convert_request, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
 };
@@ -31,8 +32,8 @@ run_convert(const struct leat_invocation *run, struct leat_err *err)
 {
 	struct leat_convert_request request = *(const struct leat_convert_request *)run->params;
 
-	request.arguments = run->arguments;
-	return leat_convert_run(&request, run->operand[0], run->mem, err);
+	request.run = run;
+	return leat_convert_run(&request, run->operand[0], err);
 }
 
 const struct leat_command leat_command_convert = {

@@ -90,6 +90,7 @@ open_feed(struct job *job, const char *spec, struct leat_err *err)
 	o.max_pixels = (uint64_t)p->max_pixels;
 	o.max_bytes = (uint64_t)p->max_bytes;
 	o.log = p->quiet ? NULL : leat_print_log;
+	o.storage = p->run->settings;
 	status = leat_bad_file_open(&job->bad, p->bad, job->mem, &o, err);
 	return status == LEAT_OK ? leat_feed_open(spec, &o, LEAT_BATCH_OPTIONAL, -1, &job->feed, err) : status;
 }
@@ -320,14 +321,15 @@ convert(struct job *job, struct leat_err *err)
 }
 
 enum leat_status
-leat_convert_run(const struct leat_convert_request *request, const char *spec, struct leat_mem *mem,
-                 struct leat_err *err)
+leat_convert_run(const struct leat_convert_request *request, const char *spec, struct leat_err *err)
 {
+	struct leat_mem *mem = request->run->mem;
 	struct job job = {.p = request, .mem = mem};
 	enum leat_status status, closed;
 
 	job.format = formats[job.p->format];
-	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, job.format->shards, job.p->arguments, mem);
+	leat_outputs_init(&job.outputs, job.p->output, job.format->suffix, job.format->shards, request->run->arguments,
+	                  request->run->storage, mem);
 	status = open_feed(&job, spec, err);
 	job.convert = (struct leat_convert){.feed = job.feed, .mem = mem};
 	leat_example_init(&job.convert.example, mem, max_record);

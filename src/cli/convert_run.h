@@ -2,8 +2,7 @@
 #ifndef LEAT_CLI_CONVERT_RUN_H
 #define LEAT_CLI_CONVERT_RUN_H
 
-#include "base/err.h"
-#include "base/mem.h"
+#include "cli/command.h"
 
 /* Choices of option `format`, in the order of enum leat_convert_to. */
 #define LEAT_CONVERT_FORMATS "tfrecord|tar|npy"
@@ -17,11 +16,11 @@ struct leat_convert_request {
 	int on_error;
 	const char *bad; /* file for bad samples; NULL or "": none */
 	bool overwrite, quiet;
-	const char *const *arguments; /* of the command; not an option */
+	struct leat_strings storage;
+	const struct leat_invocation *run; /* not an option */
 };
 
 /* Writes the files and prints a summary. */
-enum leat_status leat_convert_run(const struct leat_convert_request *request, const char *spec, struct leat_mem *mem,
-                                  struct leat_err *err);
+enum leat_status leat_convert_run(const struct leat_convert_request *request, const char *spec, struct leat_err *err);
 
 #endif

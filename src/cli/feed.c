@@ -26,6 +26,7 @@ struct params {
 	float step_ms;
 	int on_error, fingerprint;
 	const char *save, *resume, *list, *bad;
+	struct leat_strings storage;
 	bool force, checksum, json, quiet;
 };
 
@@ -51,6 +52,7 @@ static const struct leat_opt options[] = {
                   "how checkpoints recognize the data: names, sizes and counts, or also all bytes"),
 	LEAT_BOOL(struct params, checksum, "false", "print a checksum of all samples and their order"),
 	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash to this file"),
+	LEAT_STORAGE_OPTION(struct params),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
 	LEAT_BOOL(struct params, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
@@ -59,6 +61,7 @@ static const struct leat_opt options[] = {
 /* One run of the command. */
 struct session {
 	const struct params *p;
+	const struct leat_invocation *run;
 	struct leat_mem *mem;
 	struct leat_feed *feed;
 	struct leat_stores stores; /* of --list */
@@ -89,6 +92,7 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.max_bytes = (uint64_t)p->max_bytes;
 	o.fingerprint = (enum leat_fingerprint)p->fingerprint;
 	o.log = p->quiet ? NULL : leat_print_log;
+	o.storage = s->run->settings;
 	status = leat_bad_file_open(&s->bad, p->bad, s->mem, &o, err);
 	return status == LEAT_OK ? leat_open(spec, &o, &s->feed, err) : status;
 }
@@ -97,7 +101,7 @@ static enum leat_status
 resume(struct session *s, struct leat_err *err)
 {
 	char *json = NULL, *changes = NULL;
-	enum leat_status status = leat_read_text(s->p->resume, s->mem, &json, err);
+	enum leat_status status = leat_read_text(s->p->resume, s->run->storage, s->mem, &json, err);
 
 	if (status == LEAT_OK)
 		status = s->p->force ? leat_restore_loose(s->feed, json, &changes, err)
@@ -123,6 +127,7 @@ check_save(const struct session *s, struct leat_err *err)
 	enum leat_status status;
 
 	leat_stores_init(&stores, s->mem);
+	stores.storage = s->run->storage;
 	status = leat_write_begin(&writer, &stores, s->p->save, err);
 	leat_write_abort(writer);
 	leat_stores_close(&stores);
@@ -139,7 +144,8 @@ save(struct session *s, struct leat_err *err)
 
 	if (status == LEAT_OK) {
 		line = leat_asprintf(s->mem, "%s\n", json);
-		status = line ? leat_write_whole(s->p->save, line, strlen(line), LEAT_COMMIT_SYNC, s->mem, err)
+		status = line ? leat_write_whole(s->p->save, line, strlen(line), LEAT_COMMIT_SYNC, s->run->storage,
+		                                 s->mem, err)
 		              : leat_fail_mem(err, s->mem, strlen(json) + 2, "a checkpoint");
 	}
 	leat_free(s->mem, line);
@@ -365,6 +371,7 @@ open_digest(struct session *s, struct leat_err *err)
 	if (!*s->p->list)
 		return LEAT_OK;
 	leat_stores_init(&s->stores, s->mem);
+	s->stores.storage = s->run->storage;
 	status = leat_write_begin(&s->digest.list, &s->stores, s->p->list, err);
 	if (status != LEAT_OK)
 		leat_err_in(err, "--list");
@@ -389,12 +396,12 @@ close_digest(struct session *s, struct leat_err *err)
 static enum leat_status
 run_feed(const struct leat_invocation *run, struct leat_err *err)
 {
-	struct session s = {.p = run->params, .mem = run->mem};
+	struct session s = {.p = run->params, .run = run, .mem = run->mem};
 	enum leat_status status, closed;
 
 	if (s.p->force && !*s.p->resume)
 		return leat_fail(err, LEAT_INVALID, "--force is for --resume, which is not given");
-	status = leat_check_spec(run->operand[0], run->mem, err);
+	status = leat_check_spec(run->operand[0], run->storage, run->mem, err);
 	if (status == LEAT_OK && *s.p->save)
 		status = check_save(&s, err);
 	if (status != LEAT_OK)

@@ -13,6 +13,7 @@
 struct index {
 	int64_t threads;
 	bool verify, quiet;
+	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
@@ -20,6 +21,7 @@ static const struct leat_opt options[] = {
 	LEAT_BOOL(struct index, verify, "false",
                   "instead, compare files of 'leat convert' and 'leat pack' with the checksums recorded then"),
 	LEAT_BOOL(struct index, quiet, "false", "list only files with problems"),
+	LEAT_STORAGE_OPTION(struct index),
 	LEAT_OPT_END,
 };
 
@@ -96,14 +98,15 @@ run_index(const struct leat_invocation *run, struct leat_err *err)
 	char size[32];
 
 	if (index->verify)
-		return leat_verify(run->operand, run->operands, threads, index->quiet, run->mem, err);
+		return leat_verify(run->operand, run->operands, threads, index->quiet, run->storage, run->mem, err);
 	leat_table_init(&l.table, run->mem, 4);
 	l.table.right[0] = l.table.right[1] = true;
 	if (!index->quiet)
 		for (size_t i = 0; i < l.table.columns; i++)
 			leat_str_add(leat_table_cell(&l.table),
 			             (const char *[]){"samples", "size", "index", "file"}[i]);
-	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->mem, NULL, report, &l, err);
+	status = leat_index_files(run->operand, run->operands, kind_of, threads, run->storage, run->mem, NULL, report,
+	                          &l, err);
 	if (status != LEAT_OK) {
 		leat_table_free(&l.table);
 		return status;

@@ -17,6 +17,7 @@
 struct params {
 	int64_t count, seed, max_pixels, max_bytes;
 	const char *output, *field;
+	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
@@ -25,6 +26,7 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct params, field, "", "image field for the sheet; default: the first image field"),
 	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed"),
 	LEAT_SAMPLE_LIMITS(struct params),
+	LEAT_STORAGE_OPTION(struct params),
 	LEAT_OPT_END,
 };
 
@@ -205,10 +207,11 @@ draw(struct leat_sheet *sheet, const struct leat_field *field, const struct leat
 /* ---- the command ---- */
 
 static enum leat_status
-show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struct leat_err *err)
+show(struct leat_feed *feed, const struct leat_invocation *run, struct leat_err *err)
 {
+	const struct params *p = run->params;
 	const struct leat_field *image = *p->output ? find_image(feed, p->field, err) : NULL;
-	struct leat_sheet sheet = {.mem = mem};
+	struct leat_sheet sheet = {.mem = run->mem};
 	int64_t shown = 0, total = p->count;
 	enum leat_status status = *p->output && !image ? LEAT_INVALID : LEAT_OK;
 	struct leat_batch *batch;
@@ -219,7 +222,7 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 		total = (int64_t)leat_samples(feed);
 	while (status == LEAT_OK && shown < total && (status = leat_next(feed, &batch, err)) == LEAT_OK) {
 		for (int64_t i = 0; i < leat_batch_count(batch) && shown < total && status == LEAT_OK; i++, shown++)
-			status = image ? draw(&sheet, image, batch, i, shown, total, mem, err)
+			status = image ? draw(&sheet, image, batch, i, shown, total, run->mem, err)
 			               : print_sample(feed, batch, i, err);
 		leat_release(batch);
 	}
@@ -230,7 +233,7 @@ show(struct leat_feed *feed, const struct params *p, struct leat_mem *mem, struc
 	if (status == LEAT_OK && shown == 0)
 		image = NULL; /* a warning says why there are no samples */
 	if (status == LEAT_OK && image)
-		status = leat_sheet_write(&sheet, p->output, err);
+		status = leat_sheet_write(&sheet, p->output, run->storage, err);
 	if (status == LEAT_OK && image)
 		leat_print_line(stdout, "%" PRId64 " image%s of field '%s' written to %s", shown,
 		                leat_plural((uint64_t)shown), image->name, p->output);
@@ -246,7 +249,7 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	struct leat_feed *feed;
 	enum leat_status status;
 
-	status = leat_check_spec(run->operand[0], run->mem, err);
+	status = leat_check_spec(run->operand[0], run->storage, run->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	leat_options_init(&o);
@@ -257,9 +260,10 @@ run_look(const struct leat_invocation *run, struct leat_err *err)
 	o.max_pixels = (uint64_t)p->max_pixels;
 	o.max_bytes = (uint64_t)p->max_bytes;
 	o.log = leat_print_log;
+	o.storage = run->settings;
 	status = leat_feed_open(run->operand[0], &o, LEAT_BATCH_OPTIONAL, -1, &feed, err);
 	if (status == LEAT_OK)
-		status = show(feed, p, run->mem, err);
+		status = show(feed, run, err);
 	leat_close(feed);
 	return status;
 }

@@ -11,10 +11,12 @@
 
 struct ls {
 	bool bytes;
+	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_BOOL(struct ls, bytes, "false", "print sizes in bytes"),
+	LEAT_STORAGE_OPTION(struct ls),
 	LEAT_OPT_END,
 };
 
@@ -120,6 +122,7 @@ run_ls(const struct leat_invocation *run, struct leat_err *err)
 	enum leat_status status = LEAT_OK;
 
 	leat_stores_init(&stores, run->mem);
+	stores.storage = run->storage;
 	for (size_t i = 0; i < run->operands && status == LEAT_OK; i++)
 		status = list(&stores, run->operand[i], &listing, err);
 	if (status == LEAT_OK)
@@ -140,7 +143,7 @@ const struct leat_command leat_command_ls = {
 	.help = "Lists the files that match a name or pattern, or what is in a folder, with their sizes:\n"
 		"what a source with the same URI would read. Web servers cannot list; name a file there.",
 	.example = "leat ls 's3://bucket/train-*.tfrecord'\n"
-		   "leat ls s3://bucket/images",
+		   "leat ls s3://bucket/images --storage endpoint=https://minio.lab:9000 --storage profile=lab",
 	.opts = options,
 	.params_size = sizeof(struct ls),
 	.run = run_ls,

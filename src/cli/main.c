@@ -62,6 +62,8 @@ overview(struct leat_mem *mem, struct leat_err *err)
 	}
 	leat_str_add(leat_table_cell(&table), "help [COMMAND]");
 	leat_str_add(leat_table_cell(&table), "show this page, or help for a command");
+	leat_str_add(leat_table_cell(&table), "help storage");
+	leat_str_add(leat_table_cell(&table), "list the settings of remote storage");
 	return leat_table_print(&table, stdout, err);
 }
 
@@ -87,6 +89,28 @@ explain(const struct leat_command *c, struct leat_mem *mem, struct leat_err *err
 	return status;
 }
 
+/* "region            AWS_REGION AWS_DEFAULT_REGION   region of S3" */
+static enum leat_status
+explain_storage(struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_table table;
+
+	printf("Settings of remote storage, for --storage NAME=VALUE, in C struct leat_options, and in\n"
+	       "Python feed(storage={...}). What is not set comes from the variable, if there is one, or for\n"
+	       "S3 from the profile. Keys are not accepted here: they come from a profile or AWS_ACCESS_KEY_ID.\n\n");
+	leat_table_init(&table, mem, 3);
+	for (const struct leat_setting *s = leat_settings; s->opt.name; s++) {
+		struct leat_str *cell = leat_table_cell(&table);
+
+		leat_str_add(cell, s->opt.name);
+		if (s->opt.choices)
+			leat_str_addf(cell, " %s", s->opt.choices);
+		leat_str_add(leat_table_cell(&table), s->variables);
+		leat_setting_doc(s, leat_table_cell(&table));
+	}
+	return leat_table_print(&table, stdout, err);
+}
+
 static enum leat_status
 check_operands(const struct leat_command *c, const struct leat_invocation *run, struct leat_err *err)
 {
@@ -97,6 +121,18 @@ check_operands(const struct leat_command *c, const struct leat_invocation *run, 
 	return LEAT_OK;
 }
 
+static enum leat_status
+parse_storage(const struct leat_command *c, struct leat_invocation *run, struct leat_storage *storage,
+              struct leat_err *err)
+{
+	const struct leat_opt *opt = leat_opt_find(c->opts, "storage");
+
+	if (opt)
+		run->settings = ((const struct leat_strings *)((const char *)run->params + opt->offset))->value;
+	run->storage = storage;
+	return leat_storage_parse(storage, run->settings, run->mem, err);
+}
+
 /* argv[-1] is the command's name. */
 static int
 run_command(const struct leat_command *c, int argc, char *const *argv, struct leat_mem *mem)
@@ -105,6 +141,7 @@ run_command(const struct leat_command *c, int argc, char *const *argv, struct le
 	void *params = leat_alloc(mem, c->params_size);
 	struct leat_invocation run = {
 		.params = params, .operand = operand, .arguments = (const char *const *)(argv - 1), .mem = mem};
+	struct leat_storage storage;
 	enum leat_status status;
 	struct leat_err err;
 	bool help = false, read = false;
@@ -122,6 +159,8 @@ run_command(const struct leat_command *c, int argc, char *const *argv, struct le
 	}
 	if (status == LEAT_OK)
 		status = check_operands(c, &run, &err);
+	if (status == LEAT_OK)
+		status = parse_storage(c, &run, &storage, &err);
 	read = status == LEAT_OK;
 	if (read)
 		status = c->run(&run, &err);
@@ -146,10 +185,15 @@ help_command(int argc, char *const *argv, struct leat_mem *mem)
 	struct leat_err err;
 	enum leat_status status;
 
-	if (argc > 0 && !c)
+	bool is_storage = argc > 0 && strcmp(argv[0], "storage") == 0;
+
+	if (argc > 0 && !c && !is_storage)
 		return unknown_command(argv[0]);
 	leat_err_clear(&err);
-	status = c ? explain(c, mem, &err) : overview(mem, &err);
+	if (is_storage)
+		status = explain_storage(mem, &err);
+	else
+		status = c ? explain(c, mem, &err) : overview(mem, &err);
 	return status == LEAT_OK ? EXIT_DONE : print_error("", &err);
 }
 

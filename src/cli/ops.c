@@ -16,12 +16,14 @@
 struct ops {
 	bool json, markdown;
 	char *plan;
+	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_BOOL(struct ops, json, "false", "print everything as JSON"),
 	LEAT_BOOL(struct ops, markdown, "false", "print everything as Markdown, as in docs/REFERENCE.md"),
 	LEAT_STRING(struct ops, plan, "", "show the execution plan of a SPEC; ops on one line are fused"),
+	LEAT_STORAGE_OPTION(struct ops),
 	LEAT_OPT_END,
 };
 
@@ -324,7 +326,8 @@ explain(const struct leat_invocation *run, const char *spec, struct leat_err *er
 	if (!p)
 		return leat_fail_mem(err, run->mem, sizeof(*p), "a pipeline");
 	leat_str_init(&out, run->mem, MAX_PAGE);
-	status = leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 0, leat_cpus(""), NULL, NULL, run->mem, NULL, err);
+	status = leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 0, leat_cpus(""), NULL, NULL, run->storage, run->mem,
+	                            NULL, err);
 	if (status == LEAT_OK) {
 		leat_explain(p, &out);
 		leat_pipeline_close(p);

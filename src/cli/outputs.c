@@ -18,11 +18,12 @@ static const char any_number[] = "?????";
 
 void
 leat_outputs_init(struct leat_outputs *o, const char *prefix, const char *suffix, bool shards,
-                  const char *const *arguments, struct leat_mem *mem)
+                  const char *const *arguments, const struct leat_storage *storage, struct leat_mem *mem)
 {
 	*o = (struct leat_outputs){
 		.mem = mem, .prefix = prefix, .suffix = suffix, .shards = shards, .arguments = arguments};
 	leat_stores_init(&o->stores, mem);
+	o->stores.storage = storage;
 	leat_set_init(&o->set, mem);
 }
 

@@ -31,7 +31,7 @@ struct leat_outputs {
 };
 
 void leat_outputs_init(struct leat_outputs *outputs, const char *prefix, const char *suffix, bool shards,
-                       const char *const *arguments, struct leat_mem *mem);
+                       const char *const *arguments, const struct leat_storage *storage, struct leat_mem *mem);
 
 /* Creates the folder if needed and locks the files. Fails if shards exist, unless `overwrite` or they are left from a
  * command that was killed. */

@@ -34,6 +34,7 @@ struct pack {
 	bool shuffle, overwrite;
 	int64_t seed, threads;
 	int64_t restarts, max_pixels, max_bytes;
+	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
@@ -52,6 +53,7 @@ static const struct leat_opt options[] = {
                  "add a restart marker to JPEG images every N blocks of 8 or 16 pixels, so crops decode faster; pixels "
                  "do not change; 6 works well; 0: keep images as they are"),
 	LEAT_SAMPLE_LIMITS(struct pack),
+	LEAT_STORAGE_OPTION(struct pack),
 	LEAT_STRING(struct pack, root, "",
                     "folder that files of LIST.csv and symlinks in FOLDER may be in besides its own; /: anywhere"),
 	LEAT_OPT_END,
@@ -60,8 +62,8 @@ static const struct leat_opt options[] = {
 /* Shared by all threads. */
 struct job {
 	const struct pack *pack;
-	const char *const *arguments; /* of the command */
-	struct leat_stores stores;    /* of the samples */
+	const struct leat_invocation *run;
+	struct leat_stores stores; /* of the samples */
 	struct leat_pack_list list;
 	struct leat_perm order;
 	struct leat_outputs outputs;
@@ -405,10 +407,10 @@ pack_spec(const struct job *job, const char *spec, struct leat_err *err)
 		.max_pixels = pack->max_pixels,
 		.max_bytes = pack->max_bytes,
 		.overwrite = pack->overwrite,
-		.arguments = job->arguments,
+		.run = job->run,
 	};
 
-	return leat_convert_run(&request, spec, job->mem, err);
+	return leat_convert_run(&request, spec, err);
 }
 
 static enum leat_status
@@ -427,8 +429,8 @@ pack_samples(struct job *job, struct leat_err *err)
 	enum leat_status status;
 	size_t shards = 0;
 
-	leat_outputs_init(&job->outputs, job->pack->output, suffixes[job->pack->format], true, job->arguments,
-	                  job->mem);
+	leat_outputs_init(&job->outputs, job->pack->output, suffixes[job->pack->format], true, job->run->arguments,
+	                  job->run->storage, job->mem);
 	status = choose_shards(job, &shards, err);
 	if (status == LEAT_OK)
 		status = leat_outputs_begin(&job->outputs, job->pack->overwrite, err);
@@ -464,13 +466,13 @@ pack_what(struct job *job, const char *text, struct leat_store *store, const cha
 static enum leat_status
 run_pack(const struct leat_invocation *run, struct leat_err *err)
 {
-	struct job job = {
-		.pack = run->params, .arguments = run->arguments, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct job job = {.pack = run->params, .run = run, .mem = run->mem, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct leat_store *store;
 	enum leat_status status;
 	char *uri;
 
 	leat_stores_init(&job.stores, run->mem);
+	job.stores.storage = run->storage;
 	status = leat_stores_find(&job.stores, run->operand[0], &store, &uri, err);
 	if (status == LEAT_OK) {
 		status = pack_what(&job, run->operand[0], store, uri, err);

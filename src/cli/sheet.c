@@ -145,7 +145,8 @@ leat_sheet_draw(struct leat_sheet *sheet, int64_t at, const void *data, enum lea
 }
 
 enum leat_status
-leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_err *err)
+leat_sheet_write(const struct leat_sheet *sheet, const char *path, const struct leat_storage *storage,
+                 struct leat_err *err)
 {
 	void *png;
 	size_t size;
@@ -153,7 +154,7 @@ leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_e
 	                                         (uint32_t)sheet_height(sheet), &png, &size, err);
 
 	if (status == LEAT_OK)
-		status = leat_write_whole(path, png, size, 0, sheet->mem, err);
+		status = leat_write_whole(path, png, size, 0, storage, sheet->mem, err);
 	free(png);
 	return status;
 }

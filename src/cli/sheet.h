@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "leat.h"
+#include "store/settings.h"
 
 struct leat_sheet {
 	struct leat_mem *mem;
@@ -24,6 +25,7 @@ void leat_sheet_free(struct leat_sheet *sheet);
 void leat_sheet_draw(struct leat_sheet *sheet, int64_t at, const void *data, enum leat_dtype dtype,
                      const int64_t shape[3]);
 
-enum leat_status leat_sheet_write(const struct leat_sheet *sheet, const char *path, struct leat_err *err);
+enum leat_status leat_sheet_write(const struct leat_sheet *sheet, const char *path, const struct leat_storage *storage,
+                                  struct leat_err *err);
 
 #endif

@@ -21,7 +21,8 @@ load(struct leat_store *store, const char *uri, struct leat_mem *mem, char **tex
 }
 
 enum leat_status
-leat_read_text(const char *path, struct leat_mem *mem, char **text, struct leat_err *err)
+leat_read_text(const char *path, const struct leat_storage *storage, struct leat_mem *mem, char **text,
+               struct leat_err *err)
 {
 	struct leat_stores stores;
 	struct leat_store *store;
@@ -30,6 +31,7 @@ leat_read_text(const char *path, struct leat_mem *mem, char **text, struct leat_
 
 	*text = NULL;
 	leat_stores_init(&stores, mem);
+	stores.storage = storage;
 	status = leat_stores_find(&stores, path, &store, &uri, err);
 	if (status == LEAT_OK) {
 		status = load(store, uri, mem, text, err);
@@ -57,7 +59,7 @@ call_of(const char *path, enum leat_what what)
 }
 
 enum leat_status
-leat_check_spec(const char *spec, struct leat_mem *mem, struct leat_err *err)
+leat_check_spec(const char *spec, const struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err)
 {
 	enum leat_what what = LEAT_IS_NOTHING;
 	struct leat_store *store;
@@ -68,6 +70,7 @@ leat_check_spec(const char *spec, struct leat_mem *mem, struct leat_err *err)
 	if (strpbrk(spec, "|(") || strlen(spec) >= LEAT_URI)
 		return LEAT_OK;
 	leat_stores_init(&stores, mem);
+	stores.storage = storage;
 	if (leat_stores_find(&stores, spec, &store, &uri, NULL) == LEAT_OK) {
 		what = leat_what_is(store, uri);
 		leat_free(store->mem, uri);

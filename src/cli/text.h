@@ -4,11 +4,14 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/settings.h"
 
 /* Reads the whole file, NUL-terminated; free it with leat_free. Fails above 16 MiB. */
-enum leat_status leat_read_text(const char *path, struct leat_mem *mem, char **text, struct leat_err *err);
+enum leat_status leat_read_text(const char *path, const struct leat_storage *storage, struct leat_mem *mem, char **text,
+                                struct leat_err *err);
 
 /* Fails if `spec` is the name of a file or folder, and names the source that reads it. */
-enum leat_status leat_check_spec(const char *spec, struct leat_mem *mem, struct leat_err *err);
+enum leat_status leat_check_spec(const char *spec, const struct leat_storage *storage, struct leat_mem *mem,
+                                 struct leat_err *err);
 
 #endif

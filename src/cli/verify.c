@@ -152,14 +152,15 @@ report(const struct job *job, bool quiet, struct leat_err *err)
 }
 
 enum leat_status
-leat_verify(const char *const *patterns, size_t count, unsigned threads, bool quiet, struct leat_mem *mem,
-            struct leat_err *err)
+leat_verify(const char *const *patterns, size_t count, unsigned threads, bool quiet, const struct leat_storage *storage,
+            struct leat_mem *mem, struct leat_err *err)
 {
 	struct job job = {.mem = mem};
 	struct leat_stores stores;
 	enum leat_status status;
 
 	leat_stores_init(&stores, mem);
+	stores.storage = storage;
 	status = leat_files_open(&job.files, &stores, patterns, count, mem, err);
 	if (status == LEAT_OK) {
 		job.checked = leat_alloc_array(mem, leat_files_count(job.files), sizeof(*job.checked));

@@ -6,10 +6,11 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "store/settings.h"
 
 /* Prints a table of the files, with `quiet` only of those with problems, and a summary. Fails if a file differs or has
  * no checksum. */
 enum leat_status leat_verify(const char *const *patterns, size_t count, unsigned threads, bool quiet,
-                             struct leat_mem *mem, struct leat_err *err);
+                             const struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err);
 
 #endif

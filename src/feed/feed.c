@@ -49,7 +49,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	feed->mem.limit = o->memory;
 	feed->mem.lends = true;
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &limits, &functions,
-	                            &feed->mem, &feed->log, err);
+	                            &feed->storage, &feed->mem, &feed->log, err);
 	if (status == LEAT_OK && feed->pipeline.in_processes)
 		status = leat_processes_check(o, err);
 	if (status == LEAT_OK)
@@ -113,6 +113,9 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	pthread_cond_init(&feed->fetch.drained, NULL);
 	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
+	if (status == LEAT_OK)
+		status = leat_storage_parse(&feed->storage, feed->options.storage, &feed->mem, err);
+	feed->options.storage = NULL; /* the caller's, until leat_open returns */
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};
 	feed->warnings.log = &feed->log;
 	feed->seed = feed->options.seed;

@@ -76,6 +76,7 @@ struct leat_feed {
 	struct leat_log log;
 	struct leat_warnings warnings;
 	struct leat_options options;
+	struct leat_storage storage;
 	struct leat_pipeline pipeline;
 	struct leat_budget budget;
 	struct leat_processes *processes; /* NULL: none */

@@ -18,10 +18,11 @@ check_batched(const struct leat_pipeline *p, struct leat_err *err)
 
 /* Lists the files and loads or builds their indexes. */
 static enum leat_status
-open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *log, struct leat_err *err)
+open_source(struct leat_pipeline *p, unsigned threads, const struct leat_storage *storage, const struct leat_log *log,
+            struct leat_err *err)
 {
 	enum leat_status status = leat_source_open(&p->source, p->source_kind, p->source_params, threads,
-	                                           p->limits.bytes, p->mem, log, err);
+	                                           p->limits.bytes, storage, p->mem, log, err);
 
 	p->source_open = status == LEAT_OK;
 	return status;
@@ -30,7 +31,8 @@ open_source(struct leat_pipeline *p, unsigned threads, const struct leat_log *lo
 enum leat_status
 leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching, uint64_t seed,
                    unsigned threads, const struct leat_limits *limits, const struct leat_functions *functions,
-                   struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+                   const struct leat_storage *storage, struct leat_mem *mem, const struct leat_log *log,
+                   struct leat_err *err)
 {
 	enum leat_status status;
 
@@ -48,7 +50,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 		status = check_batched(p, err);
 	/* After binding: report a mistake in the spec before indexing a large source. */
 	if (status == LEAT_OK)
-		status = open_source(p, threads, log, err);
+		status = open_source(p, threads, storage, log, err);
 	if (status == LEAT_OK) {
 		leat_plan_init(&p->plan, p->source.count, p->source.first, p->source.parts, seed, mem);
 		status = leat_compile_stages(p, err);

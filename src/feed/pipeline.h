@@ -108,11 +108,12 @@ struct leat_functions {
 /* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. */
 enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL };
 
-/* Initializes `p`. Frees everything on failure. `limits` NULL: none. `functions`, for `map`, may be NULL. */
+/* Initializes `p`. Frees everything on failure. `limits` NULL: none. `functions`, for `map`, may be NULL; `storage`
+ * too, and outlives `p`. */
 enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching batching,
                                     uint64_t seed, unsigned threads, const struct leat_limits *limits,
-                                    const struct leat_functions *functions, struct leat_mem *mem,
-                                    const struct leat_log *log, struct leat_err *err);
+                                    const struct leat_functions *functions, const struct leat_storage *storage,
+                                    struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* a zeroed pipeline is allowed */
 
 /* Sets cache_key. */

@@ -197,7 +197,7 @@ report_file(void *arg, size_t i, struct leat_err *err)
 
 enum leat_status
 leat_index_files(const char *const *patterns, size_t count, const struct leat_index_kind *(*kind_of)(const char *uri),
-                 unsigned threads, struct leat_mem *mem, const struct leat_log *log,
+                 unsigned threads, const struct leat_storage *storage, struct leat_mem *mem, const struct leat_log *log,
                  void (*tell)(void *arg, const struct leat_index_report *report), void *arg, struct leat_err *err)
 {
 	struct report_job job = {.kind_of = kind_of, .mem = mem, .log = log};
@@ -206,6 +206,7 @@ leat_index_files(const char *const *patterns, size_t count, const struct leat_in
 	size_t files;
 
 	leat_stores_init(&stores, mem);
+	stores.storage = storage;
 	status = leat_files_open(&job.files, &stores, patterns, count, mem, err);
 	if (status != LEAT_OK)
 		goto out;

@@ -50,7 +50,7 @@ struct leat_index_report {
  * order. `kind_of` selects the index of a file. Fails only if the files cannot be listed or memory runs out. */
 enum leat_status leat_index_files(const char *const *patterns, size_t count,
                                   const struct leat_index_kind *(*kind_of)(const char *uri), unsigned threads,
-                                  struct leat_mem *mem, const struct leat_log *log,
+                                  const struct leat_storage *storage, struct leat_mem *mem, const struct leat_log *log,
                                   void (*tell)(void *arg, const struct leat_index_report *report), void *arg,
                                   struct leat_err *err);
 

@@ -106,13 +106,15 @@ leat_source_longest(struct leat_source *source, uint64_t length, uint64_t payloa
 
 enum leat_status
 leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params, unsigned threads,
-                 uint64_t max_bytes, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+                 uint64_t max_bytes, const struct leat_storage *storage, struct leat_mem *mem,
+                 const struct leat_log *log, struct leat_err *err)
 {
 	enum leat_status status;
 
 	*source = (struct leat_source){.kind = kind, .params = params, .mem = mem, .log = log, .max_bytes = max_bytes};
 	leat_stores_init(&source->stores, mem);
 	source->stores.log = log;
+	source->stores.storage = storage;
 	status = leat_schema_init(&source->schema, LEAT_MAX_FIELDS, mem, err);
 	if (status == LEAT_OK)
 		status = kind->open(source, threads, err);

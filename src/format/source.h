@@ -133,10 +133,10 @@ struct leat_source_kind {
 	void (*fingerprint)(const struct leat_source *source, struct leat_sha256 *sha);
 };
 
-/* max_bytes UINT64_MAX: no limit. */
+/* max_bytes UINT64_MAX: no limit. `storage` NULL: no settings; it outlives the source. */
 enum leat_status leat_source_open(struct leat_source *source, const struct leat_source_kind *kind, const void *params,
-                                  unsigned threads, uint64_t max_bytes, struct leat_mem *mem,
-                                  const struct leat_log *log, struct leat_err *err);
+                                  unsigned threads, uint64_t max_bytes, const struct leat_storage *storage,
+                                  struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_source_close(struct leat_source *source);
 
 /* Marks an undamaged extent of more than max_bytes. */

@@ -605,6 +605,8 @@ leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store
 	enum leat_status status;
 
 	remote->base = (struct leat_store){.kind = store, .mem = mem};
+	if (storage->requests && storage->requests < store->in_flight)
+		remote->base.in_flight = (unsigned)storage->requests;
 	remote->kind = kind;
 	remote->storage = *storage;
 	pthread_mutex_init(&remote->lock, NULL);

@@ -51,7 +51,7 @@ const struct leat_setting leat_settings[] = {
 	{TEXT(region, "region of S3"), "AWS_REGION AWS_DEFAULT_REGION", .check = check_region},
 	{TEXT(profile, "profile in ~/.aws/credentials and ~/.aws/config"), "AWS_PROFILE AWS_DEFAULT_PROFILE"},
 	{LEAT_ENUM(struct leat_storage, style, "auto", "auto|path|virtual",
-                   "bucket in the path or in the host (auto: in the host for Amazon)"),
+                   "where requests name the bucket; auto: in the host for Amazon, else in the path"),
          "LEAT_S3_STYLE"},
 	{LEAT_BOOL(struct leat_storage, anonymous, "false", "do not sign requests, for public data"),
          "AWS_NO_SIGN_REQUEST"},
@@ -59,8 +59,8 @@ const struct leat_setting leat_settings[] = {
          "AWS_REQUEST_PAYER"},
 	{TEXT(ca_bundle, "file with the CA certificates to trust, instead of the system's"),
          "AWS_CA_BUNDLE CURL_CA_BUNDLE SSL_CERT_FILE", .is_path = true},
-	{TEXT(proxy, "URL of a proxy that allows CONNECT (none: ignore the environment's)"), "", .check = check_proxy},
-	{LEAT_INT(struct leat_storage, requests, "0", 0, 65536, "maximum number of requests in flight (0: automatic)"),
+	{TEXT(proxy, "URL of a proxy that allows CONNECT; none: not even the environment's"), "", .check = check_proxy},
+	{LEAT_INT(struct leat_storage, requests, "0", 0, 65536, "maximum number of requests in flight; 0: automatic"),
          "LEAT_NET_REQUESTS"},
 	{LEAT_FLOAT(struct leat_storage, timeout, "20", 0.01, 86400,
                     "seconds without progress after which a request is repeated"),
@@ -71,10 +71,10 @@ const struct leat_setting leat_settings[] = {
          "LEAT_NET_HEDGE"},
 	{TEXT(disk_cache, "folder that keeps remote data for the next epoch and other processes"), "LEAT_DISK_CACHE",
          .is_path = true},
-	{LEAT_SIZE(struct leat_storage, disk_cache_size, "0", 0, 1e18, "size limit of the disk cache (0: automatic)"),
+	{LEAT_SIZE(struct leat_storage, disk_cache_size, "0", 0, 1e18, "size limit of the disk cache; 0: automatic"),
          "LEAT_DISK_CACHE_SIZE"},
 	{LEAT_ENUM(struct leat_storage, disk_cache_trust, "own", "own|shared",
-                   "use only what this user has cached, or also what other users have"),
+                   "whose cached data to use: only this user's, or also that of others"),
          "LEAT_DISK_CACHE_TRUST"},
 	{LEAT_OPT_END, NULL},
 };
@@ -86,6 +86,16 @@ find(const char *name)
 		if (strcmp(s->opt.name, name) == 0)
 			return s;
 	return NULL;
+}
+
+void
+leat_setting_doc(const struct leat_setting *setting, struct leat_str *out)
+{
+	const struct leat_opt *opt = &setting->opt;
+
+	leat_str_add(out, opt->doc);
+	if (*opt->def)
+		leat_str_addf(out, " (default: %s)", opt->def);
 }
 
 static uint32_t
@@ -150,16 +160,26 @@ put_text(const struct leat_setting *setting, char *to, const char *value, struct
 	return LEAT_OK;
 }
 
-/* There is no spec to point into. */
+/* As leat_opt_put_text, but what is no number at all gets an error that has no spec to point into. */
 static enum leat_status
-without_caret(struct leat_err *err, enum leat_status status)
+put_number(const struct leat_setting *setting, struct leat_storage *storage, const char *value, struct leat_mem *mem,
+           struct leat_err *err)
 {
-	if (status == LEAT_SPEC)
-		status = LEAT_INVALID;
-	if (err) {
-		err->status = status;
-		err->text[strcspn(err->text, "\n")] = '\0';
-	}
+	const struct leat_opt *opt = &setting->opt;
+	struct leat_arg number = {0};
+	struct leat_parse parse;
+	enum leat_status status = leat_parse_begin(&parse, value, mem, NULL);
+
+	if (status == LEAT_OK)
+		status = leat_parse_value(&parse, &number);
+	if (status == LEAT_OK && leat_parse_at_end(&parse) && number.type == LEAT_ARG_NUMBER)
+		status = leat_opt_put(opt, storage, &number, value, whose, mem, err);
+	else if (status == LEAT_NOMEM)
+		status = leat_fail(err, LEAT_NOMEM, "no memory for the options");
+	else
+		status = leat_fail(err, LEAT_INVALID, "option '%s' of '%s' must be %s, not '%.40s'", opt->name, whose,
+		                   opt->type == LEAT_OPT_SIZE ? "a size, such as 100GiB" : "a number", value);
+	leat_parse_free(mem, parse.blocks);
 	return status;
 }
 
@@ -175,8 +195,8 @@ put_value(const struct leat_setting *setting, struct leat_storage *storage, cons
 	if (setting->opt.type == LEAT_OPT_BOOL || setting->opt.type == LEAT_OPT_ENUM)
 		status = leat_opt_put(&setting->opt, storage, &verbatim, value, whose, mem, err);
 	else
-		status = leat_opt_put_text(&setting->opt, storage, value, whose, mem, err);
-	return status == LEAT_OK ? LEAT_OK : without_caret(err, status);
+		status = put_number(setting, storage, value, mem, err);
+	return status == LEAT_OK ? LEAT_OK : leat_without_caret(err, status);
 }
 
 enum leat_status

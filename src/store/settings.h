@@ -50,6 +50,9 @@ struct leat_setting {
 
 extern const struct leat_setting leat_settings[]; /* ends with one without a name */
 
+/* Appends what it is and its default, as in "seconds without progress ... (default: 20)". */
+void leat_setting_doc(const struct leat_setting *setting, struct leat_str *out);
+
 /* All defaults. */
 void leat_storage_init(struct leat_storage *storage);
 /* Sets one by name. `from`: where it comes from if it is no option, for errors, such as "AWS_REGION"; else NULL. */

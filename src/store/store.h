@@ -223,6 +223,7 @@ struct leat_store_kind {
 struct leat_store {
 	const struct leat_store_kind *kind;
 	struct leat_mem *mem;
+	unsigned in_flight; /* set by `open` if the user wants another number than the kind's; else 0 */
 	/* Set by leat_stores_find: */
 	struct leat_stores *stores;
 	unsigned first_thread; /* index of its first thread among the threads of all stores */
@@ -327,9 +328,9 @@ enum leat_status leat_write_finish(struct leat_writer *writer, int flags, struct
 /* Calls finish if it was not called yet. Ends the writer, even on failure. */
 enum leat_status leat_write_commit(struct leat_writer *writer, const char *uri, int flags, struct leat_err *err);
 void leat_write_abort(struct leat_writer *writer); /* accepts NULL */
-/* Writes a whole object at once. */
-enum leat_status leat_write_whole(const char *text, const void *bytes, size_t len, int flags, struct leat_mem *mem,
-                                  struct leat_err *err);
+/* Writes a whole object at once. `storage` is that of leat_stores. */
+enum leat_status leat_write_whole(const char *text, const void *bytes, size_t len, int flags,
+                                  const struct leat_storage *storage, struct leat_mem *mem, struct leat_err *err);
 
 /* ---- the files of a source (files.c) ---- */
 

@@ -71,11 +71,13 @@ find_kind(const char *text, size_t scheme)
 static void
 add_store(struct leat_stores *stores, struct leat_store *store)
 {
+	unsigned in_flight = store->in_flight ? store->in_flight : store->kind->in_flight;
+
 	store->stores = stores;
 	store->first_thread = stores->threads;
 	stores->threads += store->kind->threads;
-	if (store->kind->in_flight > stores->in_flight)
-		stores->in_flight = store->kind->in_flight;
+	if (in_flight > stores->in_flight)
+		stores->in_flight = in_flight;
 }
 
 static enum leat_status
@@ -518,13 +520,15 @@ leat_write_abort(struct leat_writer *writer)
 }
 
 enum leat_status
-leat_write_whole(const char *text, const void *bytes, size_t len, int flags, struct leat_mem *mem, struct leat_err *err)
+leat_write_whole(const char *text, const void *bytes, size_t len, int flags, const struct leat_storage *storage,
+                 struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_stores stores;
 	struct leat_writer *writer = NULL;
 	enum leat_status status;
 
 	leat_stores_init(&stores, mem);
+	stores.storage = storage;
 	status = leat_write_begin(&writer, &stores, text, err);
 	if (status == LEAT_OK)
 		status = leat_write(writer, bytes, len, err);

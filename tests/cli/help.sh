@@ -11,6 +11,7 @@ leat --version | sed 's/[0-9][0-9.]*/VERSION/'
 try leat osp
 try leat frobnicate
 try leat help osp
+try leat help storage
 try leat ops --jsno
 try leat ops --jsno=1
 try leat ops -x

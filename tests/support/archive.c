@@ -141,8 +141,8 @@ archive_open(struct archive *a, const char *kind, const void *params)
 	enum leat_status status;
 
 	leat_err_clear(&a->err);
-	status =
-		leat_source_open(&a->source, leat_source_find(kind), params, 2, UINT64_MAX, &a->mem, &log_all, &a->err);
+	status = leat_source_open(&a->source, leat_source_find(kind), params, 2, UINT64_MAX, NULL, &a->mem, &log_all,
+	                          &a->err);
 	assert_int_equal(status, a->err.status);
 	if (status != LEAT_OK) {
 		assert_true(a->err.text[0]);

@@ -224,7 +224,7 @@ look_at(const char *text, struct leat_schema *schema, uint64_t *size)
 	*schema = (struct leat_schema){0};
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_err_clear(&err);
-	status = leat_pipeline_open(p, text, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, &mem, NULL, &err);
+	status = leat_pipeline_open(p, text, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, NULL, &mem, NULL, &err);
 	if (status == LEAT_OK) {
 		size_t bytes = (size_t)p->schema.count * sizeof *schema->entry;
 

@@ -731,9 +731,9 @@ promise_store_writes(const struct store_bed *bed)
 	one_at_a_time_holds_a_lock(bed);
 	leat_write_abort(begin(in(bed, "z"), "given up"));
 	look_fails(in(bed, "z"), LEAT_DATA);
-	assert_int_equal(leat_write_whole(in(bed, "x"), "whole", 5, 0, &mem, &err), LEAT_OK);
+	assert_int_equal(leat_write_whole(in(bed, "x"), "whole", 5, 0, NULL, &mem, &err), LEAT_OK);
 	holds(in(bed, "x"), "whole");
-	assert_int_equal(leat_write_whole(in(bed, "x"), "", 0, 0, &mem, &err), LEAT_OK);
+	assert_int_equal(leat_write_whole(in(bed, "x"), "", 0, 0, NULL, &mem, &err), LEAT_OK);
 	holds(in(bed, "x"), "");
 	list_gives(bed, "*", 2, (const char *const[]){"keep", "x"});
 	bed->remove(in(bed, "keep"));

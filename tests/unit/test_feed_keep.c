@@ -66,7 +66,8 @@ draws_at_random(const char *spec)
 
 	assert_non_null(p);
 	leat_mem_init(&mem, SIZE_MAX);
-	assert_int_equal(leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, &mem, NULL, &err), LEAT_OK);
+	assert_int_equal(leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, NULL, &mem, NULL, &err),
+	                 LEAT_OK);
 	for (int i = 0; i < p->ops; i++)
 		random |= p->op[i].op->random;
 	leat_pipeline_close(p);

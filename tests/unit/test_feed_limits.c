@@ -513,7 +513,7 @@ measure(const char *of, uint64_t *length, size_t count)
 	struct leat_err err;
 
 	leat_mem_init(&mem, SIZE_MAX);
-	if (leat_pipeline_open(&p, of, LEAT_BATCH_OPTIONAL, 0, 1, NULL, NULL, &mem, NULL, &err) != LEAT_OK)
+	if (leat_pipeline_open(&p, of, LEAT_BATCH_OPTIONAL, 0, 1, NULL, NULL, NULL, &mem, NULL, &err) != LEAT_OK)
 		fail_msg("%s: %s", of, err.text);
 	assert_int_equal(p.source.count, count);
 	for (size_t i = 0; i < count; i++) {

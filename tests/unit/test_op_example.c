@@ -139,7 +139,8 @@ features_that_python_wrote_become_fields(void **state)
 	source_params.patterns = (struct leat_strings){1, &path};
 	must_open_op("example(tokens=int64[], image=bytes, box=float[2, 2], label=int64(default=-7), "
 	             "none=float(default=0.5))");
-	assert_int_equal(leat_source_open(&source, kind, &source_params, 1, UINT64_MAX, &mem, NULL, &err), LEAT_OK);
+	assert_int_equal(leat_source_open(&source, kind, &source_params, 1, UINT64_MAX, NULL, &mem, NULL, &err),
+	                 LEAT_OK);
 	assert_int_equal(source.count, 40);
 	for (uint64_t i = 0; i < source.count; i++) {
 		const unsigned char *image = NULL;

@@ -165,7 +165,7 @@ fields_that_are_carried_along_are_not_copied(void **state)
 	(void)state;
 	leat_mem_init(&mem, SIZE_MAX);
 	spec("decode | resize(5, 7) | drop(box) | rename(picture=image) | select(tokens, picture)");
-	assert_int_equal(leat_pipeline_open(&p, text, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, &mem, NULL, &err),
+	assert_int_equal(leat_pipeline_open(&p, text, LEAT_BATCH_OPTIONAL, 1, 1, NULL, NULL, NULL, &mem, NULL, &err),
 	                 LEAT_OK);
 	assert_string_equal(p.stage[1].op[1]->op->name, "resize"); /* fused with decode */
 	assert_int_equal(p.stage[1].output_slot[0], 1);            /* picture is the second of the finished sample */

@@ -51,7 +51,7 @@ open_source(const char *name)
 	pattern = path;
 	params = (struct leat_tfrecord_params){.patterns = {1, &pattern}, .crc = true};
 	leat_err_clear(&err);
-	return leat_source_open(&source, kind, &params, 2, UINT64_MAX, &mem, &log_all, &err);
+	return leat_source_open(&source, kind, &params, 2, UINT64_MAX, NULL, &mem, &log_all, &err);
 }
 
 static void
@@ -743,7 +743,8 @@ indexing_by_hand_tells_of_each_file(void **state)
 		told = 0;
 		all = temp_path(&temp, "?");
 		leat_err_clear(&err);
-		assert_int_equal(leat_index_files(&all, 1, kind_of, 2, &mem, &log_all, tell, &told, &err), LEAT_OK);
+		assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, &err),
+		                 LEAT_OK);
 		assert_int_equal(told, 4);
 		assert_int_equal(reports[0].state, again ? LEAT_INDEX_FRESH : LEAT_INDEX_BUILT);
 		assert_int_equal(reports[0].samples, TEXTS);
@@ -760,7 +761,7 @@ indexing_by_hand_tells_of_each_file(void **state)
 		assert_int_equal(reports[3].damaged, 1);
 	}
 	all = temp_path(&temp, "none*");
-	assert_int_equal(leat_index_files(&all, 1, kind_of, 2, &mem, &log_all, tell, &told, &err), LEAT_IO);
+	assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, &err), LEAT_IO);
 }
 
 /* ---- memory ---- */

@@ -126,8 +126,8 @@ open_source(const char *name, unsigned threads)
 	pattern = path;
 	params = (struct leat_tfrecord_params){.patterns = {1, &pattern}, .crc = true};
 	leat_err_clear(&err);
-	return leat_source_open(&source, leat_source_find("tfrecord"), &params, threads, UINT64_MAX, &mem, &log_all,
-	                        &err);
+	return leat_source_open(&source, leat_source_find("tfrecord"), &params, threads, UINT64_MAX, NULL, &mem,
+	                        &log_all, &err);
 }
 
 static void
