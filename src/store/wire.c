@@ -33,13 +33,28 @@ random_below(struct leat_wire_loop *loop, uint64_t limit)
 	return limit ? loop->random % limit : 0;
 }
 
+/* As the server says, within reason. */
+static uint64_t
+told(unsigned wait_seconds)
+{
+	return (wait_seconds < 30 ? wait_seconds : 30) * second;
+}
+
+uint64_t
+leat_wire_patience(const struct leat_wire *wire, const struct leat_origin *origin)
+{
+	uint64_t patience = wire->settings.patience_ns;
+	bool stranger = !atomic_load_explicit(&origin->answered, memory_order_relaxed);
+
+	return stranger && patience > patience_with_strangers ? patience_with_strangers : patience;
+}
+
 static uint64_t
 pause_for(struct leat_wire_loop *loop, const struct leat_exchange *exchange, unsigned wait_seconds)
 {
 	uint64_t longest = exchange->attempts < 6 ? first_pause << exchange->attempts : longest_pause;
-	uint64_t told = wait_seconds < 30 ? wait_seconds : 30;
 
-	return told * second + random_below(loop, longest < longest_pause ? longest : longest_pause);
+	return told(wait_seconds) + random_below(loop, longest < longest_pause ? longest : longest_pause);
 }
 
 /* LEAT_IO, with how long it was tried. */
@@ -61,7 +76,8 @@ void
 leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange, const char *why, bool now,
                      unsigned wait_seconds)
 {
-	uint64_t time = leat_now(), patience = loop->wire->settings.patience_ns;
+	uint64_t time = leat_now(), held, failing;
+	bool down;
 
 	if (why != exchange->why)
 		leat_show(exchange->why, sizeof(exchange->why), why, strlen(why));
@@ -73,17 +89,37 @@ leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange
 		leat_loop_put(loop, exchange);
 		return;
 	}
-	if (!exchange->attempts++)
+	down = leat_origin_failed(exchange->origin, exchange->why, told(wait_seconds), &held);
+	if (!exchange->attempts++) {
 		exchange->failing_since_ns = time;
-	if (!atomic_load(&exchange->origin->answered) && patience > patience_with_strangers)
-		patience = patience_with_strangers;
-	exchange->due_ns = time + pause_for(loop, exchange, wait_seconds);
-	if (exchange->once || exchange->due_ns > exchange->failing_since_ns + patience) {
+		exchange->held_before_ns = held;
+	}
+	exchange->due_ns = down ? time : time + pause_for(loop, exchange, wait_seconds);
+	failing = exchange->due_ns - exchange->failing_since_ns - (held - exchange->held_before_ns);
+	if (exchange->once || failing > leat_wire_patience(loop->wire, exchange->origin)) {
 		give_up(loop, exchange, time);
+	} else if (down) {
+		leat_loop_put(loop, exchange);
+	} else {
+		exchange->next = loop->delayed;
+		loop->delayed = exchange;
+	}
+}
+
+void
+leat_exchange_lost(struct leat_wire_loop *loop, struct leat_exchange *exchange, const struct leat_lost *lost)
+{
+	if (leat_exchange_cancelled(exchange)) {
+		leat_exchange_over(loop, exchange, LEAT_AGAIN);
 		return;
 	}
-	exchange->next = loop->delayed;
-	loop->delayed = exchange;
+	if (!*exchange->why)
+		memcpy(exchange->why, lost->why, sizeof(exchange->why));
+	if (exchange->attempts < lost->tries)
+		exchange->attempts = lost->tries;
+	if (!exchange->failing_since_ns || exchange->failing_since_ns > lost->since_ns)
+		exchange->failing_since_ns = lost->since_ns;
+	give_up(loop, exchange, leat_now());
 }
 
 void
@@ -114,6 +150,8 @@ leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchan
 {
 	char why[64];
 
+	if (leat_origin_result(head->status) == LEAT_PACE_THROTTLED) /* it is there, and wants less */
+		atomic_store_explicit(&exchange->origin->answered, true, memory_order_relaxed);
 	if (leat_status_may_pass(head->status)) {
 		leat_hedge_calm(exchange->origin);
 		snprintf(why, sizeof(why), "the server answered %d", head->status);
@@ -141,15 +179,16 @@ leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchan
 
 /* ---- the wire ---- */
 
+/* The user's word counts, but a process must keep files for other things. */
 static size_t
-most_links(void)
+most_links(const struct leat_storage *storage)
 {
 	struct rlimit limit;
-	size_t most = LEAT_WIRE_IN_FLIGHT;
+	size_t most = storage->requests ? (size_t)storage->requests : LEAT_WIRE_IN_FLIGHT;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < most)
 		most = (size_t)limit.rlim_cur / 2;
-	return most < LEAT_WIRE_THREADS ? LEAT_WIRE_THREADS : most;
+	return most ? most : 1;
 }
 
 static void
@@ -161,10 +200,12 @@ thread_body(void *arg, unsigned i)
 }
 
 static unsigned
-wanted_loops(void)
+wanted_loops(size_t links)
 {
 	unsigned loops = (leat_cpus("") + 1) / 2;
 
+	if (loops > links)
+		loops = (unsigned)links;
 	return loops < LEAT_WIRE_THREADS ? loops : LEAT_WIRE_THREADS;
 }
 
@@ -175,6 +216,7 @@ leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, st
 	const struct leat_curl *curl = leat_curl_load(err);
 	struct leat_wire *wire;
 	enum leat_status status = LEAT_OK;
+	size_t most;
 
 	*result = NULL;
 	if (!curl)
@@ -188,8 +230,9 @@ leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, st
 	wire->settings = (struct leat_wire_settings){(uint64_t)((double)storage->timeout * 1e9),
 	                                             (uint64_t)((double)storage->patience * 1e9), storage};
 	pthread_mutex_init(&wire->lock, NULL);
-	wire->loops = wanted_loops();
-	wire->links_each = most_links() / wire->loops;
+	most = most_links(storage);
+	wire->loops = wanted_loops(most);
+	wire->links_each = most / wire->loops;
 	for (unsigned i = 0; i < wire->loops && status == LEAT_OK; i++)
 		status = leat_loop_open(&wire->loop[i], wire, i, err);
 	if (status == LEAT_OK)
@@ -215,6 +258,7 @@ leat_wire_close(struct leat_wire *wire)
 		struct leat_origin *origin = wire->origin;
 
 		wire->origin = origin->next;
+		leat_origin_destroy(origin);
 		leat_free(wire->mem, origin);
 	}
 	pthread_mutex_destroy(&wire->lock);
@@ -234,6 +278,7 @@ leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned po
 		origin->tls = tls;
 		origin->port = port;
 		strcpy(origin->host, host);
+		leat_origin_init(origin, (unsigned)(wire->links_each * wire->loops));
 		origin->next = wire->origin;
 		wire->origin = origin;
 	}
@@ -254,6 +299,17 @@ least_loaded(struct leat_wire *wire)
 	return best;
 }
 
+static void
+give(struct leat_wire_loop *loop, struct leat_exchange *exchange)
+{
+	exchange->next = NULL;
+	atomic_fetch_add(&loop->load, 1);
+	pthread_mutex_lock(&loop->lock);
+	*loop->incoming_end = exchange;
+	loop->incoming_end = &exchange->next;
+	pthread_mutex_unlock(&loop->lock);
+}
+
 enum leat_status
 leat_wire_submit(struct leat_wire *wire, struct leat_exchange *exchange, struct leat_err *err)
 {
@@ -262,14 +318,32 @@ leat_wire_submit(struct leat_wire *wire, struct leat_exchange *exchange, struct 
 	if (getpid() != wire->pid)
 		return leat_fail(err, LEAT_INVALID,
 		                 "remote data was opened in another process; open the feed after the fork");
-	exchange->next = NULL;
-	atomic_fetch_add(&loop->load, 1);
-	pthread_mutex_lock(&loop->lock);
-	*loop->incoming_end = exchange;
-	loop->incoming_end = &exchange->next;
-	pthread_mutex_unlock(&loop->lock);
+	give(loop, exchange);
 	leat_loop_wake(loop, false, false);
 	return LEAT_OK;
+}
+
+void
+leat_wire_hand_over(struct leat_wire_loop *loop, struct leat_origin *origin)
+{
+	struct leat_wire *wire = loop->wire;
+	struct leat_wire_loop *other = NULL;
+	unsigned most = 0, demand;
+
+	for (unsigned i = 0; i < wire->loops; i++) {
+		demand = atomic_load_explicit(&origin->loop[i].demand, memory_order_relaxed);
+		if (i != loop->index && demand > most) {
+			most = demand;
+			other = &wire->loop[i];
+		}
+	}
+	for (struct leat_exchange *list = other ? leat_loop_take_all(loop, origin) : NULL, *next; list; list = next) {
+		next = list->next;
+		atomic_fetch_sub(&loop->load, 1);
+		give(other, list);
+	}
+	if (other)
+		leat_loop_wake(other, false, false);
 }
 
 void

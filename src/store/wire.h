@@ -25,6 +25,7 @@
 #include "store/latency.h"
 #include "store/store.h"
 #include "store/url.h"
+#include "store/wire_pace.h"
 
 enum {
 	LEAT_WIRE_THREADS = 4,     /* at most */
@@ -55,6 +56,16 @@ struct leat_hedge_counts {
 	uint64_t checked_ns;
 };
 
+/* What an origin has cost so far. Requests include repeated and second ones. */
+struct leat_origin_counts {
+	uint64_t requests, retries;
+	uint64_t throttled;          /* answers 429 and 503 */
+	uint64_t failures, timeouts; /* the latter are among the former */
+	uint64_t hedges, connections, bytes;
+	unsigned window, most_window; /* requests that may be in flight, now and at most */
+	unsigned most_in_flight;
+};
+
 /* A server, as the connections to it know it. Belongs to the wire; never moves. */
 struct leat_origin {
 	bool tls;
@@ -63,11 +74,24 @@ struct leat_origin {
 	atomic_bool answered;        /* at least once */
 	struct leat_latency latency; /* of the first byte of reads */
 	struct leat_hedging hedging;
+	atomic_uint window;  /* pace.window */
+	atomic_bool is_held; /* requests may have to wait for a time to come */
+	atomic_uint open;    /* connections */
+	atomic_uint wider;   /* how often timeouts were doubled, because too many requests were given up */
+	pthread_mutex_t lock;
+	/* Under the lock: */
+	struct leat_pace pace;
+	struct leat_origin_counts counts;
+	int late;                /* grows with requests that are given up, falls with others */
+	char why[LEAT_WIRE_WHY]; /* no connection could be made; printable */
+	/* Under the wire's lock: */
 	struct leat_origin *next;
 	struct leat_origin_loop {
 		struct leat_origin *next;                 /* that the thread knows */
 		struct leat_exchange *queue, **queue_end; /* waiting for a connection; the latter NULL: not yet known */
-		unsigned waiting;                         /* their number */
+		unsigned waiting, flight;                 /* their number, and that of requests in flight */
+		atomic_uint demand;                       /* both, for other threads to see */
+		uint64_t timeout_ns, learned_ns;          /* for answers, and when that was computed */
 		unsigned links, connecting;               /* connections that are open, and those to be */
 		uint64_t hold_until_ns;                   /* no new connections before */
 		struct leat_hedge_counts hedge;
@@ -121,8 +145,9 @@ struct leat_exchange {
 
 	/* Private: */
 	struct leat_exchange *next;
-	unsigned attempts, turns, refused, spared;
+	unsigned attempts, turns, refused, spared, given_up;
 	uint64_t due_ns, failing_since_ns, postponed_since_ns;
+	uint64_t held_before_ns; /* how long the origin had been down when this began to fail */
 };
 
 struct leat_wire_settings {
@@ -136,6 +161,9 @@ enum leat_status leat_wire_open(struct leat_wire **wire, const struct leat_stora
 void leat_wire_close(struct leat_wire *wire); /* when no exchange is under way; accepts NULL */
 /* NULL: out of memory. */
 struct leat_origin *leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned port);
+
+/* The sum over all origins. */
+void leat_wire_counts(struct leat_wire *wire, struct leat_origin_counts *total);
 
 /* Starts an exchange. LEAT_INVALID: this is another process than the one that opened the wire. */
 enum leat_status leat_wire_submit(struct leat_wire *wire, struct leat_exchange *exchange, struct leat_err *err);

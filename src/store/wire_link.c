@@ -152,10 +152,14 @@ leat_link_close(struct leat_link *link)
 		leat_hedge_unwant(link);
 	if (link->state == LEAT_LINK_IDLE)
 		leave_idle(link);
-	if (link->state != LEAT_LINK_CONNECTING)
+	if (link->state != LEAT_LINK_CONNECTING) {
 		link->origin->loop[loop->index].links--;
-	if (link->exchange)
+		atomic_fetch_sub_explicit(&link->origin->open, 1, memory_order_relaxed);
+	}
+	if (link->exchange) {
 		loop->busy--;
+		leat_origin_ended(link, link->result);
+	}
 	if (link->fd >= 0)
 		epoll_ctl(loop->epoll, EPOLL_CTL_DEL, link->fd, NULL);
 	if (link->fd >= 0 && !link->easy)
@@ -168,16 +172,22 @@ leat_link_close(struct leat_link *link)
 	leat_free(loop->wire->mem, link);
 }
 
-/* Everything that waits for a connection to this place has failed; each has its own pause. */
+/* No connection can be made. What waits for one waits on, for a probe to succeed; unless this is final, or it may be
+ * tried once only. */
 static void
 fail_waiting(struct leat_wire_loop *loop, struct leat_origin *origin, const char *why, bool final)
 {
 	struct leat_exchange *waiting = leat_loop_take_all(loop, origin), *next;
 
+	if (!final)
+		leat_origin_unreachable(origin, why);
 	for (; waiting; waiting = next) {
 		next = waiting->next;
 		waiting->once |= final;
-		leat_exchange_failed(loop, waiting, why, false, 0);
+		if (waiting->once)
+			leat_exchange_failed(loop, waiting, why, false, 0);
+		else
+			leat_loop_put(loop, waiting);
 	}
 }
 
@@ -186,9 +196,13 @@ fail_waiting(struct leat_wire_loop *loop, struct leat_origin *origin, const char
 static bool
 hold_off(struct leat_wire_loop *loop, struct leat_origin *origin)
 {
-	if (origin->loop[loop->index].links == 0)
+	struct leat_origin_loop *own = &origin->loop[loop->index];
+
+	if (atomic_load_explicit(&origin->open, memory_order_relaxed) == 0)
 		return false;
-	origin->loop[loop->index].hold_until_ns = leat_now() + HOLD_OFF_NS;
+	own->hold_until_ns = leat_now() + HOLD_OFF_NS;
+	if (own->links == 0 && own->connecting == 0)
+		leat_wire_hand_over(loop, origin);
 	return true;
 }
 
@@ -225,6 +239,7 @@ leat_link_connected(struct leat_link *link, CURLcode code)
 	}
 	end_connecting(link);
 	link->origin->loop[loop->index].links++;
+	leat_origin_connected(link->origin);
 	link->fd = link->origin->tls ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	enter_idle(link);
 	if (!link->origin->tls)
@@ -233,26 +248,36 @@ leat_link_connected(struct leat_link *link, CURLcode code)
 		leat_link_fail(link, strerror(errno), false);
 }
 
+static bool
+others_work(const struct leat_link *link)
+{
+	return atomic_load_explicit(&link->origin->open, memory_order_relaxed) > 1;
+}
+
 void
 leat_link_fail(struct leat_link *link, const char *why, bool closed)
 {
 	struct leat_wire_loop *loop = link->loop;
 	struct leat_exchange *exchange = link->exchange;
 	struct leat_origin *origin = link->origin;
-	bool used = link->used, unheard = closed && !link->heard, has_twin = link->twin != NULL;
+	bool unheard = closed && !link->heard, has_twin = link->twin != NULL, used = link->used;
+	bool spared = unheard && exchange && exchange->spared < MAX_SPARED && (used || others_work(link));
 	char text[LEAT_WIRE_WHY];
 
 	snprintf(text, sizeof(text), "%s", why);
+	if (!spared && !has_twin)
+		link->result = LEAT_PACE_FAILED;
 	leat_link_close(link);
 	/* The server may close an idle connection just when we use it: that is nobody's fault. Nor is it the request's
 	 * if a new connection is one too many. But a request that servers always answer so must not go on for ever. */
 	if (has_twin)
 		return;
-	if (exchange && unheard && (used || hold_off(loop, origin)) && exchange->spared++ < MAX_SPARED)
-		leat_exchange_failed(loop, exchange, text, true, 0);
-	else if (exchange)
-		leat_exchange_failed(loop, exchange, text, false, 0);
-	else if (!hold_off(loop, origin))
+	if (spared && !used)
+		hold_off(loop, origin);
+	if (exchange) {
+		exchange->spared += spared;
+		leat_exchange_failed(loop, exchange, text, spared, 0);
+	} else if (!hold_off(loop, origin))
 		fail_waiting(loop, origin, text, false);
 }
 
@@ -406,6 +431,8 @@ leat_link_send(struct leat_link *link, struct leat_exchange *exchange)
 	link->sent = 0;
 	link->heard = false;
 	link->begin_ns = link->progress_ns = leat_now();
+	link->given_up = false;
+	leat_origin_began(link);
 	leat_http_head_init(&link->head, exchange->extra_name);
 	send_more(link);
 }
@@ -422,6 +449,7 @@ end_answer(struct leat_link *link)
 	             !exchange->cut && is_sent(link);
 
 	exchange->took_ns += leat_now() - link->begin_ns;
+	leat_origin_ended(link, leat_origin_result(link->head.status));
 	link->exchange = NULL;
 	loop->busy--;
 	link->used = true;
@@ -699,21 +727,34 @@ leat_link_event(struct leat_link *link, unsigned events)
 		read_answer(link);
 }
 
+/* How long the server may be silent. What was learned from answers to reads is for reads only. */
+static uint64_t
+longest_silence(const struct leat_link *link, uint64_t timeout)
+{
+	const struct leat_exchange *exchange = link->exchange;
+	uint64_t learned = link->origin->loop[link->loop->index].timeout_ns;
+
+	if (!learned || !exchange->want || exchange->body_len || exchange->slow)
+		return timeout;
+	learned <<= (exchange->given_up < 8 ? exchange->given_up : 8) + (link->heard ? 2 : 0);
+	return learned < timeout ? learned : timeout;
+}
+
 const char *
 leat_link_overdue(const struct leat_link *link, uint64_t now)
 {
 	const struct leat_exchange *exchange = link->exchange;
 	uint64_t timeout = link->loop->wire->settings.timeout_ns;
 
-	if (exchange && exchange->slow)
-		timeout *= SLOW_FACTOR;
-	if (!exchange || now < link->begin_ns + timeout)
+	if (!exchange)
 		return NULL;
+	if (exchange->slow)
+		timeout *= SLOW_FACTOR;
 	if (now >= link->progress_ns + timeout && !is_sent(link))
 		return "the server stopped taking what we send";
-	if (now >= link->progress_ns + timeout)
+	if (now >= link->progress_ns + longest_silence(link, timeout))
 		return link->heard ? "the server stopped sending" : "the server did not answer in time";
-	if (!exchange->slow &&
+	if (!exchange->slow && now >= link->begin_ns + timeout &&
 	    (double)(exchange->got + link->sent) < (double)(now - link->begin_ns - timeout) / 1e9 * SLOWEST)
 		return is_sent(link) ? "the server sends too slowly" : "the server takes what we send too slowly";
 	return NULL;

@@ -13,7 +13,8 @@ enum {
 	CONNECTS_AT_FIRST = 4, /* at a time, until the server has answered */
 	CONNECTS = 32,
 	EVENTS = 64,
-	TICK_MS = 20, /* how exactly pauses and timeouts are kept */
+	TICK_MS = 20,   /* how exactly pauses and timeouts are kept */
+	LEARN_MS = 250, /* how often timeouts are learned */
 };
 
 static const uint64_t millisecond = 1000000;
@@ -210,13 +211,13 @@ leat_loop_find_idle(struct leat_wire_loop *loop, const struct leat_origin *origi
 }
 
 static bool
-may_connect(const struct leat_wire_loop *loop, const struct leat_origin *origin)
+may_connect(const struct leat_wire_loop *loop, struct leat_origin *origin)
 {
 	size_t most = atomic_load_explicit(&origin->answered, memory_order_relaxed) ? CONNECTS : CONNECTS_AT_FIRST;
 	const struct leat_origin_loop *own = &origin->loop[loop->index];
 
 	return loop->connecting < most && own->connecting < own->waiting + own->hedge.wanted &&
-	       (own->links == 0 || !own->hold_until_ns || leat_now() >= own->hold_until_ns);
+	       (!own->hold_until_ns || leat_now() >= own->hold_until_ns) && leat_origin_may_connect(loop, origin);
 }
 
 /* A connection to another place makes room. The one unused longest is at the end. */
@@ -249,9 +250,10 @@ serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 
 	if (own->hedge.wanted)
 		leat_hedge_assign(loop, origin);
-	while (own->queue && (link = leat_loop_find_idle(loop, origin, NULL)) != NULL)
+	while (own->queue && (link = leat_loop_find_idle(loop, origin, NULL)) != NULL &&
+	       leat_origin_may_begin(loop, origin))
 		leat_link_begin(link, take_first(own));
-	while (may_connect(loop, origin) && make_room(loop))
+	while ((own->queue || own->hedge.wanted) && may_connect(loop, origin) && make_room(loop))
 		if (!leat_link_open(loop, origin)) {
 			if (!loop->links && own->queue) /* none will ever come */
 				fail_memory(loop, take_first(own));
@@ -262,9 +264,11 @@ serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 static void
 serve_all(struct leat_wire_loop *loop)
 {
-	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next)
+	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next) {
+		leat_origin_demand(loop, origin);
 		if (own_part(loop, origin)->queue || own_part(loop, origin)->hedge.wanted)
 			serve(loop, origin);
+	}
 }
 
 /* Ends those of a list that are cancelled; returns the others. */
@@ -370,6 +374,29 @@ end_pauses(struct leat_wire_loop *loop, uint64_t now)
 		}
 }
 
+/* What waits for servers that have been down for too long fails. */
+static void
+check_origins(struct leat_wire_loop *loop, uint64_t now)
+{
+	struct leat_lost lost;
+
+	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next) {
+		struct leat_exchange *waiting = NULL, *next;
+		struct leat_origin_loop *own = own_part(loop, origin);
+
+		if (now - own->learned_ns >= LEARN_MS * millisecond) {
+			own->timeout_ns = leat_origin_timeout(origin, loop->wire->settings.timeout_ns);
+			own->learned_ns = now;
+		}
+		if (own->queue && leat_origin_is_lost(origin, leat_wire_patience(loop->wire, origin), now, &lost))
+			waiting = leat_loop_take_all(loop, origin);
+		for (; waiting; waiting = next) {
+			next = waiting->next;
+			leat_exchange_lost(loop, waiting, &lost);
+		}
+	}
+}
+
 static void
 check_time(struct leat_wire_loop *loop)
 {
@@ -383,11 +410,14 @@ check_time(struct leat_wire_loop *loop)
 		return;
 	loop->checked_ns = now;
 	end_pauses(loop, now);
+	check_origins(loop, now);
 	for (size_t i = loop->links; i-- > 0;) {
 		const char *why = i < loop->links ? leat_link_overdue(loop->link[i], now) : NULL;
 
 		if (why) {
 			atomic_fetch_add_explicit(&loop->link[i]->origin->hedging.timeouts, 1, memory_order_relaxed);
+			loop->link[i]->given_up = true;
+			loop->link[i]->exchange->given_up++;
 			leat_link_fail(loop->link[i], why, false);
 		}
 	}
@@ -395,12 +425,21 @@ check_time(struct leat_wire_loop *loop)
 		leat_hedge_check(loop, now);
 }
 
+static bool
+is_waited(const struct leat_wire_loop *loop)
+{
+	for (struct leat_origin *origin = loop->origins; origin; origin = own_part(loop, origin)->next)
+		if (own_part(loop, origin)->queue)
+			return true;
+	return false;
+}
+
 /* How long epoll may wait, in ms. */
 static int
 time_to_wait(const struct leat_wire_loop *loop)
 {
 	uint64_t now = leat_now(), ms;
-	int wait = loop->delayed || loop->busy ? TICK_MS : -1;
+	int wait = loop->delayed || loop->busy || is_waited(loop) ? TICK_MS : -1;
 
 	if (loop->multi_due_ns == UINT64_MAX)
 		return wait;

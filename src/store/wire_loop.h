@@ -1,7 +1,8 @@
 /* wire_loop.h - internals of the wire
  *
  * wire.c takes exchanges and decides about failures, wire_loop.c runs the threads and assigns
- * exchanges to connections, wire_link.c is one connection, wire_hedge.c sends second requests. */
+ * exchanges to connections, wire_link.c is one connection, wire_hedge.c sends second requests,
+ * wire_origin.c holds requests back as wire_pace.h says. */
 #ifndef LEAT_STORE_WIRE_LOOP_H
 #define LEAT_STORE_WIRE_LOOP_H
 
@@ -25,6 +26,7 @@ struct leat_link {
 	bool heard;         /* the server has begun to answer */
 	bool is_hedge;      /* it carries the second request of its exchange */
 	bool wants_hedge;   /* a second request is to be sent as soon as there is a connection */
+	bool given_up;      /* its request took too long */
 	bool watches_write; /* epoll tells when it can be written to */
 	int fd;             /* -1: none yet. Without TLS, our own; else libcurl's */
 	CURL *easy;         /* NULL without TLS, once connected */
@@ -32,7 +34,8 @@ struct leat_link {
 	size_t sent;
 	struct leat_str request;
 	uint64_t begin_ns, progress_ns;
-	uint64_t head_start_ns; /* how long before this hedge the first request was sent */
+	enum leat_pace_result result; /* of its request, when it is closed */
+	uint64_t head_start_ns;       /* how long before this hedge the first request was sent */
 	struct leat_chunks chunks;
 	struct leat_http_head head;
 	size_t index;                    /* in loop->link */
@@ -77,6 +80,13 @@ struct leat_wire {
 	struct leat_wire_loop loop[LEAT_WIRE_THREADS];
 };
 
+/* An origin that has been down for longer than we are patient. */
+struct leat_lost {
+	char why[LEAT_WIRE_WHY];
+	unsigned tries;
+	uint64_t since_ns;
+};
+
 enum { LEAT_WIRE_SCRATCH = 16 * 1024 };
 
 /* wire_loop.c */
@@ -99,6 +109,12 @@ void leat_exchange_over(struct leat_wire_loop *loop, struct leat_exchange *excha
 /* An attempt failed: repeats it, `now` or later, or ends the exchange. */
 void leat_exchange_failed(struct leat_wire_loop *loop, struct leat_exchange *exchange, const char *why, bool now,
                           unsigned wait_seconds);
+/* Its origin is lost. */
+void leat_exchange_lost(struct leat_wire_loop *loop, struct leat_exchange *exchange, const struct leat_lost *lost);
+/* How long failures of an origin are put up with. */
+uint64_t leat_wire_patience(const struct leat_wire *wire, const struct leat_origin *origin);
+/* Gives what waits here for an origin to a thread that has connections to it. */
+void leat_wire_hand_over(struct leat_wire_loop *loop, struct leat_origin *origin);
 /* It cannot be sent yet: tried again soon. */
 void leat_exchange_postpone(struct leat_wire_loop *loop, struct leat_exchange *exchange);
 void leat_exchange_answered(struct leat_wire_loop *loop, struct leat_exchange *exchange,
@@ -129,6 +145,29 @@ const char *leat_link_overdue(const struct leat_link *link, uint64_t now);
 /* Closes it and fails its exchange, or those that wait for a connection to the same place. `closed`: the server has
  * closed or reset it. */
 void leat_link_fail(struct leat_link *link, const char *why, bool closed);
+
+/* wire_origin.c */
+void leat_origin_init(struct leat_origin *origin, unsigned cap);
+void leat_origin_destroy(struct leat_origin *origin);
+void leat_origin_demand(const struct leat_wire_loop *loop, struct leat_origin *origin); /* tells other threads */
+/* May the first exchange of the queue begin, or a connection be opened? */
+bool leat_origin_may_begin(const struct leat_wire_loop *loop, struct leat_origin *origin);
+bool leat_origin_may_connect(const struct leat_wire_loop *loop, struct leat_origin *origin);
+/* When it may, if that is but a matter of time; else UINT64_MAX. */
+uint64_t leat_origin_due(struct leat_origin *origin);
+/* A request was sent, or is over. */
+void leat_origin_began(struct leat_link *link);
+void leat_origin_ended(struct leat_link *link, enum leat_pace_result result);
+enum leat_pace_result leat_origin_result(int status); /* of an answer */
+void leat_origin_connected(struct leat_origin *origin);
+void leat_origin_unreachable(struct leat_origin *origin, const char *why); /* a connection failed, and there are none */
+/* A request has failed; the server asks us to wait for `wait_ns`. True: it is down, so all wait for a probe. *held_ns
+ * is how long they ever did. */
+bool leat_origin_failed(struct leat_origin *origin, const char *why, uint64_t wait_ns, uint64_t *held_ns);
+/* Has it been down for longer than we are patient? */
+bool leat_origin_is_lost(struct leat_origin *origin, uint64_t patience, uint64_t now, struct leat_lost *lost);
+/* How long to wait for an answer. */
+uint64_t leat_origin_timeout(struct leat_origin *origin, uint64_t longest);
 
 /* wire_hedge.c */
 void leat_hedge_check(struct leat_wire_loop *loop, uint64_t now); /* now and then: which requests need a second one? */

@@ -23,7 +23,7 @@ static const double queues = 1.15, queues_long = 2.5; /* latency, compared with 
 static void
 begin_leg(struct leat_pace *pace, uint64_t now)
 {
-	pace->leg = (struct leat_pace_leg){.changed_ns = now};
+	pace->leg = (struct leat_pace_leg){.changed_ns = now, .from_above = pace->flight > pace->window};
 }
 
 static void
@@ -247,8 +247,10 @@ static bool
 has_settled(struct leat_pace *pace, uint64_t now)
 {
 	struct leat_pace_leg *leg = &pace->leg;
+	bool reached =
+		leg->from_above ? pace->flight <= pace->window : pace->flight + pace->window / 16 >= pace->window;
 
-	if (!leg->reached_ns && pace->flight == pace->window) {
+	if (!leg->reached_ns && reached) {
 		leg->reached_ns = now;
 		leg->done = 0;
 	}
@@ -277,7 +279,7 @@ step(struct leat_pace *pace, uint64_t now)
 	if (leg->since_ns && leg_is_over(pace, now)) {
 		judge_leg(pace, now);
 	} else if (!leg->since_ns && has_settled(pace, now)) {
-		*leg = (struct leat_pace_leg){leg->changed_ns, leg->reached_ns, .since_ns = now};
+		*leg = (struct leat_pace_leg){.changed_ns = leg->changed_ns, .since_ns = now};
 	}
 }
 

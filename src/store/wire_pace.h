@@ -47,6 +47,7 @@ enum leat_pace_result {
 /* The measurement of one window. */
 struct leat_pace_leg {
 	uint64_t changed_ns; /* the window is the present one since then */
+	bool from_above;     /* more were in flight then */
 	uint64_t reached_ns; /* as many requests were in flight; 0: not yet */
 	uint64_t since_ns;   /* measured since; 0: not yet */
 	double area;         /* requests in flight, summed over ns */
