@@ -148,7 +148,8 @@ static int
 open_file(const struct leat_disk_table *table, const char *name)
 {
 	mode_t mode = table->options.shared ? 0660 : 0600;
-	int fd = openat(table->folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+	int create = table->options.existing ? 0 : O_CREAT;
+	int fd = openat(table->folder, name, O_RDWR | create | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
 	struct stat st;
 
 	if (fd < 0)
@@ -166,8 +167,10 @@ open_file(const struct leat_disk_table *table, const char *name)
 static enum leat_status
 open_folder(struct leat_disk_table *table, const struct leat_disk_options *options, struct leat_err *err)
 {
-	enum leat_status status = make_folders(options->folder, options->shared ? 02770 : 0700, err);
+	enum leat_status status = LEAT_OK;
 
+	if (!options->existing)
+		status = make_folders(options->folder, options->shared ? 02770 : 0700, err);
 	if (status != LEAT_OK)
 		return status;
 	table->folder = open(options->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -178,6 +181,8 @@ open_folder(struct leat_disk_table *table, const struct leat_disk_options *optio
 		return status;
 	table->lock_file = open_file(table, "lock");
 	table->file = table->lock_file < 0 ? -1 : open_file(table, "table");
+	if (table->file < 0 && options->existing && errno == ENOENT)
+		return leat_fail(err, LEAT_DATA, "there is no disk cache in '%s'", options->folder);
 	return table->file >= 0 ? LEAT_OK
 	                        : leat_fail_errno(err, errno, "cannot use '%s' for the disk cache", options->folder);
 }
@@ -273,6 +278,14 @@ map(struct leat_disk_table *table)
 	return true;
 }
 
+void
+leat_disk_shrink(struct leat_disk_table *table)
+{
+	leat_relaxed_store(&table->header->entries, 0);
+	leat_relaxed_store(&table->header->capacity, 0);
+	(void)ftruncate(table->file, (off_t)leat_disk_entries_at(table->heads));
+}
+
 bool
 leat_disk_grow(struct leat_disk_table *table)
 {
@@ -299,6 +312,9 @@ enter(struct leat_disk_table *table, const char *folder, struct leat_err *err)
 	take_slot(table);
 	table->alone = is_alone(table);
 	valid = is_valid(table);
+	if (!valid && table->options.existing)
+		return leat_fail(err, LEAT_DATA, "the disk cache in '%s' is damaged; the next feed makes a new one",
+		                 folder);
 	if (!valid && !table->alone)
 		return leat_fail(err, LEAT_IO, "the disk cache in '%s' is damaged; close the feeds that use it",
 		                 folder);

@@ -77,7 +77,8 @@ uint32_t leat_disk_now(void); /* seconds since 1970 */
 
 /* disk_folder.c */
 bool leat_disk_is_alive(const struct leat_disk_table *table, unsigned slot);
-bool leat_disk_grow(struct leat_disk_table *table); /* locked */
+bool leat_disk_grow(struct leat_disk_table *table);   /* locked */
+void leat_disk_shrink(struct leat_disk_table *table); /* locked, alone: removes all entries */
 
 /* disk_segment.c */
 void leat_disk_segment_name(const struct leat_disk_table *table, uint32_t segment, char name[40]);

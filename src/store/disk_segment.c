@@ -135,6 +135,10 @@ leat_disk_clear(struct leat_disk_table *table)
 	for (unsigned i = 0; i < LEAT_DISK_SEGMENTS; i++)
 		if (leat_relaxed_load(&table->segment[i].id))
 			drop(table, &table->segment[i]);
+	if (leat_disk_repair(table)) {
+		leat_disk_shrink(table);
+		leat_disk_repair(table);
+	}
 }
 
 /* ---- appending ---- */

@@ -59,6 +59,7 @@ struct leat_disk_options {
 	const char *folder;
 	uint64_t size; /* most bytes in the folder */
 	bool shared;   /* by users of a group, else one's own */
+	bool existing; /* fail with LEAT_DATA if there is no cache yet */
 };
 
 struct leat_disk_table {
