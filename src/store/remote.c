@@ -605,13 +605,24 @@ leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store
 	enum leat_status status;
 
 	remote->base = (struct leat_store){.kind = store, .mem = mem};
-	if (storage->requests && storage->requests < store->in_flight)
-		remote->base.in_flight = (unsigned)storage->requests;
 	remote->kind = kind;
 	remote->storage = *storage;
 	pthread_mutex_init(&remote->lock, NULL);
 	status = leat_wire_open(&remote->wire, &remote->storage, mem, err);
-	return status == LEAT_OK ? leat_disk_open(&remote->disk, &remote->storage, &wire, mem, err) : status;
+	if (status != LEAT_OK)
+		return status;
+	remote->base.in_flight = leat_wire_most(remote->wire);
+	return leat_disk_open(&remote->disk, &remote->storage, &wire, mem, err);
+}
+
+bool
+leat_remote_counts(const struct leat_store *store, struct leat_origin_counts *counts)
+{
+	*counts = (struct leat_origin_counts){0};
+	if (store->kind->submit != leat_remote_submit)
+		return false;
+	leat_wire_counts(((const struct leat_remote *)store)->wire, counts);
+	return true;
 }
 
 void

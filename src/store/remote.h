@@ -88,6 +88,9 @@ enum leat_status leat_remote_open(struct leat_remote *remote, const struct leat_
                                   struct leat_mem *mem, struct leat_err *err);
 void leat_remote_close(struct leat_remote *remote); /* all but the store's own memory */
 
+/* What a store has asked of its servers since it was opened. False: it is not a remote one. */
+bool leat_remote_counts(const struct leat_store *store, struct leat_origin_counts *counts);
+
 static inline struct leat_remote *
 leat_remote_of(struct leat_store *store)
 {

@@ -216,7 +216,6 @@ leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, st
 	const struct leat_curl *curl = leat_curl_load(err);
 	struct leat_wire *wire;
 	enum leat_status status = LEAT_OK;
-	size_t most;
 
 	*result = NULL;
 	if (!curl)
@@ -230,9 +229,8 @@ leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, st
 	wire->settings = (struct leat_wire_settings){(uint64_t)((double)storage->timeout * 1e9),
 	                                             (uint64_t)((double)storage->patience * 1e9), storage};
 	pthread_mutex_init(&wire->lock, NULL);
-	most = most_links(storage);
-	wire->loops = wanted_loops(most);
-	wire->links_each = most / wire->loops;
+	wire->most_links = most_links(storage);
+	wire->loops = wanted_loops(wire->most_links);
 	for (unsigned i = 0; i < wire->loops && status == LEAT_OK; i++)
 		status = leat_loop_open(&wire->loop[i], wire, i, err);
 	if (status == LEAT_OK)
@@ -265,6 +263,12 @@ leat_wire_close(struct leat_wire *wire)
 	leat_free(wire->mem, wire);
 }
 
+unsigned
+leat_wire_most(const struct leat_wire *wire)
+{
+	return (unsigned)wire->most_links;
+}
+
 struct leat_origin *
 leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned port)
 {
@@ -278,7 +282,7 @@ leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned po
 		origin->tls = tls;
 		origin->port = port;
 		strcpy(origin->host, host);
-		leat_origin_init(origin, (unsigned)(wire->links_each * wire->loops));
+		leat_origin_init(origin, leat_wire_most(wire));
 		origin->next = wire->origin;
 		wire->origin = origin;
 	}

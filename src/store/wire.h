@@ -162,6 +162,8 @@ void leat_wire_close(struct leat_wire *wire); /* when no exchange is under way; 
 /* NULL: out of memory. */
 struct leat_origin *leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned port);
 
+/* Requests in flight, at most. */
+unsigned leat_wire_most(const struct leat_wire *wire);
 /* The sum over all origins. */
 void leat_wire_counts(struct leat_wire *wire, struct leat_origin_counts *total);
 

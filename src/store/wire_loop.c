@@ -98,7 +98,8 @@ leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *wire, unsigned ind
 	loop->incoming_end = &loop->incoming;
 	loop->multi_due_ns = UINT64_MAX;
 	loop->random = leat_now() * 2 + 1;
-	loop->link = leat_alloc_array(wire->mem, wire->links_each, sizeof(*loop->link));
+	loop->room = wire->most_links / wire->loops + (index < wire->most_links % wire->loops);
+	loop->link = leat_alloc_array(wire->mem, loop->room, sizeof(*loop->link));
 	loop->scratch = leat_alloc(wire->mem, LEAT_WIRE_SCRATCH);
 	if (!loop->link || !loop->scratch)
 		return leat_fail_mem(err, wire->mem, LEAT_WIRE_SCRATCH, "network connections");
@@ -114,7 +115,7 @@ leat_loop_open(struct leat_wire_loop *loop, struct leat_wire *wire, unsigned ind
 	curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, set_timer);
 	curl->multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
 	/* libcurl closes connections beyond this number, even those in use. */
-	curl->multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)(2 * wire->links_each));
+	curl->multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)(2 * loop->room));
 	return LEAT_OK;
 }
 
@@ -226,7 +227,7 @@ make_room(struct leat_wire_loop *loop)
 {
 	struct leat_link *link = loop->newest_idle;
 
-	if (loop->links < loop->wire->links_each)
+	if (loop->links < loop->room)
 		return true;
 	while (link && link->older)
 		link = link->older;

@@ -53,6 +53,7 @@ struct leat_wire_loop {
 	struct leat_origin *origins;   /* that it has had exchanges for, with their queues */
 	struct leat_exchange *delayed; /* waiting for a pause to end */
 	struct leat_link **link;
+	size_t room; /* for links */
 	size_t links, connecting, busy;
 	size_t closed; /* connections so far */
 	struct leat_link *newest_idle;
@@ -73,7 +74,7 @@ struct leat_wire {
 	struct leat_wire_settings settings;
 	int pid;
 	unsigned loops;
-	size_t links_each;
+	size_t most_links;
 	struct leat_threads threads;
 	pthread_mutex_t lock;
 	struct leat_origin *origin; /* under the lock */

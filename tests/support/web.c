@@ -33,7 +33,7 @@ static struct {
 	struct web_counts counts;
 	char path[256]; /* of the trouble; "": all */
 	enum web_trouble trouble;
-	int troubles, limit;
+	int troubles, limit, crowd, delay_ms;
 	int every, meant; /* only every so many-th has trouble; requests that it was meant for */
 	bool (*answer)(int fd, const char *request); /* NULL: our own */
 	char last[16384];                            /* request */
@@ -175,6 +175,45 @@ web_set_limit(int connections)
 {
 	pthread_mutex_lock(&web.lock);
 	web.limit = connections;
+	pthread_mutex_unlock(&web.lock);
+}
+
+void
+web_set_delay(int ms)
+{
+	pthread_mutex_lock(&web.lock);
+	web.delay_ms = ms;
+	pthread_mutex_unlock(&web.lock);
+}
+
+void
+web_set_crowd(int requests)
+{
+	pthread_mutex_lock(&web.lock);
+	web.crowd = requests;
+	pthread_mutex_unlock(&web.lock);
+}
+
+/* Under the lock: a request has come. How long to wait with the answer, in ms. */
+static int
+enter(struct request *request)
+{
+	if (++web.counts.busy > web.counts.most_busy)
+		web.counts.most_busy = web.counts.busy;
+	if (!web.crowd || web.counts.busy <= web.crowd)
+		return web.delay_ms;
+	web.counts.refused++;
+	request->trouble = WEB_BUSY;
+	return 0;
+}
+
+/* Before the answer is sent: then the client may send the next request. */
+static void
+leave(int wait_ms)
+{
+	usleep((unsigned)wait_ms * 1000);
+	pthread_mutex_lock(&web.lock);
+	web.counts.busy--;
 	pthread_mutex_unlock(&web.lock);
 }
 
@@ -411,6 +450,7 @@ answer(int fd, struct request *request)
 	char *copy = NULL, etag[32], text[600];
 	bool (*other)(int other_fd, const char *other_request);
 	bool there, stays;
+	int wait;
 
 	pthread_mutex_lock(&web.lock);
 	web.counts.requests++;
@@ -429,7 +469,9 @@ answer(int fd, struct request *request)
 			memcpy(copy, object.bytes, object.len);
 	}
 	other = web.answer;
+	wait = enter(request);
 	pthread_mutex_unlock(&web.lock);
+	leave(wait);
 	if (other) {
 		free(copy);
 		return other(fd, request->text);
@@ -532,7 +574,7 @@ web_start(void)
 	web.port = ntohs(address.sin_port);
 	web.stops = false;
 	web.counts = (struct web_counts){0};
-	web.troubles = web.limit = 0;
+	web.troubles = web.limit = web.crowd = web.delay_ms = 0;
 	web.every = 1;
 	web.answer = NULL;
 	if (pthread_create(&web.accepts, NULL, accept_all, NULL) != 0)

@@ -36,6 +36,8 @@ enum web_trouble {
 struct web_counts {
 	int connections, requests, bodies; /* since the start; bodies: answers 200 and 206 to GET */
 	int open, most_open;               /* connections now, and at most at a time */
+	int busy, most_busy;               /* the same of requests that are being answered */
+	int refused;                       /* by web_set_crowd */
 };
 
 void web_start(void);
@@ -61,6 +63,10 @@ void web_set_limit(int connections);
  * server itself, as after web_start. */
 void web_set_answer(bool (*answer)(int fd, const char *request));
 bool web_say(int fd, const void *bytes, size_t len);
+/* Every answer takes at least so long. */
+void web_set_delay(int ms);
+/* More requests at a time than this are answered 503, and at once; 0: any number. */
+void web_set_crowd(int requests);
 /* GET and HEAD of `from` are answered with a redirect to `location`. */
 void web_redirect(const char *from, const char *location);
 
