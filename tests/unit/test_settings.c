@@ -233,27 +233,25 @@ a_profile_that_was_chosen_comes_before_keys_of_the_environment(void **state)
 
 /* ---- feeds ---- */
 
-enum { SAMPLES = 64, SAMPLE = 8 };
-
-static char array_head[128];
+enum { SAMPLES = 64, SAMPLE = 8, HEAD = 128 };
 
 /* A server with an array of 64 samples, as s3://bucket/x.npy. */
 static void
 start_server(void)
 {
-	unsigned char file[128 + SAMPLES * SAMPLE];
+	static const char head[] = "{'descr': '<i8', 'fortran_order': False, 'shape': (64,), }";
+	unsigned char array[HEAD + SAMPLES * SAMPLE];
 	char uri[200];
 
-	memset(array_head, ' ', sizeof(array_head));
-	memcpy(array_head, "\x93NUMPY\x01\x00\x76\x00", 10);
-	memcpy(array_head + 10, "{'descr': '<i8', 'fortran_order': False, 'shape': (64,), }", 58);
-	array_head[127] = '\n';
-	memcpy(file, array_head, sizeof(array_head));
+	memset(array, ' ', HEAD);
+	memcpy(array, "\x93NUMPY\x01\x00\x76\x00", 10);
+	memcpy(array + 10, head, strlen(head));
+	array[HEAD - 1] = '\n';
 	for (int64_t i = 0; i < SAMPLES; i++)
-		memcpy(file + sizeof(array_head) + i * SAMPLE, &i, SAMPLE);
+		memcpy(array + HEAD + i * SAMPLE, &i, sizeof(i));
 	web_start();
 	snprintf(uri, sizeof(uri), "%s/bucket/x.npy", web_address());
-	web_put(uri, file, sizeof(file));
+	web_put(uri, array, sizeof(array));
 }
 
 static struct leat_feed *
@@ -319,24 +317,33 @@ a_checkpoint_of_one_endpoint_is_restored_with_another(void **state)
 	free(other);
 }
 
-static void
-requests_in_flight_are_limited(void **state)
+static unsigned
+reads_in_flight(const char *setting)
 {
-	struct leat_feed *feed;
-	int64_t values[16];
+	struct leat_storage storage;
+	struct leat_stores stores;
+	struct leat_store *store;
+	unsigned in_flight;
+
+	assert_int_equal(leat_storage_parse(&storage, (const char *[]){setting, NULL}, &mem, &err), LEAT_OK);
+	leat_stores_init(&stores, &mem);
+	stores.storage = &storage;
+	assert_int_equal(leat_stores_find(&stores, "http://127.0.0.1:1/x", &store, NULL, &err), LEAT_OK);
+	in_flight = stores.in_flight;
+	leat_stores_close(&stores);
+	return in_flight;
+}
+
+static void
+a_feed_plans_no_more_reads_than_requests_allows(void **state)
+{
+	unsigned automatic = reads_in_flight("requests=0");
 
 	(void)state;
-	start_server();
-	web_set_trouble(NULL, WEB_LATE, -1);
-	feed = open_feed("requests=2");
-	for (int i = 0; i < 8; i++) {
-		take_batch(feed, values);
-		if (i == 3)
-			assert_int_equal(leat_next(feed, &(struct leat_batch *){NULL}, &err), LEAT_END);
-	}
-	leat_close(feed);
-	assert_in_range(web_counts().most_open, 1, 2);
-	web_stop();
+	assert_int_equal(reads_in_flight("requests=3"), 3);
+	assert_int_equal(reads_in_flight("requests=60k"), automatic);
+	setenv("LEAT_NET_REQUESTS", "5", 1);
+	assert_int_equal(reads_in_flight("hedge=false"), 5);
 }
 
 /* ---- documentation ---- */
@@ -395,7 +402,7 @@ main(void)
 		WITH_HOME(memory_that_runs_out_is_an_error),
 		WITH_HOME(a_profile_that_was_chosen_comes_before_keys_of_the_environment),
 		WITH_HOME(a_checkpoint_of_one_endpoint_is_restored_with_another),
-		WITH_HOME(requests_in_flight_are_limited),
+		WITH_HOME(a_feed_plans_no_more_reads_than_requests_allows),
 		WITH_HOME(the_page_about_remote_data_has_every_setting_and_no_other),
 	};
 
