@@ -97,8 +97,8 @@ make_key(const struct leat_storage *storage, uint8_t key[LEAT_SHA256_BYTES])
 	for (char **entry = environ; entry && *entry; entry++)
 		if (strncmp(*entry, "AWS_", 4) == 0 || strncmp(*entry, "HOME=", 5) == 0)
 			leat_str_addf(&text, "%s\n", *entry);
-	leat_str_addf(&text, "%u %d %s %s", (unsigned)storage->given, storage->anonymous, storage->profile,
-	              storage->region);
+	leat_str_addf(&text, "%u %d %s\n%s\n%s\n%s", (unsigned)storage->given, storage->anonymous, storage->profile,
+	              storage->region, storage->ca_bundle, storage->proxy);
 	made = !text.failed && leat_sha256(leat_str_text(&text), text.len, key) == 0;
 	if (text.text)
 		explicit_bzero(text.text, text.len);
