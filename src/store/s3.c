@@ -449,7 +449,9 @@ judge(struct leat_remote_call *call, const struct leat_http_head *head)
 	take_apart(uri, &place);
 	leat_s3_error_parse(leat_str_text(&exchange->text), exchange->text.len, code, sizeof(code), message,
 	                    sizeof(message));
-	if (learn_region(store, place.bucket, head->extra))
+	/* Of several requests at a time, only one brings news. */
+	if (learn_region(store, place.bucket, head->extra) ||
+	    (head->status >= 301 && head->status <= 308 && *head->extra && call->refreshed++ < REFRESHES))
 		return locate(call, uri, NULL) == LEAT_OK ? LEAT_VERDICT_NOW : explain(call, head, code, message);
 	if (may_pass(code)) {
 		explain(call, head, code, message);
