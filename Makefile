@@ -2,7 +2,7 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench bench-images soak torture sanitize fuzz format docs wheel install clean help
+.PHONY: all setup configure demo test test-all bench bench-images bench-remote soak torture sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
@@ -34,6 +34,10 @@ bench: all ## measure against bare loops; results under build/bench
 
 bench-images: all ## measure image pipelines against PyTorch, tf.data and others (45 minutes, 4 GB)
 	@bench/images/run $(BUILD)
+
+bench-remote: all ## measure reading over a network: latency, other loaders, faults (30 minutes, 3 GB)
+	@scripts/setup all
+	@bench/remote/run $(BUILD)
 
 torture: all ## RUNS (default 10000) random runs from SEED: specs against themselves, faults, kill -9, hostile bytes
 	@tests/run torture $(BUILD) $(or $(RUNS),10000) $(SEED)

@@ -1,8 +1,8 @@
-/* feed.c - Leat as a contender: remote_feed SPEC EPOCHS STEP_MS THREADS
+/* feed.c - Leat as a contender: remote_feed SPEC EPOCHS STEP_MS THREADS [SECONDS]
  *
  * Opens the feed, says "open SECONDS" and waits for a line, so that the harness can start its
- * clock and its counts. Then it takes all batches, sleeping STEP_MS after each as a device would
- * compute, and prints one line for each, "batch SECONDS ROWS WAITED", and at the end
+ * clock and its counts. Then it takes all batches, or those of SECONDS, sleeping STEP_MS after each
+ * as a device would compute, and prints one line for each, "batch SECONDS ROWS WAITED", and at the end
  * "end SECONDS ROWS WAITED CPU_SECONDS". Settings of stores come from the environment. */
 #include <err.h>
 #include <stdio.h>
@@ -39,14 +39,14 @@ cpu_seconds(void)
 }
 
 static int
-take_batches(struct leat_feed *feed, int epochs, double step_ms, double begin)
+take_batches(struct leat_feed *feed, int epochs, double step_ms, double begin, double seconds)
 {
 	struct timespec step = {(time_t)(step_ms / 1000), (long)(step_ms * 1e6) % 1000000000};
 	struct leat_batch *batch;
 	struct leat_err why;
 	int batches = 0;
 
-	while (epochs > 0 && batches < BATCHES) {
+	while (epochs > 0 && batches < BATCHES && now() < begin + seconds) {
 		double from = now();
 		enum leat_status status = leat_next(feed, &batch, &why);
 
@@ -76,8 +76,8 @@ main(int argc, char **argv)
 	int64_t rows = 0;
 	int batches;
 
-	if (argc != 5)
-		errx(2, "usage: remote_feed SPEC EPOCHS STEP_MS THREADS");
+	if (argc != 5 && argc != 6)
+		errx(2, "usage: remote_feed SPEC EPOCHS STEP_MS THREADS [SECONDS]");
 	leat_options_init(&options);
 	options.threads = (unsigned)atoi(argv[4]);
 	options.seed = 1;
@@ -89,7 +89,7 @@ main(int argc, char **argv)
 		return 1;
 	begin = now();
 	cpu = cpu_seconds();
-	batches = take_batches(feed, atoi(argv[2]), atof(argv[3]), begin);
+	batches = take_batches(feed, atoi(argv[2]), atof(argv[3]), begin, argc == 6 ? atof(argv[5]) : 1e9);
 	end = now() - begin;
 	cpu = cpu_seconds() - cpu;
 	for (int i = 0; i < batches; i++) {

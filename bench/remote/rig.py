@@ -12,8 +12,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BATCH = 64
+THREADS = 2
 SHARDS = 8
-OPS = f"shuffle | decode | random_resized_crop(224, 224) | batch({BATCH})"
+OPS = ("shuffle | decode(mode=torch) | random_resized_crop(224, 224, mode=torch, antialias=true)"
+       f" | batch({BATCH})")
 PATIENCE = 300  # seconds: whoever is not done by then is ended
 
 CONF = """pid {folder}/nginx.pid;
@@ -134,10 +136,10 @@ class Proxy:
 class Feed:
     """A run of remote_feed, from its "open" to its end."""
 
-    def __init__(self, build, spec, epochs=1, step_ms=0, threads=2, **env):
+    def __init__(self, build, spec, epochs=1, step_ms=0, seconds=PATIENCE, command=(), **env):
         self.process = subprocess.Popen(
-            [build / "bench/remote/remote_feed", spec, str(epochs), str(step_ms), str(threads)], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **env))
+            [*command, build / "bench/remote/remote_feed", spec, str(epochs), str(step_ms), str(THREADS), str(seconds)],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **env))
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(self.process.communicate()[1].strip())
@@ -148,7 +150,11 @@ class Feed:
         self.process.stdin.flush()
 
     def end(self):
-        out, err = self.process.communicate(timeout=PATIENCE)
+        try:
+            out, err = self.process.communicate(timeout=2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise RuntimeError(f"not done after {2 * PATIENCE} s") from None
         if self.process.returncode:
             raise RuntimeError(err.strip())
         lines = [line.split() for line in out.splitlines()]
