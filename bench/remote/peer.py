@@ -147,6 +147,7 @@ class Objects(torch.utils.data.Dataset):
 
 def objects(make_client, threads=0):
     def batches(place):
+        import boto3, obstore, s3torchconnector  # so that workers have them; clients do not survive a fork
         return torch.utils.data.DataLoader(Objects(place, make_client, threads), batch_size=BATCH, shuffle=True,
                                            num_workers=WORKERS)
     return batches
@@ -211,7 +212,7 @@ def mosaic(place):
 
 def litdata(place):
     os.environ.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_DEFAULT_REGION="us-east-1",
-                      AWS_ENDPOINT_URL=place.endpoint)
+                      AWS_ENDPOINT_URL=place.endpoint, AWS_ALLOW_HTTP="true")
     import litdata as lit
 
     class Photos(lit.StreamingDataset):
