@@ -4,6 +4,7 @@ import json
 import logging
 import pickle
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -313,6 +314,43 @@ def test_numbers_out_of_range_are_refused(numbers, option):
         leat.feed("npy(x='a')\0 | batch(3)")
     with pytest.raises(TypeError):
         numbers.batch(10).feed(seed="1")
+
+
+@pytest.mark.parametrize("storage, error, words", [
+    ("endpoint=http://a", TypeError, "storage must be a dict"),
+    ({"endpont": "http://a"}, ValueError, "did you mean 'endpoint'"),
+    ({"endpoint": "nowhere"}, ValueError, "'endpoint' .* 'nowhere'"),
+    ({"endpoint": ["http://a"]}, TypeError, "storage\\['endpoint'\\] must be a text, a number or a bool, not list"),
+    ({7: "x"}, TypeError, "7 is not the name"),
+    ({"timeout": -1}, ValueError, "'timeout' .* not -1"),
+    ({"requests": 1.5}, ValueError, "'requests' .* a whole number, not 1.5"),
+    ({"hedge": "perhaps"}, ValueError, "'hedge' .* true or false, not perhaps"),
+    ({"region": "a\0b"}, ValueError, "NUL character"),
+    ({"aws_secret_access_key": "hush"}, ValueError, "set profile=NAME"),
+])
+def test_a_mistake_in_storage_is_found_when_the_feed_opens(numbers, storage, error, words):
+    with pytest.raises(error, match=words) as found:
+        numbers.batch(10).feed(storage=storage)
+    assert isinstance(found.value, leat.InvalidError) and "hush" not in str(found.value)
+
+
+def test_storage_is_no_part_of_a_checkpoint(numbers, tmp_path):
+    settings = {"endpoint": "http://a.example", "timeout": 2.5, "hedge": False, "requests": 7, "profile": None,
+                "disk_cache": tmp_path / "cache", "disk_cache_size": "10GiB"}
+    feed = numbers.shuffle().batch(10).feed(storage=settings)
+    first = next(iter(feed))["x"].copy()
+    state = feed.state_dict()
+    assert "example" not in str(state) and str(tmp_path) not in str(state)
+    other = numbers.shuffle().batch(10).feed(storage={"endpoint": "http://b.example"})
+    assert (next(iter(other))["x"] == first).all() and other.state_dict() == state
+    other.load_state_dict(state)
+    assert (next(iter(other))["x"] == next(iter(feed))["x"]).all()
+
+
+def test_the_help_of_a_feed_names_every_setting_of_storage(build):
+    page = subprocess.run([build / "leat", "help", "storage"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    names = [line.split()[0] for line in page.splitlines() if line.startswith("  ")]
+    assert len(names) >= 15 and [name for name in names if name not in leat.Feed.__doc__] == []
 
 
 def test_samples_beyond_a_limit_are_bad(images, numbers):

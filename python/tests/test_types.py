@@ -17,7 +17,7 @@ mean = np.array([0.5, 0.4, 0.5])
 cells = leat.tfrecord(pathlib.Path("a"), "b").example(image=bytes, label=int, box=leat.feature(float, 4))
 train: leat.Pipeline = (cells.shuffle().decode(mode="torch").resize(100, 100).random_rotate("40deg").scale(1 / 255)
                         .normalize(mean, [0.1, 0.2, 0.3]).cast(np.float32).layout("chw").batch(32, tail="drop"))
-feed: leat.Feed = (train | "prefetch(2)").feed(seed=1, memory="1GiB")
+feed: leat.Feed = (train | "prefetch(2)").feed(seed=1, memory="1GiB", storage={"requests": 9, "region": "x"})
 for batch in feed:
     pixels: "np.ndarray[Any, Any]" = batch["image"]
     count: int = batch.count
