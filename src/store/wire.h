@@ -7,13 +7,18 @@
  *
  * A body that was asked for goes straight into the caller's memory. Everything else is bounded:
  * heads, the bodies of errors, connections, and time. A server that sends nothing, or less than
- * 4 KiB/s, for `timeout` is given up and asked again.
+ * 4 KiB/s, for `timeout` is given up and asked again; for reads, much earlier if answers usually
+ * come earlier.
  *
  * What is repeated: connections that fail, are reset or time out, and the statuses 429, 500, 502,
  * 503 and 504, after a random pause that doubles (full jitter), until `patience` has passed since
  * the first failure. A server that has never answered gets 5 s. A connection that the server
  * closed while it was idle costs no pause. If new connections fail while others work, the server
  * wants no more of them: those that there are carry everything, and new ones are tried later.
+ *
+ * How many requests a server gets at a time is found out (wire_pace.h). While it is down, a few
+ * probe it and all others wait, which neither counts as an attempt nor uses up their patience;
+ * after `patience` without an answer, all of them fail.
  *
  * Threads: open and close by one; submit, call and cancel by any. The functions of an exchange's
  * kind are called by the wire's threads, one at a time for each exchange, without locks. */

@@ -14,6 +14,7 @@ enum {
 	CONNECTS = 32,
 	EVENTS = 64,
 	TICK_MS = 20,   /* how exactly pauses and timeouts are kept */
+	STALL_MS = 250, /* without a turn, because the machine is busy */
 	LEARN_MS = 250, /* how often timeouts are learned */
 };
 
@@ -399,6 +400,24 @@ check_origins(struct leat_wire_loop *loop, uint64_t now)
 }
 
 static void
+check_timeouts(struct leat_wire_loop *loop, uint64_t now)
+{
+	if (now - loop->stalled_ns < 2 * STALL_MS * millisecond)
+		return;
+	for (size_t i = loop->links; i-- > 0;) {
+		struct leat_link *link = i < loop->links ? loop->link[i] : NULL;
+		const char *why = link ? leat_link_overdue(link, now) : NULL;
+
+		if (!why)
+			continue;
+		atomic_fetch_add_explicit(&link->origin->hedging.timeouts, 1, memory_order_relaxed);
+		link->given_up = true;
+		link->exchange->given_up++;
+		leat_link_fail(link, why, false);
+	}
+}
+
+static void
 check_time(struct leat_wire_loop *loop)
 {
 	uint64_t now = leat_now();
@@ -409,19 +428,12 @@ check_time(struct leat_wire_loop *loop)
 	}
 	if (now - loop->checked_ns < TICK_MS * millisecond)
 		return;
+	if (now - loop->checked_ns > STALL_MS * millisecond)
+		loop->stalled_ns = now;
 	loop->checked_ns = now;
 	end_pauses(loop, now);
 	check_origins(loop, now);
-	for (size_t i = loop->links; i-- > 0;) {
-		const char *why = i < loop->links ? leat_link_overdue(loop->link[i], now) : NULL;
-
-		if (why) {
-			atomic_fetch_add_explicit(&loop->link[i]->origin->hedging.timeouts, 1, memory_order_relaxed);
-			loop->link[i]->given_up = true;
-			loop->link[i]->exchange->given_up++;
-			leat_link_fail(loop->link[i], why, false);
-		}
-	}
+	check_timeouts(loop, now);
 	if (loop->busy && loop->wire->settings.storage->hedge)
 		leat_hedge_check(loop, now);
 }

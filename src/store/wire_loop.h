@@ -59,6 +59,7 @@ struct leat_wire_loop {
 	struct leat_link *newest_idle;
 	uint64_t random;
 	uint64_t checked_ns; /* when timeouts were last looked at */
+	uint64_t stalled_ns; /* when it had not run for a while; answers may be waiting unread */
 	char *scratch;
 
 	atomic_uint load; /* exchanges given to it and not over */

@@ -548,7 +548,7 @@ leat_pace_timeout(const struct leat_latency *latency, unsigned given_up, uint64_
 
 	if (!usual)
 		return longest;
-	timeout = usual > second / 8 ? 8 * usual : second;
+	timeout = usual > second / 4 ? 8 * usual : 2 * second;
 	for (; given_up && timeout < longest; given_up--)
 		timeout *= 2;
 	return timeout < longest ? timeout : longest;

@@ -135,7 +135,7 @@ void leat_pace_wait(struct leat_pace *pace, uint64_t ns, uint64_t now);
 uint64_t leat_pace_held(const struct leat_pace *pace, uint64_t now);
 
 /* How long to wait for the first byte of an answer, and between bytes. Eight times what most answers took lately, at
- * least a second, at most `longest`, and twice as long for each time that this request was given up before. Requests
+ * least 2 s, at most `longest`, and twice as long for each time that this request was given up before. Requests
  * that are given up must be added to `latency`, too: if many are, the server has become slow, and we wait longer. A
  * few, such as one in a hundred that hang, do not count. */
 uint64_t leat_pace_timeout(const struct leat_latency *latency, unsigned given_up, uint64_t longest);

@@ -486,13 +486,13 @@ a_timeout_is_learned(void **state)
 	assert_int_equal(leat_pace_timeout(&latency, 0, 20 * second), 20 * second);
 	for (int i = 0; i < 1000; i++)
 		leat_latency_add(&latency, 30 * ms);
-	assert_int_equal(leat_pace_timeout(&latency, 0, 20 * second), second);
-	assert_int_equal(leat_pace_timeout(&latency, 2, 20 * second), 4 * second);
+	assert_int_equal(leat_pace_timeout(&latency, 0, 20 * second), 2 * second);
+	assert_int_equal(leat_pace_timeout(&latency, 2, 20 * second), 8 * second);
 	assert_int_equal(leat_pace_timeout(&latency, 40, 20 * second), 20 * second);
 	assert_int_equal(leat_pace_timeout(&latency, 0, second / 5), second / 5);
 	for (int i = 0; i < 20; i++) /* 2 % hang */
 		leat_latency_add(&latency, second);
-	assert_int_equal(leat_pace_timeout(&latency, 0, 20 * second), second);
+	assert_int_equal(leat_pace_timeout(&latency, 0, 20 * second), 2 * second);
 	for (int i = 0; i < 60; i++) /* the server has become slow */
 		leat_latency_add(&latency, second);
 	assert_in_range(leat_pace_timeout(&latency, 0, 20 * second), 8 * second, 10 * second);
