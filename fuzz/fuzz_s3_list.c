@@ -1,4 +1,5 @@
-/* fuzz_s3_list.c - any bytes are a list of objects or refused with a reason; an error's text stays inside its buffer */
+/* fuzz_s3_list.c - any bytes are a list of objects or refused with a reason; the text of an error or an upload's id
+ * stays inside its buffer */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ visit(void *arg, const struct leat_s3_entry *entry, struct leat_err *err)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1), code[16], message[16];
+	char *text = malloc(size + 1), code[16], message[16], id[32];
 	const char *next;
 	struct leat_err err;
 
@@ -34,6 +35,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	leat_s3_error_parse(text, size, code, sizeof(code), message, sizeof(message));
 	must(strlen(code) < sizeof(code) && strlen(message) < sizeof(message));
+	if (leat_s3_upload_parse(text, size, id, sizeof(id)))
+		must(*id && strlen(id) < sizeof(id) && !strchr(id, '<'));
 	leat_err_clear(&err);
 	if (leat_s3_list_parse(text, size, visit, &size, &next, &err) == LEAT_OK)
 		must(!next || strlen(next) <= size);

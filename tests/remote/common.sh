@@ -17,8 +17,23 @@ clean_up() {
 	rm -rf "$work"
 }
 
-free_port() {
-	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+# The first of COUNT free ports in a row; Ceph's monitor takes the two after the gateway's.
+free_port() { # [COUNT]
+	python3 - "${1:-1}" <<-'END'
+		import contextlib, socket, sys
+		while True:
+		    with contextlib.ExitStack() as stack:
+		        sockets = [stack.enter_context(socket.socket()) for _ in range(int(sys.argv[1]))]
+		        sockets[0].bind(("127.0.0.1", 0))
+		        first = sockets[0].getsockname()[1]
+		        try:
+		            for i, other in enumerate(sockets[1:], 1):
+		                other.bind(("127.0.0.1", first + i))
+		        except (OSError, OverflowError):
+		            continue
+		        print(first)
+		        break
+	END
 }
 
 fail() {
@@ -30,7 +45,7 @@ fail() {
 
 # Sets s3, the port, and makes the bucket `test`.
 start_s3() {
-	s3=$(free_port)
+	s3=$(free_port 3)
 	export AWS_ENDPOINT_URL=http://127.0.0.1:$s3
 	tests/rgw up "$work/rgw" "$s3"
 	tests/s3.py make s3://test

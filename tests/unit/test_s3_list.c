@@ -126,6 +126,29 @@ errors_have_a_code_and_a_message(void **state)
 	assert_string_equal(message, "");
 }
 
+static bool
+upload(const char *text, char id[16])
+{
+	return leat_s3_upload_parse(text, strlen(text), id, 16);
+}
+
+static void
+an_upload_has_a_plain_id(void **state)
+{
+	char id[16];
+
+	(void)state;
+	assert_true(upload(
+		"<?xml?>\n<InitiateMultipartUploadResult xmlns=\"x\"><Key>k</Key><UploadId>2~a.b_-c</UploadId>", id));
+	assert_string_equal(id, "2~a.b_-c");
+	assert_false(upload("<InitiateMultipartUploadResult><UploadId></UploadId>", id));
+	assert_false(upload("<InitiateMultipartUploadResult><UploadId>x", id));
+	assert_false(upload("<InitiateMultipartUploadResult><UploadId>a&amp;b</UploadId>", id));
+	assert_false(upload("<InitiateMultipartUploadResult><UploadId>a\nb</UploadId>", id));
+	assert_false(upload("<InitiateMultipartUploadResult><UploadId>longer than the buffer</UploadId>", id));
+	assert_false(upload("<html><UploadId>x</UploadId>", id));
+}
+
 int
 main(void)
 {
@@ -134,6 +157,7 @@ main(void)
 		cmocka_unit_test(keys_are_decoded_only_if_the_answer_says_so),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 		cmocka_unit_test(errors_have_a_code_and_a_message),
+		cmocka_unit_test(an_upload_has_a_plain_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
