@@ -46,6 +46,12 @@ _ELSEWHERE = {
     "timeout": _PROCESSES,
     "in_order": "not needed: batches always come in order",
     "strict": "give it to load_state_dict",
+    "storage_options": "use storage=",
+    "endpoint": "use storage={{'endpoint': {value!r}}}",
+    "endpoint_url": "use storage={{'endpoint': {value!r}}}",
+    "region": "use storage={{'region': {value!r}}}",
+    "profile": "use storage={{'profile': {value!r}}}",
+    "disk_cache": "use storage={{'disk_cache': {value!r}}}",
 }
 
 

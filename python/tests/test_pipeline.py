@@ -190,6 +190,7 @@ def test_pipelines_and_feeds_are_readable():
 @pytest.mark.parametrize("option, instead", [
     ({"num_workers": 4}, "a feed has no option 'num_workers': use threads=, or leave it out"),
     ({"workers": 4}, "use threads="),
+    ({"endpoint": "http://a"}, "use storage={'endpoint': 'http://a'}"),
     ({"batch_size": 32}, r"add \.batch\(32\) to the pipeline"),
     ({"shuffle": True}, r"add \.shuffle\(\) to the pipeline"),
     ({"prefetch_factor": 2}, r"add \.prefetch\(2\) to the pipeline"),

@@ -134,6 +134,11 @@ static const struct {
 	{"num_threads", "use --threads"},
 	{"num_epochs", "use --epochs"},
 	{"strict", "use --force to accept a changed pipeline"},
+	{"endpoint", "use --storage endpoint=URL"},
+	{"endpoint_url", "use --storage endpoint=URL"},
+	{"region", "use --storage region=NAME"},
+	{"profile", "use --storage profile=NAME"},
+	{"disk_cache", "use --storage disk_cache=FOLDER"},
 };
 
 static enum leat_status

@@ -23,3 +23,4 @@ try leat ls data/c --storage region=a --storage 'region=b b' --storage region=c
 LEAT_NET_TIMEOUT=soon try leat ls data/c
 LEAT_NET_TIMEOUT=soon try leat ls http://127.0.0.1:1/x
 try leat ls s3://bucket/x --storage profile=none --storage anonymous=false
+try leat ls s3://bucket/x --endpoint-url http://127.0.0.1
