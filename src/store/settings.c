@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/names.h"
+#include "store/lookup.h"
 #include "store/url.h"
 
 static const char whose[] = "storage";
@@ -60,6 +61,8 @@ const struct leat_setting leat_settings[] = {
 	{TEXT(ca_bundle, "file with the CA certificates to trust, instead of the system's"),
          "AWS_CA_BUNDLE CURL_CA_BUNDLE SSL_CERT_FILE", .is_path = true},
 	{TEXT(proxy, "URL of a proxy that allows CONNECT; none: not even the environment's"), "", .check = check_proxy},
+	{TEXT(resolve, "addresses of hosts, instead of the system's: HOST:PORT:ADDRESS,ADDRESS ..."), "",
+         .check = leat_lookup_check},
 	{LEAT_INT(struct leat_storage, requests, "0", 0, 65536, "maximum number of requests in flight; 0: automatic"),
          "LEAT_NET_REQUESTS"},
 	{LEAT_FLOAT(struct leat_storage, timeout, "20", 0.01, 86400,

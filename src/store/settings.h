@@ -31,7 +31,7 @@ struct leat_storage {
 	char endpoint[LEAT_SETTING], region[LEAT_SETTING], profile[LEAT_SETTING];
 	int style; /* enum leat_storage_style */
 	bool anonymous, requester_pays;
-	char ca_bundle[LEAT_SETTING], proxy[LEAT_SETTING];
+	char ca_bundle[LEAT_SETTING], proxy[LEAT_SETTING], resolve[LEAT_SETTING];
 	int64_t requests;        /* in flight, at most; 0: automatic */
 	float timeout, patience; /* seconds */
 	bool hedge;

@@ -257,6 +257,7 @@ leat_wire_close(struct leat_wire *wire)
 
 		wire->origin = origin->next;
 		leat_origin_destroy(origin);
+		leat_hosts_free(origin);
 		leat_free(wire->mem, origin);
 	}
 	pthread_mutex_destroy(&wire->lock);
@@ -283,6 +284,7 @@ leat_wire_origin(struct leat_wire *wire, bool tls, const char *host, unsigned po
 		origin->port = port;
 		strcpy(origin->host, host);
 		leat_origin_init(origin, leat_wire_most(wire));
+		leat_hosts_init(origin);
 		origin->next = wire->origin;
 		wire->origin = origin;
 	}

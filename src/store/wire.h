@@ -26,6 +26,7 @@
 #define LEAT_STORE_WIRE_H
 
 #include "base/str.h"
+#include "store/addresses.h"
 #include "store/http_head.h"
 #include "store/latency.h"
 #include "store/store.h"
@@ -71,6 +72,18 @@ struct leat_origin_counts {
 	unsigned most_in_flight;
 };
 
+/* The addresses of a server (wire_hosts.c). */
+struct leat_hosts {
+	atomic_int way;    /* enum leat_way */
+	atomic_uint count; /* of addresses; below 2 there is no choice */
+	struct leat_addresses set;
+	pthread_mutex_t lock;
+	/* Under the lock: */
+	struct leat_lookup *lookup; /* under way */
+	uint64_t resolved_ns;
+	bool failed; /* an address has, since */
+};
+
 /* A server, as the connections to it know it. Belongs to the wire; never moves. */
 struct leat_origin {
 	bool tls;
@@ -79,6 +92,7 @@ struct leat_origin {
 	atomic_bool answered;        /* at least once */
 	struct leat_latency latency; /* of the first byte of reads */
 	struct leat_hedging hedging;
+	struct leat_hosts hosts;
 	atomic_uint window;  /* pace.window */
 	atomic_bool is_held; /* requests may have to wait for a time to come */
 	atomic_uint open;    /* connections */

@@ -147,8 +147,10 @@ leat_hedge_check(struct leat_wire_loop *loop, uint64_t now)
 
 		if (!link || !is_late(link, now) || !is_granted(link))
 			continue;
-		if (link->twin)
-			leat_link_close(link->twin); /* both hang: this one takes the place of the first */
+		if (link->twin) {
+			link->twin->is_lost = true;
+			leat_link_close(link->twin);
+		} /* both hang: this one takes the place of the first */
 		link->wants_hedge = true;
 		counts_of(loop, link->origin)->wanted++;
 	}
@@ -242,8 +244,10 @@ leat_hedge_claim(struct leat_link *link)
 		leat_link_close(link); /* the other may fare better */
 		return false;
 	}
-	if (link->twin)
+	if (link->twin) {
+		link->twin->is_lost = link->is_hedge;
 		leat_link_close(link->twin);
+	}
 	link->exchange->took_ns += link->head_start_ns;
 	if (link->is_hedge)
 		atomic_fetch_add_explicit(&link->origin->hedging.won, 1, memory_order_relaxed);

@@ -84,6 +84,9 @@ set_up(struct leat_link *link, const char *url)
 	curl->easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	/* Otherwise it closes connections that it has not used for two minutes. */
 	curl->easy_setopt(easy, CURLOPT_MAXAGE_CONN, 1000000000L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a resolver that takes long */
+#endif
 	leat_curl_set_way(curl, easy, wire->settings.storage);
 }
 
@@ -113,6 +116,7 @@ leat_link_open(struct leat_wire_loop *loop, struct leat_origin *origin)
 	set_up(link, url);
 	link->index = loop->links;
 	loop->link[loop->links++] = link;
+	leat_hosts_open(link);
 	loop->connecting++;
 	origin->loop[loop->index].connecting++;
 	wire->curl->multi_add_handle(loop->multi, link->easy);
@@ -122,7 +126,7 @@ leat_link_open(struct leat_wire_loop *loop, struct leat_origin *origin)
 static void
 end_connecting(struct leat_link *link)
 {
-	if (link->state != LEAT_LINK_CONNECTING)
+	if (link->state != LEAT_LINK_CONNECTING || link->is_stuck)
 		return;
 	link->loop->connecting--;
 	link->origin->loop[link->loop->index].connecting--;
@@ -159,12 +163,14 @@ leat_link_close(struct leat_link *link)
 	if (link->exchange) {
 		loop->busy--;
 		leat_origin_ended(link, link->result);
+		leat_hosts_end(link, false);
 	}
 	if (link->fd >= 0)
 		epoll_ctl(loop->epoll, EPOLL_CTL_DEL, link->fd, NULL);
 	if (link->fd >= 0 && !link->easy)
 		close(link->fd);
 	let_go_of_libcurl(link);
+	leat_hosts_closed(link);
 	loop->link[link->index] = loop->link[--loop->links];
 	loop->link[link->index]->index = link->index;
 	loop->closed++;
@@ -212,12 +218,15 @@ fail_connecting(struct leat_link *link, CURLcode code)
 	struct leat_wire_loop *loop = link->loop;
 	struct leat_origin *origin = link->origin;
 	bool final = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+	bool others = leat_hosts_failed(link);
 	char why[LEAT_LINK_ERROR];
 
 	snprintf(why, sizeof(why), "%s", link->error[0] ? link->error : loop->wire->curl->easy_strerror(code));
 	if (strstr(why, "proxy") && strchr(why, '@')) /* libcurl quotes the setting, which may have a password */
 		strcpy(why, "the proxy is not a URL that makes sense; check https_proxy, http_proxy and all_proxy");
 	leat_link_close(link);
+	if (others)
+		return;
 	if (final || !hold_off(loop, origin))
 		fail_waiting(loop, origin, why, final);
 }
@@ -238,6 +247,7 @@ leat_link_connected(struct leat_link *link, CURLcode code)
 		return;
 	}
 	end_connecting(link);
+	leat_hosts_connected(link, fd);
 	link->origin->loop[loop->index].links++;
 	leat_origin_connected(link->origin);
 	link->fd = link->origin->tls ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -267,6 +277,7 @@ leat_link_fail(struct leat_link *link, const char *why, bool closed)
 	snprintf(text, sizeof(text), "%s", why);
 	if (!spared && !has_twin)
 		link->result = LEAT_PACE_FAILED;
+	link->is_lost = !used || !unheard;
 	leat_link_close(link);
 	/* The server may close an idle connection just when we use it: that is nobody's fault. Nor is it the request's
 	 * if a new connection is one too many. But a request that servers always answer so must not go on for ever. */
@@ -433,6 +444,8 @@ leat_link_send(struct leat_link *link, struct leat_exchange *exchange)
 	link->begin_ns = link->progress_ns = leat_now();
 	link->given_up = false;
 	leat_origin_began(link);
+	link->is_lost = false;
+	leat_hosts_begin(link);
 	leat_http_head_init(&link->head, exchange->extra_name);
 	send_more(link);
 }
@@ -450,6 +463,7 @@ end_answer(struct leat_link *link)
 
 	exchange->took_ns += leat_now() - link->begin_ns;
 	leat_origin_ended(link, leat_origin_result(link->head.status));
+	leat_hosts_end(link, true);
 	link->exchange = NULL;
 	loop->busy--;
 	link->used = true;

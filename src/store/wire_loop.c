@@ -204,12 +204,18 @@ leat_loop_take_all(struct leat_wire_loop *loop, struct leat_origin *origin)
 struct leat_link *
 leat_loop_find_idle(struct leat_wire_loop *loop, const struct leat_origin *origin, const struct leat_link *other)
 {
-	struct leat_link *link = loop->newest_idle;
+	struct leat_link *spare = NULL;
+	uint32_t refused = 0;
 
-	(void)other;
-	while (link && link->origin != origin)
-		link = link->older;
-	return link;
+	for (struct leat_link *link = loop->newest_idle; link; link = link->older) {
+		if (link->origin != origin || !leat_hosts_may_take(link, &refused))
+			continue;
+		if (!other || !link->address || link->address != other->address)
+			return link;
+		if (!spare)
+			spare = link;
+	}
+	return spare;
 }
 
 static bool
@@ -219,7 +225,8 @@ may_connect(const struct leat_wire_loop *loop, struct leat_origin *origin)
 	const struct leat_origin_loop *own = &origin->loop[loop->index];
 
 	return loop->connecting < most && own->connecting < own->waiting + own->hedge.wanted &&
-	       (!own->hold_until_ns || leat_now() >= own->hold_until_ns) && leat_origin_may_connect(loop, origin);
+	       (!own->hold_until_ns || leat_now() >= own->hold_until_ns) && leat_origin_may_connect(loop, origin) &&
+	       leat_hosts_may_connect(loop, origin);
 }
 
 /* A connection to another place makes room. The one unused longest is at the end. */
@@ -248,13 +255,15 @@ static void
 serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 {
 	struct leat_origin_loop *own = own_part(loop, origin);
-	struct leat_link *link;
+	struct leat_link *link = NULL;
 
 	if (own->hedge.wanted)
 		leat_hedge_assign(loop, origin);
 	while (own->queue && (link = leat_loop_find_idle(loop, origin, NULL)) != NULL &&
 	       leat_origin_may_begin(loop, origin))
 		leat_link_begin(link, take_first(own));
+	if (own->queue && !link)
+		leat_hosts_close_refused(loop, origin);
 	while ((own->queue || own->hedge.wanted) && may_connect(loop, origin) && make_room(loop))
 		if (!leat_link_open(loop, origin)) {
 			if (!loop->links && own->queue) /* none will ever come */
@@ -433,6 +442,7 @@ check_time(struct leat_wire_loop *loop)
 	loop->checked_ns = now;
 	end_pauses(loop, now);
 	check_origins(loop, now);
+	leat_hosts_tick(loop, now);
 	check_timeouts(loop, now);
 	if (loop->busy && loop->wire->settings.storage->hedge)
 		leat_hedge_check(loop, now);

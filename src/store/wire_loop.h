@@ -2,7 +2,7 @@
  *
  * wire.c takes exchanges and decides about failures, wire_loop.c runs the threads and assigns
  * exchanges to connections, wire_link.c is one connection, wire_hedge.c sends second requests,
- * wire_origin.c holds requests back as wire_pace.h says. */
+ * wire_origin.c holds requests back as wire_pace.h says, wire_hosts.c chooses addresses. */
 #ifndef LEAT_STORE_WIRE_LOOP_H
 #define LEAT_STORE_WIRE_LOOP_H
 
@@ -11,6 +11,7 @@
 #include "store/curl.h"
 #include "store/wire.h"
 
+enum leat_way { LEAT_WAY_UNKNOWN, LEAT_WAY_DIRECT, LEAT_WAY_OTHER }; /* other: by a proxy, or nothing to resolve */
 enum { LEAT_LINK_ERROR = CURL_ERROR_SIZE };
 
 /* A connection. */
@@ -24,6 +25,9 @@ struct leat_link {
 	bool to_iov;        /* the body is what was asked for */
 	bool used;          /* it has carried an exchange, so the server may close it at any time */
 	bool heard;         /* the server has begun to answer */
+	bool is_stuck;      /* connecting takes long; it no longer counts as connecting */
+	bool is_looked_up;  /* its address was looked for */
+	bool is_lost;       /* its request got no answer */
 	bool is_hedge;      /* it carries the second request of its exchange */
 	bool wants_hedge;   /* a second request is to be sent as soon as there is a connection */
 	bool given_up;      /* its request took too long */
@@ -40,6 +44,8 @@ struct leat_link {
 	struct leat_http_head head;
 	size_t index;                    /* in loop->link */
 	struct leat_link *newer, *older; /* idle */
+	struct leat_address *address;    /* NULL: unknown, or there is no choice */
+	struct curl_slist *list;         /* of libcurl's, for the address */
 	char error[LEAT_LINK_ERROR];
 };
 
@@ -170,6 +176,23 @@ bool leat_origin_failed(struct leat_origin *origin, const char *why, uint64_t wa
 bool leat_origin_is_lost(struct leat_origin *origin, uint64_t patience, uint64_t now, struct leat_lost *lost);
 /* How long to wait for an answer. */
 uint64_t leat_origin_timeout(struct leat_origin *origin, uint64_t longest);
+
+/* wire_hosts.c */
+void leat_hosts_init(struct leat_origin *origin);
+void leat_hosts_free(struct leat_origin *origin);
+void leat_hosts_tick(struct leat_wire_loop *loop, uint64_t now);
+/* False: it is not yet known which addresses there are and which of them work. */
+bool leat_hosts_may_connect(const struct leat_wire_loop *loop, struct leat_origin *origin);
+void leat_hosts_open(struct leat_link *link); /* tells libcurl where to connect to */
+void leat_hosts_connected(struct leat_link *link, curl_socket_t fd);
+bool leat_hosts_failed(struct leat_link *link); /* true: other addresses may do better */
+void leat_hosts_closed(struct leat_link *link);
+/* Should an idle connection be used? `refused` remembers the answers of one search, zero at first. */
+bool leat_hosts_may_take(struct leat_link *link, uint32_t *refused);
+/* Closes an idle connection that should not be used, to make room for one to a better address. */
+void leat_hosts_close_refused(struct leat_wire_loop *loop, const struct leat_origin *origin);
+void leat_hosts_begin(struct leat_link *link);
+void leat_hosts_end(struct leat_link *link, bool answered); /* while it still has its exchange */
 
 /* wire_hedge.c */
 void leat_hedge_check(struct leat_wire_loop *loop, uint64_t now); /* now and then: which requests need a second one? */

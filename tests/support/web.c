@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,7 +13,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { OBJECTS = 64, LINKS = 1024 };
+enum { OBJECTS = 64, LINKS = 1024, PLACES = 4 };
+
+/* Listens at 127.0.0.(1 + its index). */
+struct place {
+	int fd; /* 0: it does not */
+	pthread_t accepts;
+	unsigned delay_us;
+	struct web_counts counts;
+};
 
 struct object {
 	char path[256];
@@ -25,11 +34,12 @@ struct object {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t left, came; /* of a connection, of a request */
-	pthread_t accepts;
-	int listens, port, versions;
+	int port, versions;
+	struct place place[PLACES];
 	bool stops;
 	struct object object[OBJECTS];
 	int fd[LINKS]; /* 0: none */
+	struct place *at[LINKS];
 	struct web_counts counts;
 	char path[256]; /* of the trouble; "": all */
 	enum web_trouble trouble;
@@ -235,6 +245,17 @@ web_wait(int requests)
 	while (web.counts.requests < requests)
 		pthread_cond_wait(&web.came, &web.lock);
 	pthread_mutex_unlock(&web.lock);
+}
+
+struct web_counts
+web_counts_at(int last)
+{
+	struct web_counts counts;
+
+	pthread_mutex_lock(&web.lock);
+	counts = web.place[last - 1].counts;
+	pthread_mutex_unlock(&web.lock);
+	return counts;
 }
 
 /* ---- a connection ---- */
@@ -502,11 +523,21 @@ static void *
 serve(void *arg)
 {
 	int *slot = arg, fd = *slot;
+	struct place *place = web.at[slot - web.fd];
 	char text[sizeof(web.last)];
 	struct request request;
 
-	while (read_request(fd, text, &request) && answer(fd, &request))
-		;
+	while (read_request(fd, text, &request)) {
+		pthread_mutex_lock(&web.lock);
+		place->counts.requests++;
+		pthread_mutex_unlock(&web.lock);
+		if (place->delay_us == UINT_MAX)
+			hang(fd);
+		else if (place->delay_us)
+			usleep(place->delay_us);
+		if (!answer(fd, &request))
+			break;
+	}
 	pthread_mutex_lock(&web.lock);
 	close(fd);
 	*slot = 0;
@@ -520,7 +551,7 @@ serve(void *arg)
 
 /* Under the lock. */
 static void
-begin_serving(int fd)
+begin_serving(int fd, struct place *place)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -531,6 +562,8 @@ begin_serving(int fd)
 	if (slot >= web.fd + LINKS)
 		abort();
 	*slot = fd;
+	web.at[slot - web.fd] = place;
+	place->counts.connections++;
 	web.counts.connections++;
 	if (++web.counts.open > web.counts.most_open)
 		web.counts.most_open = web.counts.open;
@@ -545,40 +578,56 @@ begin_serving(int fd)
 static void *
 accept_all(void *arg)
 {
+	struct place *place = arg;
 	int fd, one = 1;
 
-	(void)arg;
-	while ((fd = accept(web.listens, NULL, NULL)) >= 0) {
+	while ((fd = accept(place->fd, NULL, NULL)) >= 0) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		pthread_mutex_lock(&web.lock);
 		if (web.stops || (web.limit && web.counts.open >= web.limit)) {
 			reset(fd);
 			close(fd);
 		} else
-			begin_serving(fd);
+			begin_serving(fd, place);
 		pthread_mutex_unlock(&web.lock);
 	}
 	return NULL;
 }
 
 void
-web_start(void)
+web_listen(int last, unsigned delay_us)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+	                              .sin_port = htons((uint16_t)web.port),
+	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (unsigned)last - 1)};
 	socklen_t len = sizeof(address);
+	struct place *place = &web.place[last - 1];
+	int one = 1;
 
-	web.listens = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (web.listens < 0 || bind(web.listens, (struct sockaddr *)&address, len) != 0 ||
-	    listen(web.listens, 1024) != 0 || getsockname(web.listens, (struct sockaddr *)&address, &len) != 0)
+	if (place->fd) {
+		place->delay_us = delay_us;
+		return;
+	}
+	*place = (struct place){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .delay_us = delay_us};
+	setsockopt(place->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (place->fd < 0 || bind(place->fd, (struct sockaddr *)&address, len) != 0 || listen(place->fd, 1024) != 0 ||
+	    getsockname(place->fd, (struct sockaddr *)&address, &len) != 0)
 		abort();
 	web.port = ntohs(address.sin_port);
+	if (pthread_create(&place->accepts, NULL, accept_all, place) != 0)
+		abort();
+}
+
+void
+web_start(void)
+{
+	web.port = 0;
 	web.stops = false;
 	web.counts = (struct web_counts){0};
 	web.troubles = web.limit = web.crowd = web.delay_ms = 0;
 	web.every = 1;
 	web.answer = NULL;
-	if (pthread_create(&web.accepts, NULL, accept_all, NULL) != 0)
-		abort();
+	web_listen(1, 0);
 }
 
 void
@@ -594,7 +643,11 @@ web_stop(void)
 	for (size_t i = 0; i < OBJECTS; i++)
 		forget(&web.object[i]);
 	pthread_mutex_unlock(&web.lock);
-	shutdown(web.listens, SHUT_RDWR);
-	pthread_join(web.accepts, NULL);
-	close(web.listens);
+	for (struct place *place = web.place; place < web.place + PLACES; place++)
+		if (place->fd) {
+			shutdown(place->fd, SHUT_RDWR);
+			pthread_join(place->accepts, NULL);
+			close(place->fd);
+			place->fd = 0;
+		}
 }

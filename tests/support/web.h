@@ -1,7 +1,8 @@
 /* web.h - a web server for tests, in this process, that answers as badly as it is told to
  *
  * Objects are in memory; their ETag changes with every put. It knows GET, HEAD, Range and
- * If-Match; queries are ignored. One thread for each connection. */
+ * If-Match; queries are ignored. One thread for each connection. It listens at 127.0.0.1, and at
+ * three more addresses if it is told to. */
 #ifndef TEST_WEB_H
 #define TEST_WEB_H
 
@@ -41,6 +42,11 @@ struct web_counts {
 };
 
 void web_start(void);
+/* Also at 127.0.0.`last`, 2 to 4, at the same port. Requests there are answered `delay_us` later; UINT_MAX: never. With
+ * 1, only the delay is set. */
+void web_listen(int last, unsigned delay_us);
+/* Only `connections` and `requests`, at 127.0.0.`last`. */
+struct web_counts web_counts_at(int last);
 void web_stop(void); /* and forgets all objects */
 /* "http://127.0.0.1:PORT" */
 const char *web_address(void);
