@@ -208,20 +208,46 @@ note_latency(struct leat_pace *pace, double latency, uint64_t now)
 		pace->lowest_ns = latency;
 }
 
+/* The window was not full, so nothing is known about it. */
+static void
+judge_nothing(struct leat_pace *pace, uint64_t now)
+{
+	if (pace->mode == LEAT_PACE_TRIAL)
+		hold(pace, pace->base, now);
+	else if (pace->mode == LEAT_PACE_FALL)
+		hold(pace, pace->before, now);
+	else
+		begin_leg(pace, now);
+}
+
+/* Twice the window is more than is wanted. If what there was of it did not pay, less may do. */
+static void
+judge_unfilled_start(struct leat_pace *pace, double flight, double rate, uint64_t now)
+{
+	double added = flight / pace->before - 1, grown = rate / pace->rate_before - 1;
+
+	if (added < 0.1 || grown < start_pays * added)
+		fall(pace, pace->before, pace->rate_before, now);
+	else
+		begin_leg(pace, now);
+}
+
 static void
 judge_leg(struct leat_pace *pace, uint64_t now)
 {
 	const struct leat_pace_leg *leg = &pace->leg;
-	double elapsed = (double)(now - leg->since_ns), rate = leg->work / elapsed;
+	double elapsed = (double)(now - leg->since_ns), rate = leg->work / elapsed, flight = leg->area / elapsed;
 	double latency = leg->done ? leg->latency_ns / leg->done : 0;
 
-	if (!leg->done || leg->refused * 50 > leg->done || pace->ceiling > 0 ||
-	    leg->area / elapsed < full * pace->window) {
-		/* It is not the window that limits us. */
-		if (pace->mode == LEAT_PACE_TRIAL)
-			hold(pace, pace->base, now);
+	if (!leg->done || leg->refused * 50 > leg->done || pace->ceiling > 0) {
+		judge_nothing(pace, now);
+		return;
+	}
+	if (flight < full * pace->window) {
+		if (pace->mode == LEAT_PACE_START && pace->rate_before > 0 && flight > full * pace->before)
+			judge_unfilled_start(pace, flight, rate, now);
 		else
-			begin_leg(pace, now);
+			judge_nothing(pace, now);
 		return;
 	}
 	note_latency(pace, latency, now);

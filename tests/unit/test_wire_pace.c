@@ -27,6 +27,7 @@ struct sim {
 	bool gone;                 /* then no connection can be made, instead */
 	/* The client: */
 	double demand;
+	unsigned wants; /* requests at a time; 0: any number */
 	unsigned fixed; /* window; 0: adaptive */
 	unsigned cap;
 
@@ -140,7 +141,7 @@ static void
 ask(struct sim *s)
 {
 	if (s->demand <= 0)
-		s->queue = 1000;
+		s->queue = s->wants ? s->wants - (s->flight < s->wants ? s->flight : s->wants) : 1000;
 	for (; s->demand > 0 && s->asked_ns <= s->now; s->asked_ns += (uint64_t)(1e9 / s->demand))
 		s->queue += s->queue < 1000;
 	while (s->queue && may_begin(s)) {
@@ -281,6 +282,17 @@ a_server_that_slows_down_gets_no_more_than_it_likes(void **state)
 			finds(name, (struct sim){.latency_ms = 40, .jitter = 0.3, .knee = knees[i], .slope = slopes[j]},
 			      0.9);
 		}
+}
+
+static void
+a_consumer_that_wants_few_is_served_well_too(void **state)
+{
+	(void)state;
+	finds("32 wanted, slower beyond 16",
+	      (struct sim){.latency_ms = 40, .jitter = 0.3, .knee = 16, .slope = 1, .wants = 32}, 0.9);
+	finds("40 wanted, 100 ms", (struct sim){.latency_ms = 100, .jitter = 0.3, .wants = 40}, 0.95);
+	finds("200 wanted, 100 ms", (struct sim){.latency_ms = 100, .jitter = 0.3, .wants = 200}, 0.95);
+	finds("33 wanted, 100 ms", (struct sim){.latency_ms = 100, .jitter = 0.3, .wants = 33}, 0.95);
 }
 
 /* The knee moves while we are there. */
@@ -505,6 +517,7 @@ main(void)
 		cmocka_unit_test(latency_is_hidden_up_to_the_cap),
 		cmocka_unit_test(a_rate_is_reached_without_a_long_queue),
 		cmocka_unit_test(a_server_that_slows_down_gets_no_more_than_it_likes),
+		cmocka_unit_test(a_consumer_that_wants_few_is_served_well_too),
 		cmocka_unit_test(a_knee_that_moves_is_followed),
 		cmocka_unit_test(a_slow_consumer_does_not_shrink_the_window),
 		cmocka_unit_test(few_requests_do_not_grow_the_window),
