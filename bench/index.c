@@ -302,7 +302,7 @@ run_leat(void *arg)
 	wanted = set->format->kind;
 	leat_err_clear(&why);
 	begin = bench_begin();
-	must(leat_index_files(patterns, 1, kind_of, set->threads, NULL, &mem, NULL, count, &samples, &why), &why);
+	must(leat_index_files(patterns, 1, kind_of, set->threads, NULL, &mem, NULL, count, &samples, NULL, &why), &why);
 	time = bench_end(begin);
 	if (samples != FILES * set->per_file)
 		errx(1, "leat missed samples");

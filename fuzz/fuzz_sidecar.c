@@ -74,7 +74,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(head, data, size);
 	if (size >= sizeof(*head)) {
-		memcpy(head->magic, LEAT_SIDECAR_MAGIC "\1\0\0", 12);
+		memcpy(head->magic, LEAT_SIDECAR_MAGIC "\2\0\0", 12);
 		memcpy(head->kind, "fuzz\0\0\0", 8);
 		memset(head->key, 0, sizeof(head->key));
 		head->crc = leat_sidecar_crc(head, size);

@@ -211,6 +211,29 @@ def sidecar(golden):
     }
 
 
+def data_index(golden):
+    """Indexes of two files, one of them empty. fuzz_data_index.c fills in checksum, kind and key."""
+
+    def files(names=(b"", b""), operands=(0, 1), size=100):
+        ends = [sum(len(n) + 1 for n in names[:i]) for i in range(3)]
+        version = b"\4E\"a\"".ljust(40, b"\0")
+        records = b"LEATIDX\n" + struct.pack("<II8s5Q2Q", 2, 0, b"tfrecord", size, 0, 1, size, 0, 0, size)
+        numbers = [operands, (size, 0), (5, 6), (0, len(records)), (len(records) if size else 0, 0)]
+        operand, sizes, times, at, lengths = (struct.pack("<2Q", *n) for n in numbers)
+        text = b"".join(n + b"\0" for n in names)
+        return build_sidecar([operand, struct.pack("<3Q", *ends), text, sizes, times, 2 * version, at, lengths, records])
+
+    return {
+        "files": files(),
+        "empty": files(size=0),
+        "outside": files((b"http://b/x", b"")),
+        "named": files((b"http://a/x", b"http://a/y")),
+        "operand": files(operands=(0, 2)),
+        "large": files(size=2**63),
+        "none": build_sidecar([]),
+    }
+
+
 def webp(golden):
     """Images, some of them cut off, and lossless ones without a container."""
     seeds = {file.name: file.read_bytes() for file in (golden / "webp").glob("*.webp")}
@@ -274,7 +297,8 @@ def url(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    for maker in cache, credentials, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz, url, webp:
+    makers = [cache, credentials, data_index, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
                 sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")

@@ -10,14 +10,26 @@
 
 enum place { BESIDE_DATA, IN_CACHE, PLACES };
 
-/* "FOLDER/.NAME.leatidx" */
+/* "FOLDER/.NAME.leatidx"; that of a whole bucket is in it: "s3://BUCKET/.leatidx". */
 static char *
 path_beside(const char *data, struct leat_mem *mem)
 {
 	const char *slash = strrchr(data, '/');
 	int folder = slash ? (int)(slash - data) + 1 : 0;
 
+	if (folder > 2 && data[folder - 2] == '/' && leat_is_uri(data, strlen(data)))
+		return leat_asprintf(mem, "%s/.leatidx", data);
 	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, data, data + folder);
+}
+
+/* Where to look first, and to write. In a store that nobody can write to, an index next to the data would be one of
+ * something else: that has another version. */
+static enum place
+first_place(const struct leat_store *store, enum leat_beside_place wanted)
+{
+	bool can_write = store->kind->begin != NULL;
+
+	return can_write && (wanted == LEAT_BESIDE_SHARED || !store->kind->remote) ? BESIDE_DATA : IN_CACHE;
 }
 
 /* The path of the user's cache folder, which is created if `make` is set. NULL: there is none, or out of memory. */
@@ -89,13 +101,6 @@ path_of(enum place place, struct leat_store **store, const char *data, bool make
 	return path;
 }
 
-/* Of a store that asks a server, a feed would ask for indexes that are not there, and write into others' buckets. */
-static enum place
-first_place(const struct leat_store *store)
-{
-	return store->kind->remote ? IN_CACHE : BESIDE_DATA;
-}
-
 struct data {
 	struct leat_store *store;
 	const char *uri;
@@ -125,6 +130,8 @@ load_from(struct leat_store *store, const char *path, struct data *data, leat_be
 	if (status == LEAT_AGAIN || status == LEAT_NOMEM || status == LEAT_LIMIT)
 		return status;
 	leat_err_clear(err);
+	if (status == LEAT_IO && store->kind->hides)
+		return LEAT_AGAIN; /* as if it did not exist */
 	if (status == LEAT_UNSUPPORTED)
 		why = "it belongs to another user, or others can write it";
 	if (status == LEAT_OK)
@@ -138,13 +145,14 @@ load_from(struct leat_store *store, const char *path, struct data *data, leat_be
 }
 
 enum leat_status
-leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *fault, void *arg, struct leat_mem *mem,
-                 const struct leat_log *log, void **bytes, char **path, struct leat_err *err)
+leat_beside_load(struct leat_store *store, const char *data, enum leat_beside_place wanted, leat_beside_fault *fault,
+                 void *arg, struct leat_mem *mem, const struct leat_log *log, void **bytes, char **path,
+                 struct leat_err *err)
 {
 	enum leat_status status = LEAT_AGAIN;
 	struct data from = {store, data};
 
-	for (enum place place = first_place(store); place < PLACES && status == LEAT_AGAIN; place++) {
+	for (enum place place = first_place(store, wanted); place < PLACES && status == LEAT_AGAIN; place++) {
 		struct leat_store *of = store;
 
 		*path = path_of(place, &of, data, false, mem);
@@ -178,11 +186,11 @@ save_to(struct leat_store *store, const char *path,
 }
 
 enum leat_status
-leat_beside_save(struct leat_store *store, const char *data,
+leat_beside_save(struct leat_store *store, const char *data, enum leat_beside_place wanted,
                  enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
                  struct leat_mem *mem, char **saved, struct leat_err *err)
 {
-	enum place first = first_place(store);
+	const enum place first = first_place(store, wanted);
 	enum leat_status status = LEAT_IO;
 	struct leat_err why[PLACES];
 
@@ -213,7 +221,7 @@ leat_beside_save(struct leat_store *store, const char *data,
 void
 leat_beside_remove(struct leat_store *store, const char *data, struct leat_mem *mem)
 {
-	for (enum place place = first_place(store); place < PLACES; place++) {
+	for (enum place place = first_place(store, LEAT_BESIDE_OWN); place < PLACES; place++) {
 		struct leat_store *of = store;
 		char *path = path_of(place, &of, data, false, mem);
 

@@ -13,19 +13,27 @@
 
 #include "store/store.h"
 
+/* On a server, files next to the data are for everybody, cost requests, and are written only when asked for: by `leat
+ * index`, which writes one for all files of a data set. Indexes that a feed makes for itself are in the cache folder.
+ */
+enum leat_beside_place {
+	LEAT_BESIDE_OWN,    /* next to local data, or in the cache folder */
+	LEAT_BESIDE_SHARED, /* next to the data, also on a server, or in the cache folder */
+};
+
 /* Checks the bytes of such a file: returns what is wrong in a few words, NULL if valid. The bytes are 16-byte aligned
  * and, if valid, stay where they are. *stale: they were valid for an earlier version of the data. */
 typedef const char *leat_beside_fault(void *arg, const void *bytes, size_t len, bool *stale);
 
 /* Loads the file that belongs to `data`, an object or folder of `store`, and passes `fault`. The caller frees *bytes
  * and *path. LEAT_AGAIN (no error text): no valid file; the reason for rejecting one is logged. */
-enum leat_status leat_beside_load(struct leat_store *store, const char *data, leat_beside_fault *fault, void *arg,
-                                  struct leat_mem *mem, const struct leat_log *log, void **bytes, char **path,
-                                  struct leat_err *err);
+enum leat_status leat_beside_load(struct leat_store *store, const char *data, enum leat_beside_place place,
+                                  leat_beside_fault *fault, void *arg, struct leat_mem *mem, const struct leat_log *log,
+                                  void **bytes, char **path, struct leat_err *err);
 
 /* Saves a file whose bytes come from `write`. *path (`path` may be NULL) is set to its name, which the caller frees.
  * Not synced, which would take seconds for a thousand files: a file damaged by a crash is rebuilt. */
-enum leat_status leat_beside_save(struct leat_store *store, const char *data,
+enum leat_status leat_beside_save(struct leat_store *store, const char *data, enum leat_beside_place place,
                                   enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err),
                                   void *arg, struct leat_mem *mem, char **path, struct leat_err *err);
 

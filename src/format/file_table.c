@@ -281,6 +281,11 @@ leat_file_table_remove(struct leat_file_table *table, uint64_t i, struct leat_er
 	if (!uri || !table->sidecar->path || table->store->kind->look(table->store, uri, &now, NULL) != LEAT_OK ||
 	    leat_object_token(&now) == then.token)
 		return;
+	if (table->remedy) {
+		leat_err_clear(err);
+		leat_fail(err, LEAT_DATA, "'%s' has changed since it was indexed; %s", uri, table->remedy);
+		return;
+	}
 	if (!atomic_exchange(&table->tried_remove, true))
 		table->removed = leat_sidecar_remove(table->sidecar, table->store);
 	leat_err_clear(err);

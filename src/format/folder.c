@@ -9,14 +9,16 @@
  *
  * The listing is saved in a sidecar, `.NAME.leatidx` next to the folder or in the user's cache
  * folder. It is valid until a folder's mtime changes, as it does when an entry is added,
- * removed or renamed, or a file was overwritten (file_table.h). Stores without mtimes are listed
- * at each open.
+ * removed or renamed, or a file was overwritten (file_table.h). Folders on servers have no mtime:
+ * they are listed at each open, unless `leat index` has saved their listing, which is then used as
+ * it is. What was added since is not noticed; what has changed is an error when it is read.
  *
  * Threads: locate and unpack are read-only. */
 #include "format/folder.h"
 
 #include <string.h>
 
+#include "format/data_index.h"
 #include "format/image_formats.h"
 
 struct folder {
@@ -40,6 +42,7 @@ struct state {
 	char *dir;                   /* for messages */
 	struct leat_confine confine; /* the sidecar is stored next to the folder's real name */
 	bool keeps_times;            /* the store has folder mtimes */
+	bool is_remote;              /* only `leat index` saves the listing */
 	unsigned threads;            /* for opening */
 	struct leat_mem *mem;
 	struct leat_sidecar sidecar;
@@ -136,6 +139,8 @@ fault(void *arg, const struct leat_sidecar *sidecar, bool *stale)
 		return "it is invalid";
 	if (!leat_file_table_is_plain(&files))
 		return "it names files outside the folder";
+	if (state->is_remote)
+		return NULL; /* looking would take a request for each file */
 	*stale = folders_changed(sidecar, state->store, state->confine.own.real) ||
 	         leat_file_table_changed(&files, state->store, state->confine.own.real, state->threads, state->mem);
 	return *stale ? "the folder has changed" : NULL;
@@ -172,21 +177,23 @@ look_anew(struct leat_source *source, struct state *state, const struct leat_sid
 
 /* ---- opening ---- */
 
+/* A folder on a server is looked at when it is listed. */
 static enum leat_status
 find_folder(struct leat_source *source, struct state *state, struct leat_err *err)
 {
 	const struct folder *folder = source->params;
 	struct leat_folder_id id;
 	enum leat_status status = leat_stores_find(&source->stores, folder->dir, &state->store, &state->dir, err);
-	const struct leat_store_kind *kind;
 
 	if (status != LEAT_OK)
 		return status;
-	kind = state->store->kind;
-	status = kind->list_folder(state->store, state->dir, NULL, NULL, &id, err);
-	if (status != LEAT_OK)
-		return status;
-	state->keeps_times = id.mtime_ns != 0;
+	state->is_remote = state->store->kind->remote;
+	if (!state->is_remote) {
+		status = state->store->kind->list_folder(state->store, state->dir, NULL, NULL, &id, err);
+		if (status != LEAT_OK)
+			return status;
+		state->keeps_times = id.mtime_ns != 0;
+	}
 	status = leat_confine_open(&state->confine, &source->stores, state->store, state->dir, folder->root,
 	                           source->mem, err);
 	state->confine.source = "folder";
@@ -265,32 +272,42 @@ use_list(struct leat_source *source, struct state *state, struct leat_err *err)
 	source->parts = state->class_count;
 	tell(source, state);
 	leat_file_table_open(&state->files, source, state->store, state->dir, &state->sidecar);
+	if (state->is_remote && state->sidecar.bytes) {
+		state->files.remedy = LEAT_INDEX_AGAIN;
+		state->files.is_current = true; /* reads name the version; others are from then */
+	}
 	return name_classes(source, state, err);
+}
+
+/* Identifies the listing. */
+static enum leat_status
+prepare(struct leat_source *source, struct state *state, struct leat_sidecar_of *of, struct leat_err *err)
+{
+	enum leat_status status = find_folder(source, state, err);
+
+	*of = (struct leat_sidecar_of){.kind = "folder", .fault = fault, .arg = state, .place = LEAT_BESIDE_SHARED};
+	of->store = state->store;
+	of->data = state->confine.own.real;
+	return status == LEAT_OK ? make_key(state, of->key, err) : status;
 }
 
 static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
-	struct leat_sidecar_of of = {.kind = "folder", .fault = fault};
+	struct leat_sidecar_of of;
 	enum leat_status status;
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the list of files");
 	state->threads = threads;
 	state->mem = source->mem;
-	status = find_folder(source, state, err);
+	leat_sidecar_init(&state->sidecar, source->mem);
+	status = prepare(source, state, &of, err);
 	if (status == LEAT_OK)
-		status = make_key(state, of.key, err);
-	if (status == LEAT_OK) {
-		of.store = state->store;
-		of.data = state->confine.own.real;
-		of.arg = state;
-		leat_sidecar_init(&state->sidecar, source->mem);
-		status = LEAT_AGAIN;
-		if (state->keeps_times)
-			status = leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err);
-	}
+		status = state->keeps_times || state->is_remote
+		                 ? leat_sidecar_load(&state->sidecar, &of, source->mem, source->log, err)
+		                 : LEAT_AGAIN;
 	if (status == LEAT_AGAIN)
 		status = look_anew(source, state, &of, threads, err);
 	if (status == LEAT_OK)
@@ -299,6 +316,43 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		add_fields(source, state);
 	else
 		close_source(source);
+	return status;
+}
+
+/* ---- leat index ---- */
+
+enum leat_status
+leat_folder_index(const char *dir, unsigned threads, const struct leat_storage *storage, struct leat_mem *mem,
+                  const struct leat_log *log, struct leat_folder_report *report, struct leat_err *err)
+{
+	struct folder params = {.dir = dir, .root = ""};
+	struct leat_source source = {.params = &params, .mem = mem, .log = log};
+	struct state state = {.threads = threads, .mem = mem};
+	struct leat_sidecar_of of;
+	enum leat_status status;
+	int64_t newest;
+
+	*report = (struct leat_folder_report){0};
+	source.state = &state;
+	leat_stores_init(&source.stores, mem);
+	source.stores.storage = storage;
+	leat_sidecar_init(&state.sidecar, mem);
+	status = prepare(&source, &state, &of, err);
+	if (status == LEAT_OK)
+		status = leat_folder_walk(&state.confine, threads, mem, &state.sidecar, &newest, err);
+	if (status == LEAT_OK && leat_file_table_read(&state.files, &state.sidecar)) {
+		tell(&source, &state);
+		report->files = state.files.count;
+		for (uint64_t i = 0; i < state.files.count; i++)
+			report->bytes += state.files.size[i] == LEAT_NO_FILE ? 0 : state.files.size[i];
+		status = leat_sidecar_save(&state.sidecar, &of, err);
+		report->path = state.sidecar.path;
+		state.sidecar.path = NULL;
+	}
+	leat_sidecar_free(&state.sidecar);
+	leat_free(mem, state.dir);
+	leat_confine_close(&state.confine);
+	leat_stores_close(&source.stores);
 	return status;
 }
 

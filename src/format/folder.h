@@ -25,6 +25,16 @@ struct leat_folder_left_out {
 	int len;
 };
 
+/* Lists a folder and saves the listing, for `leat index`. */
+struct leat_folder_report {
+	uint64_t files, bytes;
+	char *path; /* of the listing; freed by the caller */
+};
+
+enum leat_status leat_folder_index(const char *dir, unsigned threads, const struct leat_storage *storage,
+                                   struct leat_mem *mem, const struct leat_log *log, struct leat_folder_report *report,
+                                   struct leat_err *err);
+
 /* The sidecar must have passed validation. */
 void leat_folder_left_out(const struct leat_sidecar *sidecar, struct leat_folder_left_out *left_out);
 

@@ -157,6 +157,16 @@ leat_index_free(struct leat_index *index)
 	*index = (struct leat_index){0};
 }
 
+void
+leat_index_borrow(struct leat_index *index, const void *bytes, size_t len, const struct leat_index_kind *kind,
+                  const struct leat_object *file, struct leat_mem *mem)
+{
+	bool stale;
+
+	leat_index_init(index, mem);
+	take_index(index, bytes, len, kind, file, &stale);
+}
+
 /* Argument of leat_beside_load. */
 struct load {
 	struct leat_index *index;
@@ -183,7 +193,8 @@ leat_index_load(struct leat_index *index, const struct leat_index_kind *kind, co
 	char *path = NULL;
 
 	leat_index_init(index, mem);
-	status = leat_beside_load(file->store, file->uri, fault_of, &load, mem, log, &bytes, &path, err);
+	status = leat_beside_load(file->store, file->uri, LEAT_BESIDE_OWN, fault_of, &load, mem, log, &bytes, &path,
+	                          err);
 	leat_free(mem, path);
 	if (status == LEAT_OK)
 		index->block = bytes;
@@ -259,45 +270,17 @@ leat_index_end(struct leat_index *index, uint64_t size, struct leat_err *err)
 	return LEAT_OK;
 }
 
-static enum leat_status
-write_points(struct leat_writer *out, const struct leat_points *points, struct leat_err *err)
-{
-	enum leat_status status = leat_write(out, &points->head, sizeof(points->head), err);
-
-	if (status == LEAT_OK && points->head.count)
-		status = leat_write(out, points->point, (size_t)points->head.count * sizeof(*points->point), err);
-	if (status == LEAT_OK && points->head.windows)
-		status = leat_write(out, points->window, (size_t)points->head.windows, err);
-	return status;
-}
-
 /* Argument of leat_beside_save. */
 struct save {
 	struct leat_index_head head;
 	const struct leat_index *index;
 };
 
-static enum leat_status
-write_index(void *arg, struct leat_writer *out, struct leat_err *err)
+static void
+save_init(struct save *save, const struct leat_index *index, const struct leat_index_kind *kind,
+          const struct leat_object *file)
 {
-	const struct save *save = arg;
-	const struct leat_index *index = save->index;
-	enum leat_status status = leat_write(out, &save->head, sizeof(save->head), err);
-
-	if (status == LEAT_OK)
-		status = leat_write(out, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
-	if (status == LEAT_OK && index->end)
-		status = leat_write(out, index->end, (size_t)index->count * sizeof(*index->end), err);
-	if (status == LEAT_OK && index->packed)
-		status = write_points(out, &index->points, err);
-	return status;
-}
-
-enum leat_status
-leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_object *file,
-                struct leat_mem *mem, struct leat_err *err)
-{
-	struct save save = {
+	*save = (struct save){
 		.head =
 			{
 				.version = LEAT_INDEX_VERSION,
@@ -309,9 +292,75 @@ leat_index_save(const struct leat_index *index, const struct leat_index_kind *ki
 			},
 		.index = index,
 	};
+	memcpy(save->head.magic, LEAT_INDEX_MAGIC, sizeof(save->head.magic));
+	set_kind(save->head.kind, index->packed ? kind->packed : kind->name);
+	save->head.crc = checksum(&save->head, index->offset, index->end, index->packed ? &index->points : NULL);
+}
 
-	memcpy(save.head.magic, LEAT_INDEX_MAGIC, sizeof(save.head.magic));
-	set_kind(save.head.kind, index->packed ? kind->packed : kind->name);
-	save.head.crc = checksum(&save.head, index->offset, index->end, index->packed ? &index->points : NULL);
-	return leat_beside_save(file->store, file->uri, write_index, &save, mem, NULL, err);
+typedef enum leat_status put_piece(void *arg, const void *bytes, size_t len, struct leat_err *err);
+
+static enum leat_status
+put_points(const struct leat_points *points, put_piece *put, void *arg, struct leat_err *err)
+{
+	enum leat_status status = put(arg, &points->head, sizeof(points->head), err);
+
+	if (status == LEAT_OK && points->head.count)
+		status = put(arg, points->point, (size_t)points->head.count * sizeof(*points->point), err);
+	if (status == LEAT_OK && points->head.windows)
+		status = put(arg, points->window, (size_t)points->head.windows, err);
+	return status;
+}
+
+/* Puts all bytes of the file, in order. */
+static enum leat_status
+put_index(const struct save *save, put_piece *put, void *arg, struct leat_err *err)
+{
+	const struct leat_index *index = save->index;
+	enum leat_status status = put(arg, &save->head, sizeof(save->head), err);
+
+	if (status == LEAT_OK)
+		status = put(arg, index->offset, (size_t)(index->count + 1) * sizeof(*index->offset), err);
+	if (status == LEAT_OK && index->end)
+		status = put(arg, index->end, (size_t)index->count * sizeof(*index->end), err);
+	return status == LEAT_OK && index->packed ? put_points(&index->points, put, arg, err) : status;
+}
+
+static enum leat_status
+write_piece(void *arg, const void *bytes, size_t len, struct leat_err *err)
+{
+	return leat_write(arg, bytes, len, err);
+}
+
+static enum leat_status
+write_index(void *arg, struct leat_writer *out, struct leat_err *err)
+{
+	return put_index(arg, write_piece, out, err);
+}
+
+enum leat_status
+leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_object *file,
+                struct leat_mem *mem, struct leat_err *err)
+{
+	struct save save;
+
+	save_init(&save, index, kind, file);
+	return leat_beside_save(file->store, file->uri, LEAT_BESIDE_OWN, write_index, &save, mem, NULL, err);
+}
+
+static enum leat_status
+add_piece(void *arg, const void *bytes, size_t len, struct leat_err *err)
+{
+	(void)err;
+	leat_str_addn(arg, bytes, len);
+	return LEAT_OK;
+}
+
+void
+leat_index_add_bytes(const struct leat_index *index, const struct leat_index_kind *kind, const struct leat_object *file,
+                     struct leat_str *out)
+{
+	struct save save;
+
+	save_init(&save, index, kind, file);
+	put_index(&save, add_piece, out, NULL);
 }

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "format/points.h"
 #include "store/store.h"
 
@@ -118,7 +119,15 @@ enum leat_status leat_index_end(struct leat_index *index, uint64_t size, struct 
 enum leat_status leat_index_save(const struct leat_index *index, const struct leat_index_kind *kind,
                                  const struct leat_object *file, struct leat_mem *mem, struct leat_err *err);
 
+/* Appends the bytes of its file; the text fails if there is no memory. */
+void leat_index_add_bytes(const struct leat_index *index, const struct leat_index_kind *kind,
+                          const struct leat_object *file, struct leat_str *out);
+
 void leat_index_free(struct leat_index *index); /* accepts a zeroed one */
+
+/* Points the index into bytes that have passed leat_index_fault. */
+void leat_index_borrow(struct leat_index *index, const void *bytes, size_t len, const struct leat_index_kind *kind,
+                       const struct leat_object *file, struct leat_mem *mem);
 
 /* Checks the bytes of an index file for `file`: returns what is wrong in a few words, NULL if valid. `bytes` is 8-byte
  * aligned. *stale: the index was valid for an earlier version of the data. */

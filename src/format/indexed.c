@@ -56,7 +56,16 @@ prepare(void *arg, size_t i, struct leat_err *err)
 	enum leat_index_state outcome;
 	struct leat_err unsaved;
 	enum leat_status status;
+	const void *bytes;
+	size_t len = 0;
 
+	if (indexed->data.bytes)
+		bytes = leat_data_index_at(&indexed->data, i, &len);
+	if (len) {
+		leat_index_borrow(&indexed->index[i], bytes, len, job->kind, leat_files_at(indexed->files, i),
+		                  indexed->mem);
+		return LEAT_OK;
+	}
 	leat_err_clear(&unsaved);
 	status = load_or_make(job->kind, indexed->files, i, indexed->mem, job->log, &indexed->index[i], &outcome,
 	                      &unsaved, err);
@@ -104,15 +113,15 @@ count_samples(struct leat_indexed *indexed, const struct leat_log *log)
 	}
 }
 
-enum leat_status
-leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *kind, struct leat_files *files,
-                  unsigned threads, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+/* `indexed` has its files, and maybe the index of the data set. */
+static enum leat_status
+open_indexes(struct leat_indexed *indexed, const struct leat_index_kind *kind, unsigned threads, struct leat_mem *mem,
+             const struct leat_log *log, struct leat_err *err)
 {
 	struct open_job job = {.kind = kind, .indexed = indexed, .log = log};
-	size_t count = leat_files_count(files);
+	size_t count = leat_files_count(indexed->files);
 	enum leat_status status = LEAT_OK;
 
-	*indexed = (struct leat_indexed){.mem = mem, .files = files};
 	indexed->index = leat_alloc_array(mem, count, sizeof(*indexed->index));
 	indexed->first = leat_alloc_array(mem, count + 1, sizeof(*indexed->first));
 	if (!indexed->index || !indexed->first)
@@ -130,6 +139,32 @@ leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *ki
 	return LEAT_OK;
 }
 
+enum leat_status
+leat_indexed_open_files(struct leat_indexed *indexed, const struct leat_index_kind *kind, struct leat_files *files,
+                        unsigned threads, struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+{
+	*indexed = (struct leat_indexed){.mem = mem, .files = files};
+	return open_indexes(indexed, kind, threads, mem, log, err);
+}
+
+enum leat_status
+leat_indexed_open(struct leat_indexed *indexed, const struct leat_index_kind *kind, struct leat_stores *stores,
+                  const struct leat_strings *patterns, struct leat_files **files, unsigned threads,
+                  struct leat_mem *mem, const struct leat_log *log, struct leat_err *err)
+{
+	enum leat_status status;
+
+	*indexed = (struct leat_indexed){.mem = mem};
+	status = leat_data_index_open(&indexed->data, files, kind, stores, patterns->value, patterns->count, mem, log,
+	                              err);
+	if (status == LEAT_AGAIN)
+		status = leat_files_open(files, stores, patterns->value, patterns->count, mem, err);
+	indexed->files = *files;
+	if (status == LEAT_OK)
+		status = open_indexes(indexed, kind, threads, mem, log, err);
+	return status;
+}
+
 void
 leat_indexed_close(struct leat_indexed *indexed)
 {
@@ -139,6 +174,7 @@ leat_indexed_close(struct leat_indexed *indexed)
 		leat_index_free(&indexed->index[i]);
 	leat_free(indexed->mem, indexed->index);
 	leat_free(indexed->mem, indexed->first);
+	leat_data_index_close(&indexed->data);
 	*indexed = (struct leat_indexed){0};
 }
 
@@ -160,6 +196,7 @@ struct report_job {
 	struct leat_mem *mem;
 	const struct leat_log *log;
 	struct leat_index_report *report;
+	struct leat_data_index_file *of; /* to be saved together; NULL: each by itself */
 };
 
 static void
@@ -172,59 +209,107 @@ sum_up(struct leat_index_report *report, const struct leat_index *index)
 			report->damaged_bytes += leat_index_length(index, i);
 }
 
+/* Moves the index to where it is saved from. */
+static enum leat_status
+keep_index(struct report_job *job, size_t i, struct leat_index *index, struct leat_err *err)
+{
+	struct leat_data_index_file *of = &job->of[i];
+
+	of->kind = job->kind_of(job->report[i].uri);
+	of->index = leat_alloc(job->mem, sizeof(*of->index));
+	if (!of->index)
+		return leat_fail_mem(err, job->mem, sizeof(*of->index), "an index");
+	*of->index = *index;
+	*index = (struct leat_index){0};
+	return LEAT_OK;
+}
+
 static enum leat_status
 report_file(void *arg, size_t i, struct leat_err *err)
 {
 	struct report_job *job = arg;
 	struct leat_index_report *report = &job->report[i];
 	struct leat_index index = {0};
+	enum leat_status status = LEAT_OK;
 	struct leat_err why;
 
 	leat_err_clear(&why);
 	report->uri = leat_files_at(job->files, i)->uri;
 	report->bytes = leat_files_at(job->files, i)->size;
 	if (load_or_make(job->kind_of(report->uri), job->files, i, job->mem, job->log, &index, &report->state, &why,
-	                 &why) == LEAT_OK)
+	                 &why) == LEAT_OK) {
 		sum_up(report, &index);
-	else
+		if (job->of && report->state == LEAT_INDEX_UNSAVED)
+			report->state = LEAT_INDEX_BUILT; /* it is saved with the others */
+		if (job->of)
+			status = keep_index(job, i, &index, err);
+	} else {
 		report->state = LEAT_INDEX_FAILED;
+	}
 	leat_index_free(&index);
-	if (report->state != LEAT_INDEX_UNSAVED && report->state != LEAT_INDEX_FAILED)
-		return LEAT_OK;
+	if (status != LEAT_OK || (report->state != LEAT_INDEX_UNSAVED && report->state != LEAT_INDEX_FAILED))
+		return status;
 	report->reason = leat_strdup(job->mem, why.text);
 	return report->reason ? LEAT_OK : leat_fail_mem(err, job->mem, sizeof(why.text), "a report");
+}
+
+static void
+free_job(struct report_job *job)
+{
+	for (size_t i = 0; i < leat_files_count(job->files); i++) {
+		if (job->report)
+			leat_free(job->mem, (char *)job->report[i].reason);
+		if (job->of && job->of[i].index) {
+			leat_index_free(job->of[i].index);
+			leat_free(job->mem, job->of[i].index);
+		}
+	}
+	leat_free(job->mem, job->of);
+	leat_free(job->mem, job->report);
+	leat_files_close(job->files);
+}
+
+static enum leat_status
+run_job(struct report_job *job, bool together, unsigned threads, struct leat_err *err)
+{
+	size_t files = leat_files_count(job->files);
+
+	job->report = leat_alloc_array(job->mem, files, sizeof(*job->report));
+	if (together)
+		job->of = leat_alloc_array(job->mem, files, sizeof(*job->of));
+	if (!job->report || (together && !job->of))
+		return leat_fail_mem(err, job->mem, files * sizeof(*job->report), "the reports");
+	return leat_parallel(job->mem, threads, files, report_file, job, err);
 }
 
 enum leat_status
 leat_index_files(const char *const *patterns, size_t count, const struct leat_index_kind *(*kind_of)(const char *uri),
                  unsigned threads, const struct leat_storage *storage, struct leat_mem *mem, const struct leat_log *log,
-                 void (*tell)(void *arg, const struct leat_index_report *report), void *arg, struct leat_err *err)
+                 void (*tell)(void *arg, const struct leat_index_report *report), void *arg, char **saved,
+                 struct leat_err *err)
 {
 	struct report_job job = {.kind_of = kind_of, .mem = mem, .log = log};
 	struct leat_stores stores;
 	enum leat_status status;
-	size_t files;
+	bool together, all = true;
+	char *unwanted = NULL;
 
+	saved = saved ? saved : &unwanted;
+	*saved = NULL;
 	leat_stores_init(&stores, mem);
 	stores.storage = storage;
+	together = leat_data_index_is_for(&stores, patterns, count, mem);
 	status = leat_files_open(&job.files, &stores, patterns, count, mem, err);
-	if (status != LEAT_OK)
-		goto out;
-	files = leat_files_count(job.files);
-	job.report = leat_alloc_array(mem, files, sizeof(*job.report));
-	if (!job.report) {
-		status = leat_fail_mem(err, mem, files * sizeof(*job.report), "the reports");
-		goto out;
+	if (status == LEAT_OK)
+		status = run_job(&job, together, threads, err);
+	for (size_t i = 0; status == LEAT_OK && i < leat_files_count(job.files); i++) {
+		all &= job.report[i].state != LEAT_INDEX_FAILED;
+		tell(arg, &job.report[i]);
 	}
-	status = leat_parallel(mem, threads, files, report_file, &job, err);
-	for (size_t i = 0; i < files; i++) {
-		if (status == LEAT_OK)
-			tell(arg, &job.report[i]);
-		leat_free(mem, (char *)job.report[i].reason);
-	}
-out:
-	leat_free(mem, job.report);
-	leat_files_close(job.files);
+	if (status == LEAT_OK && together && all)
+		status = leat_data_index_save(&stores, patterns, count, job.files, job.of, mem, saved, err);
+	leat_free(mem, unwanted);
+	free_job(&job);
 	leat_stores_close(&stores);
 	return status;
 }

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "format/beside.h"
-
 enum { CRC_FROM = offsetof(struct leat_sidecar_head, kind) };
 
 _Static_assert(sizeof(struct leat_sidecar_head) == 64, "the layout of the file");
@@ -134,7 +132,7 @@ leat_sidecar_load(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	char *path = NULL;
 
 	leat_sidecar_init(sidecar, mem);
-	status = leat_beside_load(of->store, of->data, fault_of, &load, mem, log, &bytes, &path, err);
+	status = leat_beside_load(of->store, of->data, of->place, fault_of, &load, mem, log, &bytes, &path, err);
 	if (status != LEAT_OK)
 		leat_sidecar_init(sidecar, mem); /* drop what a rejected file left */
 	sidecar->path = path;
@@ -209,7 +207,8 @@ leat_sidecar_save(struct leat_sidecar *sidecar, const struct leat_sidecar_of *of
 	set_kind(head->kind, of->kind);
 	head->crc = leat_crc32c(0, head->kind, sizeof(*head) - CRC_FROM);
 	for_each_piece(sidecar, sum_piece, &head->crc, NULL);
-	return leat_beside_save(of->store, of->data, write_sidecar, &save, sidecar->mem, &sidecar->path, err);
+	return leat_beside_save(of->store, of->data, of->place, write_sidecar, &save, sidecar->mem, &sidecar->path,
+	                        err);
 }
 
 bool

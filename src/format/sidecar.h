@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "format/beside.h"
 #include "store/store.h"
 
 #define LEAT_SIDECAR_MAGIC "LEATSIDE"
@@ -49,6 +50,7 @@ struct leat_sidecar_of {
 	struct leat_store *store; /* of the data */
 	const char *data;         /* an object or a folder */
 	uint8_t key[LEAT_SHA256_BYTES];
+	enum leat_beside_place place;
 	/* Validates the sections: returns what is wrong in a few words, NULL if valid. *stale: they were valid for an
 	 * earlier version of the data. */
 	const char *(*fault)(void *arg, const struct leat_sidecar *sidecar, bool *stale);

@@ -581,7 +581,8 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 
 	if (!indexed)
 		return leat_fail_mem(err, source->mem, sizeof(*indexed), "the indexes of the files");
-	status = leat_indexed_open(indexed, &leat_tar_index, source->files, threads, source->mem, source->log, err);
+	status = leat_indexed_open(indexed, &leat_tar_index, &source->stores, &params->patterns, &source->files,
+	                           threads, source->mem, source->log, err);
 	if (status == LEAT_OK)
 		status = find_first(source, indexed, &first, err);
 	if (status == LEAT_OK && !params->fields.count)
@@ -602,12 +603,8 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
-	const struct leat_tar_params *params = source->params;
 	enum leat_status status = add_named_fields(source, err);
 
-	if (status == LEAT_OK)
-		status = leat_files_open(&source->files, &source->stores, params->patterns.value,
-		                         params->patterns.count, source->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	status = open_indexed(source, threads, err);

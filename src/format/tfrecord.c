@@ -261,6 +261,7 @@ decode(const struct leat_source *source, const struct leat_extent *extent, const
 static enum leat_status
 open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
+	const struct leat_tfrecord_params *params = source->params;
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
 	struct leat_indexed *indexed;
 	enum leat_status status;
@@ -268,8 +269,8 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the indexes of the files");
 	indexed = &state->indexed;
-	status =
-		leat_indexed_open(indexed, &leat_tfrecord_index, source->files, threads, source->mem, source->log, err);
+	status = leat_indexed_open(indexed, &leat_tfrecord_index, &source->stores, &params->patterns, &source->files,
+	                           threads, source->mem, source->log, err);
 	if (status == LEAT_OK)
 		status = leat_tfrecord_readable(indexed, err);
 	if (status != LEAT_OK)
@@ -285,16 +286,11 @@ open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
-	const struct leat_tfrecord_params *params = source->params;
 	struct leat_field *record = leat_schema_add(&source->schema, "record", LEAT_U8);
 	enum leat_status status;
 
 	record->ndim = 1;
 	record->shape[0] = -1;
-	status = leat_files_open(&source->files, &source->stores, params->patterns.value, params->patterns.count,
-	                         source->mem, err);
-	if (status != LEAT_OK)
-		return status;
 	status = open_indexed(source, threads, err);
 	if (status != LEAT_OK)
 		close_source(source);

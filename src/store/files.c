@@ -171,6 +171,28 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	return status;
 }
 
+enum leat_status
+leat_files_open_listed(struct leat_files **result, const struct leat_object *object, size_t count, struct leat_mem *mem,
+                       struct leat_err *err)
+{
+	struct leat_files *files = leat_alloc(mem, sizeof(*files));
+	enum leat_status status = LEAT_OK;
+
+	*result = NULL;
+	if (!files)
+		return leat_fail_mem(err, mem, sizeof(*files), "the list of files");
+	files->mem = mem;
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = add_object(files, &object[i], err);
+	if (status == LEAT_OK)
+		status = keep_all(files, err);
+	if (status != LEAT_OK)
+		leat_files_close(files);
+	else
+		*result = files;
+	return status;
+}
+
 size_t
 leat_files_count(const struct leat_files *files)
 {

@@ -206,6 +206,9 @@ compose(struct leat_exchange *exchange, struct leat_str *out)
 	case LEAT_CALL_RANGE:
 		status = compose_range(call, &ask, fields);
 		break;
+	case LEAT_CALL_WHOLE:
+		ask.method = "GET";
+		break;
 	case LEAT_CALL_OTHER:
 		break;
 	}
@@ -239,7 +242,13 @@ wants(struct leat_exchange *exchange, const struct leat_http_head *head)
 static enum leat_verdict
 is_gone(struct leat_exchange *exchange)
 {
-	return over(exchange, LEAT_DATA, "there is no such object");
+	const struct leat_remote_read *reading = read_of(call_of(exchange));
+	char why[128];
+
+	if (!reading || !reading->read->object.remedy)
+		return over(exchange, LEAT_DATA, "there is no such object");
+	snprintf(why, sizeof(why), "there is no such object any more; %s", reading->read->object.remedy);
+	return over(exchange, LEAT_DATA, why);
 }
 
 static enum leat_verdict
@@ -388,12 +397,33 @@ judge_text(struct leat_remote_call *call, const struct leat_http_head *head)
 }
 
 static enum leat_verdict
+judge_whole(struct leat_remote_call *call, const struct leat_http_head *head)
+{
+	struct leat_exchange *exchange = &call->exchange;
+
+	if (head->status == 404 || head->status == 410)
+		return is_gone(exchange);
+	if (head->status != 200)
+		return judge_other(call, head);
+	if (head->encoded && !call->remote->kind->any_coding)
+		return over(exchange, LEAT_IO, "the server compresses it, which was not asked for");
+	if (exchange->text.failed)
+		return over(exchange, LEAT_NOMEM, "there is no memory for it");
+	if (exchange->cut || exchange->got > exchange->text.len)
+		return over(exchange, LEAT_LIMIT, "it is too large");
+	exchange->status = LEAT_OK;
+	return LEAT_VERDICT_OVER;
+}
+
+static enum leat_verdict
 judge(struct leat_exchange *exchange, const struct leat_http_head *head)
 {
 	struct leat_remote_call *call = call_of(exchange);
 
 	if (call->asks == LEAT_CALL_RANGE)
 		return judge_range(call, head);
+	if (call->asks == LEAT_CALL_WHOLE)
+		return judge_whole(call, head);
 	return call->asks == LEAT_CALL_OTHER ? judge_text(call, head) : judge_look(call, head);
 }
 
@@ -436,6 +466,21 @@ leat_remote_look(struct leat_store *store, const char *uri, struct leat_object *
 	if (status == LEAT_OK && leat_remote_of(store)->disk)
 		leat_disk_prove(leat_remote_of(store)->disk, uri, object->size);
 	return status;
+}
+
+enum leat_status
+leat_remote_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes,
+                 size_t *len, struct leat_err *err)
+{
+	struct leat_remote_call call = {.uri = uri, .asks = LEAT_CALL_WHOLE};
+	enum leat_status status;
+
+	leat_str_init(&call.exchange.text, mem, most < SIZE_MAX ? most + 1 : most);
+	status = run(leat_remote_of(store), &call, err);
+	*len = call.exchange.text.len;
+	*bytes = status == LEAT_OK ? leat_str_take(&call.exchange.text) : NULL;
+	leat_str_free(&call.exchange.text);
+	return status == LEAT_OK && !*bytes ? leat_fail_mem(err, mem, 1, "a file") : status;
 }
 
 static void

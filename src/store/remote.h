@@ -69,7 +69,7 @@ struct leat_remote_call {
 	struct leat_remote *remote;
 	const char *uri; /* NULL: that of a read */
 	char *moved;     /* the URL that the server sent us to; freed at the end */
-	enum { LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE, LEAT_CALL_RANGE, LEAT_CALL_OTHER } asks;
+	enum { LEAT_CALL_HEAD, LEAT_CALL_FIRST_BYTE, LEAT_CALL_RANGE, LEAT_CALL_WHOLE, LEAT_CALL_OTHER } asks;
 	bool accepted;        /* the head was what was asked for */
 	unsigned refreshed;   /* how often a signature was renewed */
 	unsigned credentials; /* which ones it is signed with */
@@ -125,6 +125,8 @@ enum leat_status leat_remote_start(struct leat_remote *remote, struct leat_remot
 
 enum leat_status leat_remote_look(struct leat_store *store, const char *uri, struct leat_object *object,
                                   struct leat_err *err);
+enum leat_status leat_remote_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem,
+                                  void **bytes, size_t *len, struct leat_err *err);
 enum leat_status leat_remote_submit(struct leat_store *store, struct leat_read *read);
 void leat_remote_cancel(struct leat_store *store, struct leat_read *read);
 void leat_remote_interrupt(struct leat_store *store);

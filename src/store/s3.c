@@ -747,8 +747,8 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 
 const struct leat_store_kind leat_store_s3 = {
 	.scheme = "s3",
-	.hides = true,
 	.remote = true,
+	.hides = true,
 	.doc = "Amazon S3 and compatible object stores: s3://BUCKET/KEY.",
 	.threads = LEAT_REMOTE_THREADS,
 	.in_flight = LEAT_WIRE_IN_FLIGHT,
@@ -758,6 +758,7 @@ const struct leat_store_kind leat_store_s3 = {
 	.list = list,
 	.list_folder = list_folder,
 	.look = look,
+	.load = leat_remote_load,
 	.submit = leat_remote_submit,
 	.cancel = leat_remote_cancel,
 	.interrupt = leat_remote_interrupt,

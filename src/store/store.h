@@ -167,6 +167,10 @@ struct leat_store_kind {
 	/* Optional: a blocking read on the caller's thread; NULL: `submit` is used. */
 	enum leat_status (*read)(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
 	                         size_t *got, struct leat_err *err);
+	/* Optional: reads a whole object of at most `most` bytes with one request, for leat_object_load; only for
+	 * stores without users. LEAT_DATA: there is none; LEAT_LIMIT: it is larger. */
+	enum leat_status (*load)(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem,
+	                         void **bytes, size_t *len, struct leat_err *err);
 	/* Starts a read. On failure it was not started, and `done` is not called. */
 	enum leat_status (*submit)(struct leat_store *store, struct leat_read *read);
 	/* Cancels a read: `done` is called as soon as nothing writes to its buffers any more, at the latest when the
@@ -341,6 +345,9 @@ struct leat_files;
  * or an unreadable object is an error. */
 enum leat_status leat_files_open(struct leat_files **files, struct leat_stores *stores, const char *const *patterns,
                                  size_t count, struct leat_mem *mem, struct leat_err *err);
+/* The same for objects that an index lists, in this order; copies their URIs. */
+enum leat_status leat_files_open_listed(struct leat_files **files, const struct leat_object *object, size_t count,
+                                        struct leat_mem *mem, struct leat_err *err);
 void leat_files_close(struct leat_files *files); /* accepts NULL */
 size_t leat_files_count(const struct leat_files *files);
 const struct leat_object *leat_files_at(const struct leat_files *files, size_t i);

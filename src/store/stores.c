@@ -417,12 +417,31 @@ load_accepted(struct leat_store *store, const char *uri, const struct acceptance
 	return status;
 }
 
+#define MOST_AT_ONCE ((size_t)2 << 30) /* a server must not fill the memory */
+
+/* Whom a whole object belongs to is only known in stores with users. */
+static enum leat_status
+load_at_once(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes, size_t *len,
+             struct leat_err *err)
+{
+	enum leat_status status;
+
+	*bytes = NULL;
+	status = store->kind->load(store, uri, most, mem, bytes, len, err);
+	if (status != LEAT_DATA)
+		return status;
+	leat_err_clear(err);
+	return LEAT_AGAIN;
+}
+
 enum leat_status
 leat_object_load(struct leat_store *store, const char *uri, size_t most, struct leat_mem *mem, void **bytes,
                  size_t *len, struct leat_err *err)
 {
 	const struct acceptance wish = {.most = most};
 
+	if (store->kind->load)
+		return load_at_once(store, uri, most, mem, bytes, len, err);
 	return load_accepted(store, uri, &wish, mem, bytes, len, err);
 }
 
@@ -433,6 +452,8 @@ leat_object_load_if(struct leat_store *store, const char *uri,
 {
 	const struct acceptance wish = {PTRDIFF_MAX, accept, arg};
 
+	if (store->kind->load)
+		return load_at_once(store, uri, MOST_AT_ONCE, mem, bytes, len, err);
 	return load_accepted(store, uri, &wish, mem, bytes, len, err);
 }
 

@@ -868,8 +868,9 @@ archives_can_be_indexed_ahead(void **state)
 	put_tar("x.tar");
 	path = temp_path(&temp, "x.tar");
 	for (int again = 0; again < 2; again++) {
-		assert_int_equal(leat_index_files(&path, 1, kind_of, 1, NULL, &archive.mem, NULL, tell, NULL, NULL),
-		                 LEAT_OK);
+		assert_int_equal(
+			leat_index_files(&path, 1, kind_of, 1, NULL, &archive.mem, NULL, tell, NULL, NULL, NULL),
+			LEAT_OK);
 		assert_int_equal(report.state, again ? LEAT_INDEX_FRESH : LEAT_INDEX_BUILT);
 		assert_int_equal(report.samples, 4);
 		assert_int_equal(report.damaged, 1);

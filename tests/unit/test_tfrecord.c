@@ -743,7 +743,7 @@ indexing_by_hand_tells_of_each_file(void **state)
 		told = 0;
 		all = temp_path(&temp, "?");
 		leat_err_clear(&err);
-		assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, &err),
+		assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, NULL, &err),
 		                 LEAT_OK);
 		assert_int_equal(told, 4);
 		assert_int_equal(reports[0].state, again ? LEAT_INDEX_FRESH : LEAT_INDEX_BUILT);
@@ -761,7 +761,7 @@ indexing_by_hand_tells_of_each_file(void **state)
 		assert_int_equal(reports[3].damaged, 1);
 	}
 	all = temp_path(&temp, "none*");
-	assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, &err), LEAT_IO);
+	assert_int_equal(leat_index_files(&all, 1, kind_of, 2, NULL, &mem, &log_all, tell, &told, NULL, &err), LEAT_IO);
 }
 
 /* ---- memory ---- */
