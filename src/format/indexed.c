@@ -113,6 +113,16 @@ count_samples(struct leat_indexed *indexed, const struct leat_log *log)
 	}
 }
 
+/* Scanning files on a server is mostly waiting. */
+static unsigned
+threads_for(struct leat_files *files, unsigned threads)
+{
+	enum { REMOTE = 8 };
+
+	return leat_files_count(files) && leat_files_at(files, 0)->store->kind->remote && threads < REMOTE ? REMOTE
+	                                                                                                   : threads;
+}
+
 /* `indexed` has its files, and maybe the index of the data set. */
 static enum leat_status
 open_indexes(struct leat_indexed *indexed, const struct leat_index_kind *kind, unsigned threads, struct leat_mem *mem,
@@ -128,7 +138,7 @@ open_indexes(struct leat_indexed *indexed, const struct leat_index_kind *kind, u
 		status = leat_fail_mem(err, mem, count * (sizeof(*indexed->index) + sizeof(*indexed->first)),
 		                       "the indexes of the files");
 	if (status == LEAT_OK)
-		status = leat_parallel(mem, threads, count, prepare, &job, err);
+		status = leat_parallel(mem, threads_for(indexed->files, threads), count, prepare, &job, err);
 	if (status != LEAT_OK) {
 		leat_indexed_close(indexed);
 		return status;
@@ -279,7 +289,7 @@ run_job(struct report_job *job, bool together, unsigned threads, struct leat_err
 		job->of = leat_alloc_array(job->mem, files, sizeof(*job->of));
 	if (!job->report || (together && !job->of))
 		return leat_fail_mem(err, job->mem, files * sizeof(*job->report), "the reports");
-	return leat_parallel(job->mem, threads, files, report_file, job, err);
+	return leat_parallel(job->mem, threads_for(job->files, threads), files, report_file, job, err);
 }
 
 enum leat_status

@@ -5,9 +5,10 @@
  * the inner CPU caches. */
 enum {
 	BLOCK = 64 * 1024,
-	NEAR = 6 * 1024,  /* below this stride, read everything */
-	FAR = 512 * 1024, /* from this stride on, read only headers, even from a device */
-	COLD_BLOCKS = 64, /* to read after a page cache miss */
+	NEAR = 6 * 1024,     /* below this stride, read everything */
+	FAR = 512 * 1024,    /* from this stride on, read only headers, even from a device */
+	FAR_AWAY = 16 << 20, /* the same from a server: what many connections carry while one request takes its time */
+	COLD_BLOCKS = 64,    /* to read after a page cache miss */
 };
 
 enum leat_status
@@ -23,14 +24,25 @@ leat_window_open(struct leat_window *window, struct leat_files *files, size_t fi
 		.has_latency = leat_files_at(files, file)->store->kind->in_flight > 0,
 		.buffer = leat_alloc(mem, LEAT_WINDOW),
 	};
-	return window->buffer ? LEAT_OK : leat_fail_mem(err, mem, LEAT_WINDOW, "reading a file's headers");
+	if (!window->buffer)
+		return leat_fail_mem(err, mem, LEAT_WINDOW, "reading a file's headers");
+	if (leat_files_at(files, file)->store->kind->remote) {
+		window->ahead = leat_alloc(mem, sizeof(*window->ahead));
+		if (window->ahead)
+			leat_ahead_open(window->ahead, leat_files_at(files, file), mem);
+	}
+	return LEAT_OK;
 }
 
 void
 leat_window_close(struct leat_window *window)
 {
-	if (window->mem)
+	if (window->ahead)
+		leat_ahead_close(window->ahead);
+	if (window->mem) {
+		leat_free(window->mem, window->ahead);
 		leat_free(window->mem, window->buffer);
+	}
 	*window = (struct leat_window){0};
 }
 
@@ -52,11 +64,33 @@ read_some(struct leat_window *window, uint64_t offset, size_t len, size_t need, 
 	return LEAT_OK;
 }
 
+/* LEAT_AGAIN: there is no memory for it. */
+static enum leat_status
+read_ahead(struct leat_window *window, uint64_t offset, struct leat_err *err)
+{
+	uint64_t left = window->size - offset;
+	size_t len = left < LEAT_WINDOW ? (size_t)left : LEAT_WINDOW;
+	enum leat_status status;
+
+	window->len = 0;
+	status = leat_ahead_read(window->ahead, offset, window->buffer, len, err);
+	if (status == LEAT_OK) {
+		window->at = offset;
+		window->len = len;
+	}
+	return status;
+}
+
 enum leat_status
 leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err)
 {
 	enum leat_status status;
 
+	if (window->ahead && (window->search || window->stride < FAR_AWAY)) {
+		status = read_ahead(window, offset, err);
+		if (status != LEAT_AGAIN)
+			return status;
+	}
 	if (window->search || window->stride < NEAR)
 		return read_some(window, offset, window->has_latency ? LEAT_WINDOW : BLOCK, need, 0, err);
 	if (window->stride >= FAR)

@@ -4,10 +4,12 @@
  * skipped and little more than their headers is read, as long as these are in the page cache.
  * From a device, sequential blocks are faster than single headers, until records are so large
  * that most bytes read would be wasted. From a store with latency, every block is as large as the
- * buffer. One thread. */
+ * buffer; from a server, the file is read ahead (store/ahead.h), unless headers are so far apart that
+ * asking for each takes less time. One thread. */
 #ifndef LEAT_FORMAT_WINDOW_H
 #define LEAT_FORMAT_WINDOW_H
 
+#include "store/ahead.h"
 #include "store/store.h"
 
 enum {
@@ -23,10 +25,11 @@ struct leat_window {
 	unsigned char *buffer;
 	uint64_t at;
 	size_t len;
-	bool has_latency; /* the store wants many reads in flight, so each takes its time */
-	bool search;      /* the caller inspects every byte: read whole blocks */
-	uint64_t stride;  /* average distance between headers */
-	unsigned cold;    /* blocks to read before trying the page cache again */
+	bool has_latency;         /* the store wants many reads in flight, so each takes its time */
+	bool search;              /* the caller inspects every byte: read whole blocks */
+	uint64_t stride;          /* average distance between headers */
+	struct leat_ahead *ahead; /* NULL: not a server's */
+	unsigned cold;            /* blocks to read before trying the page cache again */
 };
 
 enum leat_status leat_window_open(struct leat_window *window, struct leat_files *files, size_t file,

@@ -255,6 +255,7 @@ struct leat_stores {
 	unsigned threads, in_flight;  /* sum and maximum over all open stores */
 	struct leat_waiter *waiting;  /* blocking reads in progress */
 	atomic_bool interrupted;
+	atomic_int ahead; /* blocks read ahead (ahead.h) */
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);
@@ -303,6 +304,20 @@ enum leat_read_flag {
  * read, though nothing says that its bytes are bad; LEAT_CANCELLED. */
 enum leat_status leat_object_read(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs,
                                   int flags, size_t *got, struct leat_err *err);
+
+/* A blocking read in two parts, so that several can be in flight. leat_stores_interrupt ends them, too. */
+struct leat_waiter {
+	struct leat_read read;
+	struct leat_waiter *next, **previous; /* in stores->waiting, under stores->lock */
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool done;
+};
+
+/* On failure nothing was started. Neither the waiter nor `err` may move until leat_wait_end, which must be called. */
+enum leat_status leat_wait_start(struct leat_waiter *waiter, const struct leat_object *object, uint64_t offset,
+                                 void *bytes, size_t len, struct leat_err *err);
+enum leat_status leat_wait_end(struct leat_waiter *waiter, struct leat_err *err);
 
 /* Reads a whole object of at most `most` bytes into a new allocation from `mem`, 16-byte aligned and NUL-terminated.
  * LEAT_AGAIN (no error text): no such object. */

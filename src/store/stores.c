@@ -209,15 +209,6 @@ leat_folder_of(const char *uri, struct leat_mem *mem)
 	return slash ? leat_strndup(mem, uri, slash == uri ? 1 : (size_t)(slash - uri)) : leat_strdup(mem, ".");
 }
 
-/* A blocking read in progress. */
-struct leat_waiter {
-	struct leat_read read;
-	struct leat_waiter *next, **previous; /* in stores->waiting, under stores->lock */
-	pthread_mutex_t lock;
-	pthread_cond_t over;
-	bool done;
-};
-
 static void
 wake_waiter(struct leat_read *read)
 {
@@ -274,50 +265,82 @@ leat_stores_interrupt(struct leat_stores *stores, bool interrupted)
 	pthread_mutex_unlock(&stores->lock);
 }
 
+static void
+end_waiter(struct leat_waiter *waiter)
+{
+	leave_waiter(waiter->read.object.store->stores, waiter);
+	pthread_cond_destroy(&waiter->over);
+	pthread_mutex_destroy(&waiter->lock);
+}
+
 /* LEAT_AGAIN: cancelled. */
 static enum leat_status
-submit_and_wait(struct leat_waiter *waiter)
+fail_read(const struct leat_object *object, uint64_t offset, enum leat_status status, struct leat_err *err)
 {
-	struct leat_store *store = waiter->read.object.store;
+	char buf[LEAT_URI];
+
+	if (err && err->status == status)
+		return status;
+	return leat_fail(err, status == LEAT_AGAIN ? LEAT_CANCELLED : status, "cannot read '%s' at offset %llu%s",
+	                 leat_object_uri(object, buf), (unsigned long long)offset,
+	                 status == LEAT_AGAIN ? ": the feed is closing" : "");
+}
+
+/* Starts a read of at most LEAT_READ_PARTS iovs. */
+static enum leat_status
+start_parts(struct leat_waiter *waiter, const struct leat_object *object, uint64_t offset, const struct iovec *iov,
+            int iovs, struct leat_err *err)
+{
+	struct leat_store *store = object->store;
+	enum leat_status status = LEAT_AGAIN;
+
+	*waiter = (struct leat_waiter){
+		.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter, .err = err}};
+	memcpy(waiter->read.iov, iov, (size_t)iovs * sizeof(*iov));
+	waiter->read.arg = waiter;
+	if (!enter_waiter(store->stores, waiter))
+		return fail_read(object, offset, status, err);
+	pthread_mutex_init(&waiter->lock, NULL);
+	pthread_cond_init(&waiter->over, NULL);
+	status = store->kind->submit(store, &waiter->read);
+	if (status == LEAT_OK)
+		return LEAT_OK;
+	end_waiter(waiter);
+	/* Not started, which is not the same as cancelled. */
+	return fail_read(object, offset, status == LEAT_AGAIN ? LEAT_IO : status, err);
+}
+
+enum leat_status
+leat_wait_start(struct leat_waiter *waiter, const struct leat_object *object, uint64_t offset, void *bytes, size_t len,
+                struct leat_err *err)
+{
+	struct iovec iov = {bytes, len};
+
+	return start_parts(waiter, object, offset, &iov, 1, err);
+}
+
+enum leat_status
+leat_wait_end(struct leat_waiter *waiter, struct leat_err *err)
+{
 	enum leat_status status;
 
-	if (!enter_waiter(store->stores, waiter))
-		return LEAT_AGAIN;
-	status = store->kind->submit(store, &waiter->read);
-	if (status == LEAT_OK) {
-		pthread_mutex_lock(&waiter->lock);
-		while (!waiter->done)
-			pthread_cond_wait(&waiter->over, &waiter->lock);
-		pthread_mutex_unlock(&waiter->lock);
-		status = waiter->read.status;
-	} else if (status == LEAT_AGAIN) {
-		status = LEAT_IO; /* not started, which is not the same as cancelled */
-	}
-	leave_waiter(store->stores, waiter);
-	return status;
+	pthread_mutex_lock(&waiter->lock);
+	while (!waiter->done)
+		pthread_cond_wait(&waiter->over, &waiter->lock);
+	pthread_mutex_unlock(&waiter->lock);
+	status = waiter->read.status;
+	end_waiter(waiter);
+	return status == LEAT_OK ? LEAT_OK : fail_read(&waiter->read.object, waiter->read.offset, status, err);
 }
 
 /* A blocking read of at most LEAT_READ_PARTS iovs, by way of `submit`. */
 static enum leat_status
 read_parts(const struct leat_object *object, uint64_t offset, const struct iovec *iov, int iovs, struct leat_err *err)
 {
-	struct leat_waiter waiter = {
-		.read = {.object = *object, .offset = offset, .iovs = iovs, .done = wake_waiter, .err = err}};
-	enum leat_status status;
-	char buf[LEAT_URI];
+	struct leat_waiter waiter;
+	enum leat_status status = start_parts(&waiter, object, offset, iov, iovs, err);
 
-	memcpy(waiter.read.iov, iov, (size_t)iovs * sizeof(*iov));
-	waiter.read.arg = &waiter;
-	pthread_mutex_init(&waiter.lock, NULL);
-	pthread_cond_init(&waiter.over, NULL);
-	status = submit_and_wait(&waiter);
-	pthread_cond_destroy(&waiter.over);
-	pthread_mutex_destroy(&waiter.lock);
-	if (status == LEAT_OK || (err && err->status == status))
-		return status;
-	return leat_fail(err, status == LEAT_AGAIN ? LEAT_CANCELLED : status, "cannot read '%s' at offset %llu%s",
-	                 leat_object_uri(object, buf), (unsigned long long)offset,
-	                 status == LEAT_AGAIN ? ": the feed is closing" : "");
+	return status == LEAT_OK ? leat_wait_end(&waiter, err) : status;
 }
 
 static enum leat_status
