@@ -38,7 +38,7 @@ static struct {
 	struct upload upload[UPLOADS];
 	enum bucket_act act;
 	enum bucket_trouble trouble;
-	int troubles, count[BUCKET_ACTS], parts, most_parts;
+	int troubles, count[BUCKET_ACTS], parts, most_parts, nonsense;
 	char last[HEAD];
 } bucket = {.lock = PTHREAD_MUTEX_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
@@ -259,14 +259,19 @@ read_head(struct request *r)
 {
 	size_t len = 0;
 	const char *length;
-	char target[512];
+	char target[513];
 
 	while (len + 1 < HEAD && (len < 4 || memcmp(r->head + len - 4, "\r\n\r\n", 4) != 0))
 		if (recv(r->fd, r->head + len++, 1, 0) <= 0)
 			return false;
 	r->head[len] = '\0';
-	if (sscanf(r->head, "%7s %511s", r->method, target) != 2)
+	if (sscanf(r->head, "%7[A-Z] /%511s", r->method, target + 1) != 2) {
+		pthread_mutex_lock(&bucket.lock);
+		bucket.nonsense++;
+		pthread_mutex_unlock(&bucket.lock);
 		return false;
+	}
+	target[0] = '/';
 	length = field(r, "\r\ncontent-length: ");
 	r->len = length ? strtoul(length, NULL, 10) : 0;
 	r->path[0] = r->query[0] = '\0';
@@ -430,6 +435,8 @@ serve_one(struct request *r)
 	if (r->trouble == BUCKET_DENIED) {
 		fail_with(r, "403 Forbidden", "AccessDenied");
 		stays = false;
+	} else if (r->trouble == BUCKET_EARLY) {
+		stays = fail_with(r, "503 Slow Down", "SlowDown") && read_body(r);
 	} else {
 		stays = read_body(r) && answer_request(r);
 	}
@@ -495,14 +502,16 @@ bucket_start(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(address);
+	int small = 64 * 1024; /* a part does not fit into the buffers between us */
 	char url[64];
 
 	bucket.listens = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bucket.listens < 0 || bind(bucket.listens, (struct sockaddr *)&address, len) != 0 ||
-	    listen(bucket.listens, 64) != 0 || getsockname(bucket.listens, (struct sockaddr *)&address, &len) != 0)
+	if (bucket.listens < 0 || setsockopt(bucket.listens, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) != 0 ||
+	    bind(bucket.listens, (struct sockaddr *)&address, len) != 0 || listen(bucket.listens, 64) != 0 ||
+	    getsockname(bucket.listens, (struct sockaddr *)&address, &len) != 0)
 		abort();
 	memset(bucket.count, 0, sizeof(bucket.count));
-	bucket.troubles = bucket.parts = bucket.most_parts = 0;
+	bucket.troubles = bucket.parts = bucket.most_parts = bucket.nonsense = 0;
 	snprintf(url, sizeof(url), "http://127.0.0.1:%d", ntohs(address.sin_port));
 	setenv("AWS_ENDPOINT_URL", url, 1);
 	setenv("AWS_ACCESS_KEY_ID", "AKIDTEST", 1);
@@ -561,6 +570,12 @@ int
 bucket_most_parts(void)
 {
 	return read_locked(&bucket.most_parts);
+}
+
+int
+bucket_nonsense(void)
+{
+	return read_locked(&bucket.nonsense);
 }
 
 int

@@ -12,6 +12,7 @@ enum bucket_trouble {
 	BUCKET_LOST,      /* does it, and closes the connection without an answer */
 	BUCKET_RESET,     /* resets the connection in the middle of the request's body */
 	BUCKET_BUSY,      /* 503 */
+	BUCKET_EARLY,     /* 503 before the body was read, which is then read to its end */
 	BUCKET_ERROR,     /* 200, and then an InternalError in the body */
 	BUCKET_DENIED,    /* 403 AccessDenied, and closes before the body was read */
 	BUCKET_EXPIRED,   /* 403 ExpiredToken */
@@ -45,6 +46,7 @@ int bucket_most_parts(void); /* in flight at a time */
 int bucket_uploads(void);    /* that are neither completed nor aborted */
 /* The bytes of an object, by its path "/bucket/key"; NULL: there is none. Valid until it changes. */
 const void *bucket_get(const char *path, size_t *len);
+int bucket_nonsense(void); /* requests that are none, such as the rest of a body */
 /* The request that came last: its line and fields. */
 const char *bucket_last(void);
 

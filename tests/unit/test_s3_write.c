@@ -43,6 +43,7 @@ stop(void **state)
 	(void)state;
 	leat_stores_close(&stores);
 	assert_int_equal(mem.used, 0);
+	assert_int_equal(bucket_nonsense(), 0);
 	bucket_stop();
 	free(data);
 	return 0;
@@ -218,8 +219,8 @@ aborting_leaves_nothing(void **state)
 static void
 every_request_survives_what_passes(void **state)
 {
-	static const enum bucket_trouble troubles[] = {BUCKET_LOST, BUCKET_RESET, BUCKET_BUSY, BUCKET_EXPIRED,
-	                                               BUCKET_ELSEWHERE};
+	static const enum bucket_trouble troubles[] = {BUCKET_LOST,  BUCKET_RESET,   BUCKET_BUSY,
+	                                               BUCKET_EARLY, BUCKET_EXPIRED, BUCKET_ELSEWHERE};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(troubles) / sizeof(*troubles); i++) {
@@ -230,7 +231,7 @@ every_request_survives_what_passes(void **state)
 			if (act == BUCKET_CREATE && troubles[i] == BUCKET_LOST)
 				continue;
 			bucket_set_trouble(act, troubles[i], 1);
-			commits(LARGE - (size_t)act - i, 0);
+			commits(PART + 1000 - (size_t)act - i, 0);
 		}
 	}
 }
