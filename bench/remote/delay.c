@@ -261,13 +261,16 @@ print_stats(void)
 	printf("{\"requests\": %llu, \"answers\": %llu, \"in_flight\": %u, \"most_in_flight\": %llu, "
 	       "\"connections\": %u, \"most_connections\": %llu, \"accepted\": %llu, \"refused_connections\": %llu, "
 	       "\"refused_requests\": %llu, \"hung\": %llu, \"late_us_mean\": %.1f, \"late_us_max\": %.1f, "
-	       "\"cpu_us\": %.0f}\n",
+	       "\"cpu_us\": %.0f, \"answers_of\": [",
 	       (unsigned long long)counts.requests, (unsigned long long)counts.answers, counts.in_flight,
 	       (unsigned long long)counts.most_in_flight, counts.links, (unsigned long long)counts.most_links,
 	       (unsigned long long)counts.accepted, (unsigned long long)counts.refused_links,
 	       (unsigned long long)counts.refused_requests, (unsigned long long)counts.hung,
 	       counts.requests ? (double)counts.late_ns / 1e3 / (double)counts.requests : 0,
 	       (double)counts.most_late_ns / 1e3, cpu_us() - cpu_before);
+	for (int i = 0; i < listeners; i++)
+		printf("%s%llu", i ? ", " : "", (unsigned long long)listener[i].answers);
+	puts("]}");
 }
 
 static bool
@@ -303,6 +306,8 @@ command(const char *line)
 		                         .in_flight = counts.in_flight,
 		                         .most_links = counts.links,
 		                         .most_in_flight = counts.in_flight};
+		for (int i = 0; i < listeners; i++)
+			listener[i].answers = 0;
 		cpu_before = cpu_us();
 		puts("ok");
 	} else if (sscanf(line, "busy %lf", &value) == 1) {

@@ -20,6 +20,7 @@ struct listener {
 	unsigned knee;       /* with n > knee requests in flight, latency grows by (n / knee)^2; 0: never */
 	uint64_t busy_until; /* answers 503 until then, in ns */
 	unsigned links, in_flight;
+	uint64_t answers;
 };
 
 struct request {

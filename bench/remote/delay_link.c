@@ -99,6 +99,7 @@ static void
 answered(struct link *link)
 {
 	counts.answers++;
+	link->from->answers++;
 	counts.in_flight--;
 	link->from->in_flight--;
 }
