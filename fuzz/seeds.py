@@ -294,10 +294,30 @@ def url(golden):
     return {str(i): text.encode() for i, text in enumerate(texts)}
 
 
+def disk_table(golden):
+    """Bytes laid over a table: its header, its segments, its heads, and its first two entries."""
+
+    def bytes_at(*places):
+        return b"".join(struct.pack("<I", at)[:3] + bytes([byte]) for at, byte in places)
+
+    header = [(at, 0x41) for at in range(16, 88)]
+    entries = 4096 + 256 * 32 + 512 * 48 + 1024 * 4
+    fields = [(entries + at, 0xFF - at) for at in range(0, 128, 3)]
+    return {
+        "header": b"\0" + bytes_at(*header),
+        "counts": b"\2" + bytes_at((32, 255), (40, 200), (48, 7), (52, 9), (56, 1)),
+        "segments": b"\2" + bytes_at(*[(4096 + at, at % 256) for at in range(0, 128, 5)]),
+        "links": b"\6" + bytes_at(*[(entries + 48 + 64 * i, i % 3 + 1) for i in range(8)]),
+        "entries": b"\4" + bytes_at(*fields),
+        "repaired": b"\6" + bytes_at(*fields),
+        "short": b"\1" + bytes_at((entries + 100, 1)),
+    }
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [cache, credentials, data_index, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
     for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

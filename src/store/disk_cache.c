@@ -157,8 +157,12 @@ claim(struct leat_disk_read *read)
 	enum leat_disk_claimed claimed;
 
 	read->ticket = (struct leat_disk_ticket){0};
-	if (read->impatient || leat_disk_is_paused(read->disk) || !leat_disk_lock(table))
+	if (read->impatient || leat_disk_is_paused(read->disk))
 		return LEAT_DISK_MINE;
+	if (!leat_disk_lock(table)) {
+		leat_disk_pause(read->disk);
+		return LEAT_DISK_MINE;
+	}
 	claimed = leat_disk_claim_range(table, &read->key, read->begin, read->end, &read->ticket);
 	leat_disk_unlock(table);
 	return claimed;
@@ -305,8 +309,10 @@ note_epoch(struct leat_disk *disk, uint64_t epoch)
 {
 	uint64_t newest = atomic_load_explicit(&disk->epoch, memory_order_relaxed);
 
-	if (epoch > newest && atomic_compare_exchange_strong(&disk->epoch, &newest, epoch) && newest)
-		leat_disk_begin_epoch(&disk->table);
+	if (epoch <= newest || !atomic_compare_exchange_strong(&disk->epoch, &newest, epoch) || !newest)
+		return;
+	leat_disk_begin_epoch(&disk->table);
+	atomic_store(&disk->full_until_ns, 0); /* there may be room now */
 }
 
 bool

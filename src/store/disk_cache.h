@@ -26,13 +26,6 @@ struct leat_disk_wire {
 	unsigned first_thread; /* read->thread of the first of the LEAT_DISK_THREADS threads that call `done` */
 };
 
-struct leat_disk_stats {
-	uint64_t hits, misses;       /* reads; one that is there in part is a miss */
-	uint64_t hit_bytes, fetched; /* bytes from the disk, and from the server */
-	uint64_t evictions;          /* segments */
-	uint64_t waits;              /* reads that waited for another process to fetch them */
-};
-
 /* *disk is NULL if the settings name no folder. */
 enum leat_status leat_disk_open(struct leat_disk **disk, const struct leat_storage *storage,
                                 const struct leat_disk_wire *wire, struct leat_mem *mem, struct leat_err *err);

@@ -231,6 +231,12 @@ leat_disk_is_paused(struct leat_disk *disk)
 	       now < atomic_load_explicit(&disk->full_until_ns, memory_order_relaxed);
 }
 
+void
+leat_disk_pause(struct leat_disk *disk)
+{
+	atomic_store(&disk->paused_until_ns, leat_now() + pause_ns);
+}
+
 static void
 pause_writing(struct leat_disk_read *read, int error)
 {
@@ -238,7 +244,7 @@ pause_writing(struct leat_disk_read *read, int error)
 	struct leat_disk *disk = read->disk;
 	char why[96] = "";
 
-	atomic_store(&disk->paused_until_ns, leat_now() + pause_ns);
+	leat_disk_pause(disk);
 	if (atomic_exchange(&disk->said, true))
 		return;
 	leat_log(stores ? stores->log : NULL, LEAT_LOG_WARN,

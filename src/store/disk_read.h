@@ -53,6 +53,7 @@ void leat_disk_serve(struct leat_disk_read *read, unsigned thread);
 /* Writes [begin, end), which has been fetched. */
 void leat_disk_keep(struct leat_disk_read *read);
 bool leat_disk_is_paused(struct leat_disk *disk);
+void leat_disk_pause(struct leat_disk *disk); /* for a while, nothing is written or claimed */
 bool leat_disk_is_proven(const struct leat_disk *disk, uint64_t proof);
 
 #endif

@@ -83,11 +83,11 @@ follow(const struct leat_disk_table *table, const _Atomic uint32_t *link)
 	               : NULL;
 }
 
-static bool
+/* Of several, the one that reaches furthest. NULL: none. */
+static struct leat_disk_entry *
 find(const struct leat_disk_table *table, const struct leat_disk_key *key, uint64_t at, struct leat_disk_extent *best)
 {
-	struct leat_disk_entry *entry = follow(table, chain_of(table, key, at));
-	bool found = false;
+	struct leat_disk_entry *entry = follow(table, chain_of(table, key, at)), *found = NULL;
 
 	for (int walk = 0; entry && walk < LEAT_DISK_MAX_WALK; walk++) {
 		struct leat_disk_extent extent;
@@ -97,7 +97,7 @@ find(const struct leat_disk_table *table, const struct leat_disk_key *key, uint6
 		    leat_disk_segment_of(table, extent.segment) &&
 		    (!found || extent.offset + extent.length > best->offset + best->length)) {
 			*best = extent;
-			found = true;
+			found = entry;
 		}
 		entry = follow(table, &entry->next);
 	}
@@ -215,9 +215,13 @@ leat_disk_record(struct leat_disk_table *table, const struct leat_disk_extent *e
 	struct leat_disk_entry *entry;
 
 	sweep(table);
-	if (find(table, &extent->key, extent->offset, &there) &&
-	    there.offset + there.length >= extent->offset + extent->length)
+	entry = find(table, &extent->key, extent->offset, &there);
+	if (entry && there.offset + there.length >= extent->offset + extent->length) {
+		/* It was fetched although it is there: what is there may be damaged. */
+		if (there.offset == extent->offset && there.length == extent->length)
+			store_entry(entry, extent);
 		return;
+	}
 	entry = take_entry(table);
 	if (!entry)
 		return;

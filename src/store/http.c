@@ -186,7 +186,7 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 	.scheme = name, .doc = text, .remote = true, .hides = true, .threads = LEAT_REMOTE_THREADS,                    \
 	.in_flight = LEAT_WIRE_IN_FLIGHT, .open = open_store, .close = close_store, .resolve = resolve, .list = list,  \
 	.list_folder = list_folder, .look = leat_remote_look, .load = leat_remote_load, .submit = leat_remote_submit,  \
-	.cancel = leat_remote_cancel, .interrupt = leat_remote_interrupt
+	.cancel = leat_remote_cancel, .interrupt = leat_remote_interrupt, .disk_stats = leat_remote_disk_stats
 
 const struct leat_store_kind leat_store_http = {
 	HTTP_STORE("http", "Files on a web server: http://HOST/PATH; read-only."),

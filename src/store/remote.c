@@ -636,6 +636,12 @@ leat_remote_interrupt(struct leat_store *store)
 	leat_wire_cancel(leat_remote_of(store)->wire);
 }
 
+void
+leat_remote_disk_stats(struct leat_store *store, struct leat_disk_stats *stats)
+{
+	leat_disk_stats(leat_remote_of(store)->disk, stats);
+}
+
 /* ---- the store ---- */
 
 enum leat_status

@@ -130,5 +130,6 @@ enum leat_status leat_remote_load(struct leat_store *store, const char *uri, siz
 enum leat_status leat_remote_submit(struct leat_store *store, struct leat_read *read);
 void leat_remote_cancel(struct leat_store *store, struct leat_read *read);
 void leat_remote_interrupt(struct leat_store *store);
+void leat_remote_disk_stats(struct leat_store *store, struct leat_disk_stats *stats);
 
 #endif

@@ -762,6 +762,7 @@ const struct leat_store_kind leat_store_s3 = {
 	.submit = leat_remote_submit,
 	.cancel = leat_remote_cancel,
 	.interrupt = leat_remote_interrupt,
+	.disk_stats = leat_remote_disk_stats,
 	.begin = leat_s3_begin,
 	.append = leat_s3_append,
 	.patch = leat_s3_patch,

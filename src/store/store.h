@@ -103,6 +103,14 @@ struct leat_folder_id {
 	bool others_write; /* as of an object */
 };
 
+/* Counts of a disk cache (disk_cache.h). */
+struct leat_disk_stats {
+	uint64_t hits, misses;       /* reads; one that is there in part is a miss */
+	uint64_t hit_bytes, fetched; /* bytes from the disk, and from the server */
+	uint64_t evictions;          /* segments */
+	uint64_t waits;              /* reads that waited for another process to fetch them */
+};
+
 typedef enum leat_status leat_object_visit(void *arg, const struct leat_object *object, struct leat_err *err);
 typedef enum leat_status leat_entry_visit(void *arg, const struct leat_entry *entry, struct leat_err *err);
 
@@ -180,6 +188,9 @@ struct leat_store_kind {
 	/* Optional: store->stores->interrupted has just been set. `look`, `list` and `list_folder`, which wait for a
 	 * server, end at once with LEAT_CANCELLED, and so do later ones while it is set. */
 	void (*interrupt)(struct leat_store *store);
+
+	/* Optional: counts of its disk cache, all zero if it has none. */
+	void (*disk_stats)(struct leat_store *store, struct leat_disk_stats *stats);
 
 	/* Optional: maps a whole object, for which `keep` was called, read-only. Page faults may block; call `bring`
 	 * first to avoid them. */
@@ -263,6 +274,8 @@ void leat_stores_close(struct leat_stores *stores); /* accepts a zeroed one */
 /* Ends everything that waits for a server with LEAT_CANCELLED: blocking reads (leat_object_read by way of `submit`),
  * looking and listing. Refuses new ones while `interrupted` is set. Shutting down waits for no server. */
 void leat_stores_interrupt(struct leat_stores *stores, bool interrupted);
+/* Sums over all stores. */
+void leat_stores_disk_stats(struct leat_stores *stores, struct leat_disk_stats *sum);
 /* Finds the store for a user's text and resolves the text to `uri`, freed by the caller. `uri` may be NULL. */
 enum leat_status leat_stores_find(struct leat_stores *stores, const char *text, struct leat_store **store, char **uri,
                                   struct leat_err *err);

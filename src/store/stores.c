@@ -209,6 +209,28 @@ leat_folder_of(const char *uri, struct leat_mem *mem)
 	return slash ? leat_strndup(mem, uri, slash == uri ? 1 : (size_t)(slash - uri)) : leat_strdup(mem, ".");
 }
 
+void
+leat_stores_disk_stats(struct leat_stores *stores, struct leat_disk_stats *sum)
+{
+	*sum = (struct leat_disk_stats){0};
+	pthread_mutex_lock(&stores->lock);
+	for (size_t i = 0; i < sizeof(stores->store) / sizeof(*stores->store); i++) {
+		struct leat_store *store = stores->store[i];
+		struct leat_disk_stats stats;
+
+		if (!store || !store->kind->disk_stats)
+			continue;
+		store->kind->disk_stats(store, &stats);
+		sum->hits += stats.hits;
+		sum->misses += stats.misses;
+		sum->hit_bytes += stats.hit_bytes;
+		sum->fetched += stats.fetched;
+		sum->evictions += stats.evictions;
+		sum->waits += stats.waits;
+	}
+	pthread_mutex_unlock(&stores->lock);
+}
+
 static void
 wake_waiter(struct leat_read *read)
 {
