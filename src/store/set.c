@@ -125,6 +125,46 @@ add_shell_word(struct leat_str *out, const char *word)
 	leat_str_add(out, "'");
 }
 
+/* Adds an argument without what may be secret in URLs, user and query: everyone who reads the data sees it. */
+static void
+add_public(struct leat_str *out, const char *word)
+{
+	while (*word) {
+		size_t scheme = strncmp(word, "https://", 8) == 0 ? 8 : strncmp(word, "http://", 7) == 0 ? 7 : 0;
+		size_t host = scheme + strcspn(word + scheme, "/?#'\""), path;
+		const char *user = scheme ? memrchr(word, '@', host) : NULL;
+
+		if (!scheme) {
+			leat_str_addn(out, word++, 1);
+			continue;
+		}
+		leat_str_addn(out, word, scheme);
+		if (user)
+			leat_str_add(out, "...");
+		word = user ? user : word + scheme;
+		path = strcspn(word, "?'\"");
+		leat_str_addn(out, word, path);
+		word += path;
+		if (*word == '?') {
+			leat_str_add(out, "?...");
+			word += strcspn(word, "'\"");
+		}
+	}
+}
+
+static void
+add_argument(struct leat_str *json, struct leat_str *command, const char *argument)
+{
+	struct leat_str public;
+
+	leat_str_init(&public, json->mem, MAX_COMMAND);
+	add_public(&public, argument);
+	leat_str_add_json(json, leat_str_text(&public));
+	add_shell_word(command, leat_str_text(&public));
+	json->failed |= public.failed;
+	leat_str_free(&public);
+}
+
 enum leat_status
 leat_set_add_run(struct leat_set *set, const char *const *arguments, size_t *run, struct leat_err *err)
 {
@@ -140,13 +180,14 @@ leat_set_add_run(struct leat_set *set, const char *const *arguments, size_t *run
 	leat_str_add(&command, "leat");
 	leat_str_add(&json, "[");
 	for (; *arguments; arguments++) {
-		leat_str_add_json(&json, *arguments);
+		add_argument(&json, &command, *arguments);
 		leat_str_add(&json, arguments[1] ? ", " : "");
-		add_shell_word(&command, *arguments);
 	}
 	leat_str_add(&json, "]");
 	added = &set->run[set->runs];
 	*added = (struct leat_set_run){.arguments = leat_str_take(&json), .command = leat_str_take(&command)};
+	leat_str_free(&json);
+	leat_str_free(&command);
 	if (added->arguments && added->command) {
 		*run = set->runs++;
 		return LEAT_OK;

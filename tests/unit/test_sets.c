@@ -326,6 +326,30 @@ a_command_is_quoted_for_a_shell(void **state)
 	leat_set_free(&set);
 }
 
+/* Signed URLs and passwords are not for everyone who reads the data. */
+static void
+a_command_keeps_secrets_of_urls(void **state)
+{
+	struct leat_set set;
+	size_t run;
+
+	(void)state;
+	leat_set_init(&set, &mem);
+	assert_int_equal(leat_set_add_run(&set,
+	                                  (const char *const[]){"convert",
+	                                                        "tar(['https://h/a b?sig=SECRET&x=(1, 2)', "
+	                                                        "'http://u:SECRET@h:1/x@y']) | take(2)",
+	                                                        "--output", "https://h/x?SECRET", "s3://b/a?b@c", NULL},
+	                                  &run, NULL),
+	                 LEAT_OK);
+	assert_null(strstr(set.run[run].command, "SECRET"));
+	assert_null(strstr(set.run[run].arguments, "SECRET"));
+	assert_string_equal(set.run[run].arguments,
+	                    "[\"convert\", \"tar(['https://h/a b?...', 'http://...@h:1/x@y']) | take(2)\", "
+	                    "\"--output\", \"https://h/x?...\", \"s3://b/a?b@c\"]");
+	leat_set_free(&set);
+}
+
 static void
 the_manifest_follows_from_the_name_of_any_file(void **state)
 {
@@ -366,6 +390,7 @@ main(void)
 		TEST(a_manifest_that_is_not_valid_is_refused),
 		TEST(without_memory_there_is_an_error),
 		TEST(a_command_is_quoted_for_a_shell),
+		TEST(a_command_keeps_secrets_of_urls),
 		TEST(the_manifest_follows_from_the_name_of_any_file),
 	};
 
