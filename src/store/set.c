@@ -125,30 +125,38 @@ add_shell_word(struct leat_str *out, const char *word)
 	leat_str_add(out, "'");
 }
 
-/* Adds an argument without what may be secret in URLs, user and query: everyone who reads the data sees it. */
+/* Adds a URL, up to a quote, without user and query. Returns what follows. */
+static const char *
+add_public_url(struct leat_str *out, const char *url, size_t scheme)
+{
+	const char *host = url + scheme, *end = host + strcspn(host, "/?#'\""), *user = end;
+
+	while (user > host && *user != '@')
+		user--;
+	leat_str_addn(out, url, scheme);
+	if (*user == '@') {
+		leat_str_add(out, "...");
+		host = user;
+	}
+	end = host + strcspn(host, "?'\"");
+	leat_str_addn(out, host, (size_t)(end - host));
+	if (*end != '?')
+		return end;
+	leat_str_add(out, "?...");
+	return end + strcspn(end, "'\"");
+}
+
+/* Adds an argument without what may be secret in its URLs: everyone who reads the data sees it. */
 static void
 add_public(struct leat_str *out, const char *word)
 {
 	while (*word) {
-		size_t scheme = strncmp(word, "https://", 8) == 0 ? 8 : strncmp(word, "http://", 7) == 0 ? 7 : 0;
-		size_t host = scheme + strcspn(word + scheme, "/?#'\""), path;
-		const char *user = scheme ? memrchr(word, '@', host) : NULL;
-
-		if (!scheme) {
+		if (strncmp(word, "https://", 8) == 0)
+			word = add_public_url(out, word, 8);
+		else if (strncmp(word, "http://", 7) == 0)
+			word = add_public_url(out, word, 7);
+		else
 			leat_str_addn(out, word++, 1);
-			continue;
-		}
-		leat_str_addn(out, word, scheme);
-		if (user)
-			leat_str_add(out, "...");
-		word = user ? user : word + scheme;
-		path = strcspn(word, "?'\"");
-		leat_str_addn(out, word, path);
-		word += path;
-		if (*word == '?') {
-			leat_str_add(out, "?...");
-			word += strcspn(word, "'\"");
-		}
 	}
 }
 
