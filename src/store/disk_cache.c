@@ -380,10 +380,13 @@ automatic_size(const char *folder)
 
 	snprintf(path, sizeof(path), "%s", folder);
 	while (statvfs(path, &fs) != 0) {
-		slash = strrchr(path, '/');
-		if (!slash || slash == path)
+		if (strcmp(path, "/") == 0 || strcmp(path, ".") == 0)
 			return 1 << 30;
-		*slash = '\0';
+		slash = strrchr(path, '/');
+		if (!slash)
+			strcpy(path, ".");
+		else
+			slash[slash == path] = '\0';
 	}
 	return (uint64_t)fs.f_bavail * fs.f_frsize / 5 * 4;
 }
