@@ -101,7 +101,7 @@ struct leat_origin {
 	/* Under the lock: */
 	struct leat_pace pace;
 	struct leat_origin_counts counts;
-	int late;                /* grows with requests that are given up, falls with others */
+	unsigned late, calm;     /* grows with requests that are given up; answers since the last of them */
 	char why[LEAT_WIRE_WHY]; /* no connection could be made; printable */
 	/* Under the wire's lock: */
 	struct leat_origin *next;

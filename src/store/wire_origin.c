@@ -152,13 +152,14 @@ note_late(struct leat_origin *origin, bool given_up)
 	unsigned wider = atomic_load_explicit(&origin->wider, memory_order_relaxed), was = wider;
 
 	origin->counts.timeouts += given_up;
-	origin->late += given_up ? LATE : -1;
+	origin->late = given_up ? origin->late + LATE : origin->late - (origin->late > 0);
+	origin->calm = given_up ? 0 : origin->calm + 1;
 	if (origin->late >= TOO_LATE) {
 		wider += wider < MOST_WIDER;
 		origin->late = 0;
-	} else if (origin->late <= -CALM) {
+	} else if (origin->calm >= CALM) {
 		wider -= wider > 0;
-		origin->late = 0;
+		origin->calm = 0;
 	}
 	if (wider != was)
 		atomic_store_explicit(&origin->wider, wider, memory_order_relaxed);
