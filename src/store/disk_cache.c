@@ -1,6 +1,7 @@
 /* disk_cache.c - see disk_cache.h: what happens to a read, and when */
 #include "store/disk_read.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -324,6 +325,8 @@ leat_disk_submit(struct leat_disk *disk, struct leat_read *read, const char *uri
 
 	for (int i = 0; i < read->iovs; i++)
 		want += read->iov[i].iov_len;
+	if (disk->is_off)
+		leat_disk_say(disk, read, ENOSPC);
 	if (disk->is_off || getpid() != disk->pid || !want || read->offset > read->object.size ||
 	    want > read->object.size - read->offset || !leat_disk_key(disk->wire.place, uri, &read->object, &key))
 		return false;

@@ -237,14 +237,12 @@ leat_disk_pause(struct leat_disk *disk)
 	atomic_store(&disk->paused_until_ns, leat_now() + pause_ns);
 }
 
-static void
-pause_writing(struct leat_disk_read *read, int error)
+void
+leat_disk_say(struct leat_disk *disk, const struct leat_read *read, int error)
 {
-	const struct leat_stores *stores = read->read->object.store->stores;
-	struct leat_disk *disk = read->disk;
+	const struct leat_stores *stores = read->object.store->stores;
 	char why[96] = "";
 
-	leat_disk_pause(disk);
 	if (atomic_exchange(&disk->said, true))
 		return;
 	leat_log(stores ? stores->log : NULL, LEAT_LOG_WARN,
@@ -302,8 +300,10 @@ keep_chunk(struct leat_disk_read *read, uint64_t from, uint64_t to)
 		return false;
 	fd = leat_disk_open_segment(&disk->table, place.segment, O_WRONLY, &others);
 	written = fd >= 0 && transfer(fd, iov, iovs, place.position, true);
-	if (!written)
-		pause_writing(read, errno);
+	if (!written) {
+		leat_disk_say(disk, read->read, errno);
+		leat_disk_pause(disk);
+	}
 	if (fd >= 0)
 		close(fd);
 	extents = written ? cut(read, from, to, &place, extent) : 0;

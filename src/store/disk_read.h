@@ -54,6 +54,8 @@ void leat_disk_serve(struct leat_disk_read *read, unsigned thread);
 void leat_disk_keep(struct leat_disk_read *read);
 bool leat_disk_is_paused(struct leat_disk *disk);
 void leat_disk_pause(struct leat_disk *disk); /* for a while, nothing is written or claimed */
+/* Says once that nothing is written, and why. */
+void leat_disk_say(struct leat_disk *disk, const struct leat_read *read, int error);
 bool leat_disk_is_proven(const struct leat_disk *disk, uint64_t proof);
 
 #endif
