@@ -386,10 +386,13 @@ LEAT_API enum leat_status leat_seek(struct leat_feed *feed, uint64_t epoch, uint
 	GAUGE(size_t, memory, "bytes", "memory in use")                                                                \
 	GAUGE(size_t, memory_peak, "bytes", "peak memory use")                                                         \
 	GAUGE(unsigned, threads, "threads", "worker threads")                                                          \
-	NAME(limit, "what limits throughput: step (the consumer), disk, read, prefetch (none), or the slowest op")     \
+	NAME(limit, "what limits throughput: step (the consumer), disk, network, read, prefetch (none), or an op")     \
 	COUNTER(disk_ns, "ns", "consumer: part of wait_ns during which all workers waited for storage")                \
 	COUNTER(copied, "batches", "batches copied because the program held others")                                   \
-	GAUGE(size_t, held, "bytes", "memory beyond memory=, for batches that the program holds")
+	GAUGE(size_t, held, "bytes", "memory beyond memory=, for batches that the program holds")                      \
+	GAUGE(uint64_t, requests, "requests", "requests sent to servers, retries included")                            \
+	GAUGE(uint64_t, retries, "requests", "requests sent to servers again after a failure")                         \
+	NAME(reads, "how servers are read: objects (one request per sample), ranges (the same), merged ranges; or empty")
 
 struct leat_stats {
 #define LEAT_STATS_COUNTER(name, unit, doc) uint64_t name;

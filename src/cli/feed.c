@@ -332,6 +332,9 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "rate", "%.0f samples/s, %.1f MB/s", per_second((double)st->samples, r->seconds),
 	    per_second((double)st->bytes / 1e6, r->seconds));
 	row(&table, "waited", "%.1f %% of the time; bottleneck: %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
+	if (st->requests)
+		row(&table, "reads", "%s: %" PRIu64 " request%s, %" PRIu64 " of them again", st->reads, st->requests,
+		    leat_plural(st->requests), st->retries);
 	row(&table, "memory", "peak %s resident, %s reserved", leat_format_size(resident, sizeof resident, r->peak_rss),
 	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
 	row(&table, "threads", "%u", st->threads);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "feed/feed.h"
+#include "store/remote.h"
 #include "trace/limit.h"
 #include "trace/stats.h"
 
@@ -16,6 +17,8 @@ limit_name(const struct leat_feed *feed, int limit)
 		return "step";
 	case LEAT_LIMIT_DISK:
 		return "disk";
+	case LEAT_LIMIT_NETWORK:
+		return "network";
 	case LEAT_LIMIT_READ:
 		return "read";
 	case LEAT_LIMIT_PREFETCH:
@@ -31,10 +34,39 @@ leat_held(const struct leat_feed *feed)
 	return atomic_load(&feed->beyond.used);
 }
 
+/* Adds up what the stores have asked servers. False: there are none. */
+static bool
+count_requests(const struct leat_feed *feed, struct leat_stats *stats)
+{
+	const struct leat_stores *stores = &feed->pipeline.source.stores;
+	bool remote = false;
+
+	for (size_t i = 0; i < sizeof(stores->store) / sizeof(*stores->store); i++) {
+		struct leat_origin_counts counts;
+
+		if (!stores->store[i] || !leat_remote_counts(stores->store[i], &counts))
+			continue;
+		remote = true;
+		stats->requests += counts.requests;
+		stats->retries += counts.retries;
+	}
+	return remote;
+}
+
+/* Requests that open the data set and retries are few. */
+static const char *
+way_of_reading(const struct leat_feed *feed, const struct leat_stats *stats)
+{
+	if (stats->requests - stats->retries < stats->samples / 10 * 9)
+		return "merged ranges";
+	return feed->pipeline.source.table ? "objects" : "ranges";
+}
+
 static void
 collect(const struct leat_feed *feed, struct leat_stats *stats)
 {
 	struct leat_totals totals;
+	bool remote;
 	int limit;
 
 	leat_trace_total(&feed->trace, &totals);
@@ -47,7 +79,10 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 		.threads = feed->budget.threads,
 		.held = leat_held(feed),
 	};
-	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0);
+	remote = count_requests(feed, stats);
+	if (remote && stats->samples)
+		strcpy(stats->reads, way_of_reading(feed, stats));
+	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0, remote);
 	strcpy(stats->limit, limit_name(feed, limit));
 }
 
