@@ -8,6 +8,8 @@ enum {
 	PROBES = 2,                /* connections at a time to an address that is not known to work */
 	LOST = 3,                  /* requests in a row, after which an address is left alone */
 	MEASURED = 8,              /* answers, before an address is called slow */
+	UNMEASURED = 4,            /* requests at a time until then, if another address is measured */
+	LONGEST_PAUSE = 16,        /* seconds between tries of a slow address, before the last doubling */
 	SMOOTHING = 16,            /* answers that the moving average remembers */
 	REQUEST_BYTES = 64 * 1024, /* what a request costs, besides its bytes */
 	MANY = 1000000,            /* connections */
@@ -16,7 +18,7 @@ enum {
 
 static const uint64_t second = 1000000000, patience = 500 * 1000000ull, forget_ns = 10 * 1000000000ull,
 		      settle_ns = 300 * 1000000ull;
-static const double is_slow = 1.5;
+static const double is_slow = 2;
 
 void
 leat_addresses_init(struct leat_addresses *set)
@@ -289,6 +291,32 @@ share_of(const struct leat_addresses *set, const struct leat_address *address, u
 	return (unsigned)(busy * own / all);
 }
 
+static bool
+another_is_measured(const struct leat_addresses *set, const struct leat_address *address, uint64_t now)
+{
+	for (size_t i = 0; i < LEAT_ADDRESSES; i++)
+		if (&set->address[i] != address && is_healthy(&set->address[i], now) &&
+		    set->address[i].measured >= MEASURED)
+			return true;
+	return false;
+}
+
+/* The next try of a slow address comes later each time. */
+static void
+set_pause(const struct leat_addresses *set, struct leat_address *address, uint64_t now)
+{
+	if (weight(set, address, now) == 1)
+		address->probe_ns = 0;
+	else if (address->is_tried && address->probe_ns < LONGEST_PAUSE * second)
+		address->probe_ns = address->probe_ns ? 2 * address->probe_ns : second;
+}
+
+static bool
+is_due(const struct leat_address *address, uint64_t now)
+{
+	return address->busy == 0 && now - address->taken_ns > (address->probe_ns ? address->probe_ns : second);
+}
+
 bool
 leat_addresses_may_take(struct leat_addresses *set, const struct leat_address *address, uint64_t now)
 {
@@ -296,10 +324,12 @@ leat_addresses_may_take(struct leat_addresses *set, const struct leat_address *a
 
 	pthread_mutex_lock(&set->lock);
 	if (another_is_healthy(set, address, now)) {
-		bool probe = address->busy == 0 && now - address->taken_ns > second;
+		bool probe = is_due(address, now);
 
 		if (address->lost >= LOST)
 			may = probe && now >= address->hold_until_ns;
+		else if (address->measured < MEASURED && another_is_measured(set, address, now))
+			may = address->busy < UNMEASURED;
 		else
 			may = address->busy < share_of(set, address, now) || probe;
 	}
@@ -311,6 +341,7 @@ void
 leat_addresses_begin(struct leat_addresses *set, struct leat_address *address, uint64_t now)
 {
 	pthread_mutex_lock(&set->lock);
+	address->is_tried = is_due(address, now);
 	address->busy++;
 	address->taken_ns = now;
 	pthread_mutex_unlock(&set->lock);
@@ -346,5 +377,7 @@ leat_addresses_end(struct leat_addresses *set, struct leat_address *address, enu
 	}
 	if (bytes && result != LEAT_ADDRESS_DROPPED)
 		measure(address, ns, bytes);
+	if (address->busy == 0)
+		set_pause(set, address, now);
 	pthread_mutex_unlock(&set->lock);
 }

@@ -2,9 +2,9 @@
  *
  * Connections are spread over all addresses that work. An address that refuses connections, or
  * where three requests in a row were lost, is left alone for a second, then twice as long, up to
- * a minute; a single attempt shows whether it works again. An address that takes longer than 1.5
- * times the fastest gets fewer requests: half as fast, a quarter. One that would get none is
- * tried once a second, and connected to again after ten.
+ * a minute; a single attempt shows whether it works again. An address that takes longer than twice
+ * the fastest gets fewer requests: at a third of the speed, a ninth. One that would get none is
+ * tried after a second, then twice as long, up to half a minute.
  *
  * When all have failed, there is no choice: NULL, and libcurl tries them all.
  *
@@ -32,6 +32,8 @@ struct leat_address {
 	uint64_t hold_until_ns;     /* left alone until then */
 	uint64_t connecting_ns;     /* since when connections are tried without success */
 	uint64_t taken_ns;          /* when the last request began */
+	uint64_t probe_ns;          /* how long after that the next one may, if it is slow; 0: a second */
+	bool is_tried;              /* the request under way is such a one */
 	unsigned measured;          /* answers */
 	double ns, bytes;           /* of an answer, a moving average */
 	unsigned attempts, answers; /* connections tried, and requests answered, so far */

@@ -22,6 +22,7 @@ enum {
 	SAVED = 16,        /* hedges, at most */
 	LEAST_KNOWN = 100, /* latencies */
 	FEW_LATE = 3,      /* is not much */
+	HOPELESS = 8,      /* half waits after which a hedge that hangs, too, does not keep others back */
 };
 
 static const uint64_t shortest_wait_ns = 20 * 1000 * 1000, calm_ns = 10 * 1000000000ull;
@@ -112,7 +113,8 @@ count_late(struct leat_wire_loop *loop, uint64_t now)
 
 		own->busy += link->exchange && !link->is_hedge;
 		own->late += !link->is_hedge && is_late(link, now);
-		own->under_way += link->wants_hedge || (link->is_hedge && link->twin);
+		own->under_way += link->wants_hedge || (link->is_hedge && link->twin &&
+		                                        now - link->begin_ns < HOPELESS * (own->wait_ns / 2));
 	}
 }
 

@@ -269,10 +269,13 @@ leat_hosts_close_refused(struct leat_wire_loop *loop, const struct leat_origin *
 {
 	uint32_t refused = 0;
 
+	if (loop->refused_ns == loop->checked_ns)
+		return;
 	for (struct leat_link *link = loop->newest_idle; link; link = link->older)
 		if (link->origin == origin && !leat_hosts_may_take(link, &refused) &&
 		    !leat_addresses_is_last(&link->origin->hosts.set, link->address)) {
 			leat_link_close(link);
+			loop->refused_ns = loop->checked_ns;
 			return;
 		}
 }

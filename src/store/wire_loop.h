@@ -64,6 +64,7 @@ struct leat_wire_loop {
 	size_t closed; /* connections so far */
 	struct leat_link *newest_idle;
 	uint64_t random;
+	uint64_t refused_ns; /* `checked_ns` when an idle connection to a slow address was last closed */
 	uint64_t checked_ns; /* when timeouts were last looked at */
 	uint64_t stalled_ns; /* when it had not run for a while; answers may be waiting unread */
 	char *scratch;
@@ -189,7 +190,7 @@ bool leat_hosts_failed(struct leat_link *link); /* true: other addresses may do 
 void leat_hosts_closed(struct leat_link *link);
 /* Should an idle connection be used? `refused` remembers the answers of one search, zero at first. */
 bool leat_hosts_may_take(struct leat_link *link, uint32_t *refused);
-/* Closes an idle connection that should not be used, to make room for one to a better address. */
+/* Closes an idle connection that should not be used, to make room for one to a better address; one in 20 ms. */
 void leat_hosts_close_refused(struct leat_wire_loop *loop, const struct leat_origin *origin);
 void leat_hosts_begin(struct leat_link *link);
 void leat_hosts_end(struct leat_link *link, bool answered); /* while it still has its exchange */
