@@ -172,7 +172,8 @@ struct leat_batch;
 LEAT_API enum leat_status leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed,
                                     struct leat_err *err);
 
-/* Stops all work within milliseconds and frees the feed. Accepts NULL. */
+/* Stops all work within milliseconds and frees the feed. Accepts NULL. In a process forked from the one that opened it,
+ * does nothing; leat_next fails there. */
 LEAT_API void leat_close(struct leat_feed *feed);
 
 /* Waits for the next batch. LEAT_END: end of epoch; the next call returns the first batch of the next

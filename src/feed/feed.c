@@ -152,7 +152,7 @@ leat_feed_unref(struct leat_feed *feed)
 void
 leat_close(struct leat_feed *feed)
 {
-	if (!feed)
+	if (!feed || feed->pid != getpid())
 		return;
 	leat_engine_close(feed);
 	leat_cache_close(feed->cache);
@@ -480,6 +480,10 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	leat_err_clear(&why);
 	leat_err_clear(err);
 	*batch = NULL;
+	if (feed->pid != getpid()) /* it has no threads here, and its locks may be held for ever */
+		return leat_fail(err, LEAT_INVALID,
+		                 "the feed was opened in another process; open it after the fork, in the process that "
+		                 "uses it");
 	if (is_cancelled(feed))
 		return leat_fail(err, LEAT_CANCELLED, "the feed was cancelled");
 	if (feed->failure.status != LEAT_OK)

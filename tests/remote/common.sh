@@ -98,8 +98,8 @@ same() { # NAME LOCAL_SPEC REMOTE_SPEC...
 }
 
 upload() { # FOLDER URI
-	local here=$PWD
-	(cd "$1" && find . -type f -not -name '.*') | while read -r file; do
-		"$here/tests/s3.py" put "$2/${file#./}" "$1/$file"
-	done
+	(cd "$1" && find . -type f -not -name '.*' -printf '%P\n') | while read -r file; do
+		printf 'put %s/%s %d\n' "$2" "$file" "$(stat -c %s "$1/$file")"
+		cat "$1/$file"
+	done | tests/s3.py serve | { ! grep -v '^200$'; }
 }
