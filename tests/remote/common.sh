@@ -79,6 +79,16 @@ END
 	nginx -c "$work/nginx.conf" -p "$work"
 }
 
+server() { # NAME ARGUMENT...: starts one of servers.py; sets port
+	local name=$1
+	shift
+	mkfifo "$work/$name.in" "$work/$name.out"
+	tests/remote/servers.py "$@" <"$work/$name.in" >"$work/$name.out" &
+	processes+=($!)
+	exec {input}>"$work/$name.in" # it ends when this does
+	read -r port <"$work/$name.out"
+}
+
 # ---- samples ----
 
 checksum() { # SPEC
