@@ -10,7 +10,10 @@
 /* Two changes within this time, in ns, may get the same timestamp. */
 enum { SAME_TIME = 100000000 };
 
-enum { LOOK_AT_ONCE = 1024 }; /* files a thread stats per turn */
+enum {
+	LOOK_AT_ONCE = 1024, /* files a thread looks at per turn */
+	REQUESTS = 64,       /* threads that look at files on a server: each waits for its answer */
+};
 
 /* ---- from a sidecar ---- */
 
@@ -151,6 +154,19 @@ look(struct leat_store *store, const char *folder, const char *name, size_t len,
 	return LEAT_OK;
 }
 
+/* How many threads look at files, and at how many in a turn. */
+static unsigned
+looking_threads(const struct leat_store *store, unsigned threads)
+{
+	return store->kind->remote && threads < REQUESTS ? REQUESTS : threads;
+}
+
+static size_t
+files_per_turn(const struct leat_store *store)
+{
+	return store->kind->remote ? 1 : LOOK_AT_ONCE;
+}
+
 /* One that cannot be looked at counts as changed: listing the files again gives the reason. */
 static bool
 has_changed(const struct leat_file_table *table, struct leat_store *store, const char *folder, uint64_t i)
@@ -171,17 +187,23 @@ struct looks {
 	atomic_bool changed;
 };
 
+/* Those on servers would cost a request each: they are compared when they are read. */
+static bool
+is_looked_at(const struct looks *looks, uint64_t i)
+{
+	return looks->table->size[i] == LEAT_NO_FILE || (!looks->store->kind->remote && i % looks->step == 0);
+}
+
 static enum leat_status
 look_at_some(void *arg, size_t turn, struct leat_err *err)
 {
 	struct looks *looks = arg;
 	const struct leat_file_table *table = looks->table;
-	uint64_t first = turn * LOOK_AT_ONCE * looks->step, end = first + LOOK_AT_ONCE * looks->step;
+	uint64_t files = files_per_turn(looks->store) * looks->step, first = turn * files, end = first + files;
 
 	(void)err;
 	for (uint64_t i = first; i < end && i < table->count && !looks->changed; i++)
-		if ((i % looks->step == 0 || table->size[i] == LEAT_NO_FILE) &&
-		    has_changed(table, looks->store, looks->folder, i))
+		if (is_looked_at(looks, i) && has_changed(table, looks->store, looks->folder, i))
 			looks->changed = true;
 	return LEAT_OK;
 }
@@ -192,9 +214,13 @@ leat_file_table_changed(const struct leat_file_table *table, struct leat_store *
 {
 	uint64_t step = (table->count + LEAT_FILE_TABLE_LOOKS - 1) / LEAT_FILE_TABLE_LOOKS;
 	struct looks looks = {.table = table, .store = store, .folder = folder, .step = step};
-	size_t turns = (size_t)(table->count / step / LOOK_AT_ONCE) + 1;
+	size_t turns;
 
-	return leat_parallel(mem, threads, turns, look_at_some, &looks, NULL) != LEAT_OK || looks.changed;
+	if (store->kind->remote && !table->missing)
+		return false;
+	turns = (size_t)(table->count / step / files_per_turn(store)) + 1;
+	return leat_parallel(mem, looking_threads(store, threads), turns, look_at_some, &looks, NULL) != LEAT_OK ||
+	       looks.changed;
 }
 
 int64_t
@@ -450,10 +476,10 @@ ask_sizes(void *arg, size_t i, struct leat_err *err)
 {
 	const struct sizes *s = arg;
 	struct leat_outside outside = {0};
-	size_t begin = s->first + i * LOOK_AT_ONCE;
+	size_t files = files_per_turn(s->confine->files), begin = s->first + i * files;
 	enum leat_status status = LEAT_OK, ended;
 
-	for (size_t k = begin; k < begin + LOOK_AT_ONCE && k < s->end && status == LEAT_OK; k++) {
+	for (size_t k = begin; k < begin + files && k < s->end && status == LEAT_OK; k++) {
 		const char *name = s->names[k - s->first];
 		struct looked found;
 
@@ -472,12 +498,13 @@ leat_file_table_add_all(struct leat_file_table_build *build, const char *const *
                         const struct leat_confine *confine, unsigned threads, struct leat_err *err)
 {
 	struct sizes sizes = {build, names, build->count, build->count + count, confine};
+	size_t files = files_per_turn(confine->files), turns = (count + files - 1) / files;
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)
 		status = leat_file_table_add(build, names[i], strlen(names[i]), err);
-	return status == LEAT_OK ? leat_parallel(build->mem, threads, (count + LOOK_AT_ONCE - 1) / LOOK_AT_ONCE,
-	                                         ask_sizes, &sizes, err)
+	return status == LEAT_OK ? leat_parallel(build->mem, looking_threads(confine->files, threads), turns, ask_sizes,
+	                                         &sizes, err)
 	                         : status;
 }
 
