@@ -394,10 +394,10 @@ static void
 come_up(struct leat_pace *pace, uint64_t now)
 {
 	pace->held_ns += now - pace->down_ns;
-	if (now - pace->down_ns > second) { /* what was before does not count */
+	if (now - pace->down_ns > second) /* what was before does not count */
 		pace->ceiling = pace->level = 0;
+	if (now - pace->down_ns > second / 4) /* a rate that includes the pause would be far too low */
 		begin_slot(pace, now);
-	}
 	pace->mode = LEAT_PACE_RESUME;
 	set_window(pace, pace->goal / 8, now);
 }
@@ -545,6 +545,9 @@ void
 leat_pace_begin(struct leat_pace *pace, uint64_t now)
 {
 	advance(pace, now);
+	/* Requests that were refused wait before they come again, and maybe nothing else was wanted meanwhile. */
+	if (pace->flight == 0 && pace->ceiling <= 0 && now >= pace->idle_ns + second / 10)
+		begin_slot(pace, now);
 	pace->flight++;
 	if (pace->mode == LEAT_PACE_DOWN)
 		leat_pace_probe(pace, now);
@@ -557,7 +560,8 @@ void
 leat_pace_end(struct leat_pace *pace, enum leat_pace_result result, uint64_t took_ns, uint64_t bytes, uint64_t now)
 {
 	advance(pace, now);
-	pace->flight--;
+	if (--pace->flight == 0)
+		pace->idle_ns = now;
 	if (result == LEAT_PACE_ANSWERED)
 		note_answer(pace, took_ns, bytes, now);
 	else if (result != LEAT_PACE_VOID)

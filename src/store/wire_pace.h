@@ -89,6 +89,7 @@ struct leat_pace {
 
 	/* 503s: */
 	uint64_t slot_ns;             /* when counting began */
+	uint64_t idle_ns;             /* when nothing was in flight any more */
 	unsigned answered, throttled; /* since then */
 	unsigned begun, free;         /* requests, and those that the ceiling did not delay */
 	double ceiling;               /* requests per second; 0: none */

@@ -391,6 +391,45 @@ the_rate_is_back_soon_after_an_outage(void **state)
 	recovers("10 s without connections, 500/s", slow, 10, 0);
 }
 
+/* The client wants only a few requests as long as none was answered, and those pause when they are refused. */
+static void
+starts_in_an_outage(double seconds, unsigned wants)
+{
+	struct sim s = {.latency_ms = 20, .jitter = 0.3, .rate = 1000, .wants = wants};
+	double after;
+
+	begin(&s);
+	s.bad_from = s.now;
+	s.bad_to = s.now + (uint64_t)(seconds * 1e9);
+	while (s.now < s.bad_to) {
+		run(&s, 0.002);
+		s.wants = 0;
+		s.demand = 1e-9; /* a pause */
+		s.queue = 0;
+		s.asked_ns = UINT64_MAX;
+		run(&s, 0.25);
+		s.demand = 0;
+		s.wants = wants;
+	}
+	s.wants = 0;
+	run(&s, 2);
+	after = run(&s, 3);
+	printf("%.1f s of 503s at the start, %u wanted: 2 s later %.0f/s\n", seconds, wants, after);
+	assert_true(after >= 900);
+}
+
+static void
+a_server_that_refuses_at_first_is_soon_used_in_full(void **state)
+{
+	(void)state;
+	starts_in_an_outage(0.3, 3);
+	starts_in_an_outage(1, 3);
+	starts_in_an_outage(1, 32);
+	starts_in_an_outage(0.5, 32);
+	starts_in_an_outage(5, 3);
+	starts_in_an_outage(5, 32);
+}
+
 static void
 serves(const char *name, struct sim s, double best, double share, double extra)
 {
@@ -522,6 +561,7 @@ main(void)
 		cmocka_unit_test(a_slow_consumer_does_not_shrink_the_window),
 		cmocka_unit_test(few_requests_do_not_grow_the_window),
 		cmocka_unit_test(the_rate_is_back_soon_after_an_outage),
+		cmocka_unit_test(a_server_that_refuses_at_first_is_soon_used_in_full),
 		cmocka_unit_test(a_server_with_a_limit_refuses_few),
 		cmocka_unit_test(a_limit_that_ends_is_forgotten),
 		cmocka_unit_test(a_few_refusals_change_nothing),
