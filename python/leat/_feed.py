@@ -245,9 +245,10 @@ class Feed:
         fingerprint: how checkpoints recognize the data: 'names' compares names, sizes and sample counts of files,
             'full' also all their bytes, which the first `state_dict` and `load_state_dict` read once.
         storage: how to reach remote data, such as {'endpoint': 'https://minio.lab:9000', 'profile': 'lab'}: endpoint,
-            region, profile, style, anonymous, requester_pays, ca_bundle, proxy, resolve, requests, timeout, patience,
-            hedge, disk_cache, disk_cache_size, disk_cache_trust (docs/REMOTE.md). What is not set comes from the
-            environment. Not part of checkpoints. Keys are not accepted: they come from a profile or the environment.
+            region, profile, style, anonymous, requester_pays, ca_bundle, proxy, resolve, requests, threads, timeout,
+            patience, hedge, disk_cache, disk_cache_size, disk_cache_trust (docs/REMOTE.md). What is not set comes from
+            the environment. Not part of checkpoints. Keys are not accepted: they come from a profile or the
+            environment.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,

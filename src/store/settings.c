@@ -65,6 +65,8 @@ const struct leat_setting leat_settings[] = {
          .check = leat_lookup_check},
 	{LEAT_INT(struct leat_storage, requests, "0", 0, 65536, "maximum number of requests in flight; 0: automatic"),
          "LEAT_NET_REQUESTS"},
+	{LEAT_INT(struct leat_storage, threads, "0", 0, 4, "threads that carry requests; 0: one for two processors"),
+         "LEAT_NET_THREADS"},
 	{LEAT_FLOAT(struct leat_storage, timeout, "20", 0.01, 86400,
                     "seconds without progress after which a request is repeated"),
          "LEAT_NET_TIMEOUT"},

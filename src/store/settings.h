@@ -33,6 +33,7 @@ struct leat_storage {
 	bool anonymous, requester_pays;
 	char ca_bundle[LEAT_SETTING], proxy[LEAT_SETTING], resolve[LEAT_SETTING];
 	int64_t requests;        /* in flight, at most; 0: automatic */
+	int64_t threads;         /* of the wire; 0: automatic */
 	float timeout, patience; /* seconds */
 	bool hedge;
 	char disk_cache[LEAT_SETTING]; /* "": none */

@@ -200,9 +200,9 @@ thread_body(void *arg, unsigned i)
 }
 
 static unsigned
-wanted_loops(size_t links)
+wanted_loops(const struct leat_storage *storage, size_t links)
 {
-	unsigned loops = (leat_cpus("") + 1) / 2;
+	unsigned loops = storage->threads ? (unsigned)storage->threads : (leat_cpus("") + 1) / 2;
 
 	if (loops > links)
 		loops = (unsigned)links;
@@ -230,7 +230,7 @@ leat_wire_open(struct leat_wire **result, const struct leat_storage *storage, st
 	                                             (uint64_t)((double)storage->patience * 1e9), storage};
 	pthread_mutex_init(&wire->lock, NULL);
 	wire->most_links = most_links(storage);
-	wire->loops = wanted_loops(wire->most_links);
+	wire->loops = wanted_loops(storage, wire->most_links);
 	for (unsigned i = 0; i < wire->loops && status == LEAT_OK; i++)
 		status = leat_loop_open(&wire->loop[i], wire, i, err);
 	if (status == LEAT_OK)
@@ -329,20 +329,31 @@ leat_wire_submit(struct leat_wire *wire, struct leat_exchange *exchange, struct 
 	return LEAT_OK;
 }
 
+/* The thread with connections that has the fewest exchanges. NULL: there is none but this one. */
+static struct leat_wire_loop *
+least_busy(struct leat_wire *wire, const struct leat_wire_loop *self, const struct leat_origin *origin)
+{
+	struct leat_wire_loop *best = NULL;
+	unsigned least = 0;
+
+	for (unsigned i = 0; i < wire->loops; i++) {
+		unsigned demand = atomic_load_explicit(&origin->loop[i].demand, memory_order_relaxed);
+
+		if (&wire->loop[i] == self || !atomic_load_explicit(&origin->loop[i].links, memory_order_relaxed))
+			continue;
+		if (!best || demand < least) {
+			least = demand;
+			best = &wire->loop[i];
+		}
+	}
+	return best;
+}
+
 void
 leat_wire_hand_over(struct leat_wire_loop *loop, struct leat_origin *origin)
 {
-	struct leat_wire *wire = loop->wire;
-	struct leat_wire_loop *other = NULL;
-	unsigned most = 0, demand;
+	struct leat_wire_loop *other = least_busy(loop->wire, loop, origin);
 
-	for (unsigned i = 0; i < wire->loops; i++) {
-		demand = atomic_load_explicit(&origin->loop[i].demand, memory_order_relaxed);
-		if (i != loop->index && demand > most) {
-			most = demand;
-			other = &wire->loop[i];
-		}
-	}
 	for (struct leat_exchange *list = other ? leat_loop_take_all(loop, origin) : NULL, *next; list; list = next) {
 		next = list->next;
 		atomic_fetch_sub(&loop->load, 1);

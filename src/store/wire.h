@@ -111,7 +111,8 @@ struct leat_origin {
 		unsigned waiting, flight;                 /* their number, and that of requests in flight */
 		atomic_uint demand;                       /* both, for other threads to see */
 		uint64_t timeout_ns, learned_ns;          /* for answers, and when that was computed */
-		unsigned links, connecting;               /* connections that are open, and those to be */
+		atomic_uint links;                        /* connections that are open; other threads see it, too */
+		unsigned connecting;                      /* those to be */
 		uint64_t hold_until_ns;                   /* no new connections before */
 		struct leat_hedge_counts hedge;
 	} loop[LEAT_WIRE_THREADS]; /* each belongs to one thread */

@@ -207,8 +207,6 @@ hold_off(struct leat_wire_loop *loop, struct leat_origin *origin)
 	if (atomic_load_explicit(&origin->open, memory_order_relaxed) == 0)
 		return false;
 	own->hold_until_ns = leat_now() + HOLD_OFF_NS;
-	if (own->links == 0 && own->connecting == 0)
-		leat_wire_hand_over(loop, origin);
 	return true;
 }
 

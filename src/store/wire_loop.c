@@ -218,15 +218,21 @@ leat_loop_find_idle(struct leat_wire_loop *loop, const struct leat_origin *origi
 	return spare;
 }
 
+/* After a connection failed while others work, there are no new ones for a while. */
+static bool
+is_held(const struct leat_origin_loop *own)
+{
+	return own->hold_until_ns && leat_now() < own->hold_until_ns;
+}
+
 static bool
 may_connect(const struct leat_wire_loop *loop, struct leat_origin *origin)
 {
 	size_t most = atomic_load_explicit(&origin->answered, memory_order_relaxed) ? CONNECTS : CONNECTS_AT_FIRST;
 	const struct leat_origin_loop *own = &origin->loop[loop->index];
 
-	return loop->connecting < most && own->connecting < own->waiting + own->hedge.wanted &&
-	       (!own->hold_until_ns || leat_now() >= own->hold_until_ns) && leat_origin_may_connect(loop, origin) &&
-	       leat_hosts_may_connect(loop, origin);
+	return loop->connecting < most && own->connecting < own->waiting + own->hedge.wanted && !is_held(own) &&
+	       leat_origin_may_connect(loop, origin) && leat_hosts_may_connect(loop, origin);
 }
 
 /* A connection to another place makes room. The one unused longest is at the end. */
@@ -270,6 +276,9 @@ serve(struct leat_wire_loop *loop, struct leat_origin *origin)
 				fail_memory(loop, take_first(own));
 			return;
 		}
+	/* The server wants no more connections than other threads have. */
+	if (own->queue && is_held(own) && !own->links && !own->connecting)
+		leat_wire_hand_over(loop, origin);
 }
 
 static void
