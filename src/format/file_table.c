@@ -187,13 +187,6 @@ struct looks {
 	atomic_bool changed;
 };
 
-/* Those on servers would cost a request each: they are compared when they are read. */
-static bool
-is_looked_at(const struct looks *looks, uint64_t i)
-{
-	return looks->table->size[i] == LEAT_NO_FILE || (!looks->store->kind->remote && i % looks->step == 0);
-}
-
 static enum leat_status
 look_at_some(void *arg, size_t turn, struct leat_err *err)
 {
@@ -203,7 +196,8 @@ look_at_some(void *arg, size_t turn, struct leat_err *err)
 
 	(void)err;
 	for (uint64_t i = first; i < end && i < table->count && !looks->changed; i++)
-		if (is_looked_at(looks, i) && has_changed(table, looks->store, looks->folder, i))
+		if ((i % looks->step == 0 || table->size[i] == LEAT_NO_FILE) &&
+		    has_changed(table, looks->store, looks->folder, i))
 			looks->changed = true;
 	return LEAT_OK;
 }
@@ -214,11 +208,8 @@ leat_file_table_changed(const struct leat_file_table *table, struct leat_store *
 {
 	uint64_t step = (table->count + LEAT_FILE_TABLE_LOOKS - 1) / LEAT_FILE_TABLE_LOOKS;
 	struct looks looks = {.table = table, .store = store, .folder = folder, .step = step};
-	size_t turns;
+	size_t turns = (size_t)(table->count / step / files_per_turn(store)) + 1;
 
-	if (store->kind->remote && !table->missing)
-		return false;
-	turns = (size_t)(table->count / step / files_per_turn(store)) + 1;
 	return leat_parallel(mem, looking_threads(store, threads), turns, look_at_some, &looks, NULL) != LEAT_OK ||
 	       looks.changed;
 }

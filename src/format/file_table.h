@@ -8,8 +8,7 @@
  * files, spread evenly, and the table is built again if one has another token (leat_object_token).
  * In a larger table, the others are compared when they are read, and looked at before a sample
  * that an earlier process cached is used. A file that differs is an error; its table is removed,
- * so that the next open builds a new one. Files on servers are compared only when they are read:
- * looking at each would cost a request.
+ * so that the next open builds a new one.
  *
  * Open and close: one thread. Everything else: any thread, after open. */
 #ifndef LEAT_FORMAT_FILE_TABLE_H
