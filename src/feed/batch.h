@@ -173,6 +173,16 @@ leat_batch_offsets(const struct leat_batch *batch, int column)
 	return (int64_t *)(void *)(batch->base + batch->form->column[column].offsets_at);
 }
 
+/* For direct batches, called by the planner in row order: where a row's payload goes. */
+static inline unsigned char *
+leat_batch_direct_row(const struct leat_batch *batch, int64_t row, size_t payload)
+{
+	int64_t *offsets = leat_batch_offsets(batch, 0);
+
+	offsets[row + 1] = offsets[row] + (int64_t)payload;
+	return batch->base + batch->form->column[0].values_at + offsets[row];
+}
+
 /* The values of a field, if the batch is not a copy. */
 static inline unsigned char *
 leat_batch_values(const struct leat_batch *batch, int column)

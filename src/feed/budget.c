@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "feed/feed.h"
+#include "feed/stretch.h"
 
 enum {
 	SLACK = 256 * 1024, /* the list of bad samples, LEAT_BAD_BYTES; restoring a checkpoint; exported tensors */
@@ -23,7 +24,8 @@ enum {
 	UNKNOWN_CAPACITY = 1024 * 1024, /* minimum for values of unknown size */
 	WALK_FROM = 1024 * 1024,
 	MEAN_LOOKS = 256,
-	ENOUGH = 1 << 30, /* a default limit is not used beyond this for speed alone */
+	STRETCHES_LEAST = 4, /* with fewer, runs by themselves keep a server busier */
+	ENOUGH = 1 << 30,    /* a default limit is not used beyond this for speed alone */
 };
 
 /* ---- upper bounds for ragged values ---- */
@@ -342,17 +344,62 @@ how_many(size_t room, size_t each, int64_t wanted)
 	return n > (size_t)wanted ? (int)wanted : (int)n;
 }
 
+/* Are the samples read in the order of long files on servers? */
+static bool
+wants_stretches(const struct leat_pipeline *p)
+{
+	const struct leat_source *source = &p->source;
+
+	if (!source->files || source->table || source->units || !source->max_length || !leat_plan_in_order(&p->plan))
+		return false;
+	for (size_t i = 0; i < leat_files_count(source->files); i++)
+		if (!leat_files_at(source->files, i)->store->kind->request_cost)
+			return false;
+	return mean_length(source) < LEAT_STRETCH_LEAST / 2;
+}
+
 /* Batches to prefetch. A store that wants many reads in flight needs enough rows to read. */
 static int64_t
 batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
 {
 	int64_t far = p->source.stores.in_flight / b->form.rows + 2;
 
+	if (wants_stretches(p)) {
+		size_t stretches = (size_t)LEAT_STRETCHES * LEAT_STRETCH_BYTES;
+
+		far = (int64_t)(stretches / ((mean_length(&p->source) + 1) * (size_t)b->form.rows)) + 2;
+	}
 	if (p->prefetch >= 0)
 		return p->prefetch;
 	if (!p->source.stores.in_flight || far < LEAT_MAX_PREFETCH)
 		return LEAT_MAX_PREFETCH;
 	return far < LEAT_MAX_PREFETCH_FAR ? far : LEAT_MAX_PREFETCH_FAR;
+}
+
+/* Widens the window for stretches, and adds runs for all of their samples. Returns the bytes used; 0: too little room.
+ */
+static size_t
+widen_for_stretches(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
+{
+	size_t run = (mean_length(&p->source) + 1) * (size_t)b->run_rows, each;
+	int runs, more, reads = b->run_reads;
+
+	run = run < b->run_bytes ? run : b->run_bytes;
+	b->run_reads = 1;
+	b->stretch_bytes = LEAT_STRETCH_BYTES;
+	do {
+		runs = (int)(b->stretch_bytes / run) + 1;
+		each = b->stretch_bytes + LEAT_APART + sizeof(struct leat_stretch) + (size_t)runs * run_cost(b);
+		more = how_many(room, each, LEAT_STRETCHES);
+	} while (more < STRETCHES_LEAST && (b->stretch_bytes /= 2) >= LEAT_STRETCH_LEAST);
+	if (more < STRETCHES_LEAST) {
+		b->run_reads = reads;
+		return 0;
+	}
+	b->stretches = more;
+	b->runs += more * runs;
+	b->window += (size_t)more * (b->stretch_bytes + LEAT_APART);
+	return (size_t)more * each;
 }
 
 /* Widens the window by up to `room` bytes and returns the bytes used. Local files get one more run per worker and I/O
@@ -386,9 +433,13 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
             const struct leat_log *log)
 {
 	int64_t wanted = batches_ahead(b, p);
-	size_t for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
-	int more = wanted > 1 ? how_many(for_batches, batch_cost(b), wanted - 1) : 0;
+	size_t for_batches;
+	int more;
 
+	if (wants_stretches(p))
+		rest -= widen_for_stretches(b, p, rest / 4);
+	for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
+	more = wanted > 1 ? how_many(for_batches, batch_cost(b), wanted - 1) : 0;
 	b->buffers += more;
 	b->depth = wanted == 0 ? 0 : 1 + more;
 	rest -= (size_t)more * (batch_cost(b) + sizeof(void *)) < rest ? (size_t)more * (batch_cost(b) + sizeof(void *))
@@ -397,7 +448,8 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 		leat_log(log, LEAT_LOG_WARN, "prefetch(%lld) does not fit in memory=; prefetching %d",
 		         (long long)p->prefetch, b->depth);
 
-	rest -= widen_window(b, p, rest / 4);
+	if (!b->stretches)
+		rest -= widen_window(b, p, rest / 4);
 	if (p->source.units) {
 		/* Samples in any other order need many units at a time. */
 		more = how_many(p->plan.ops > 0 ? rest / 2 : 0, unit_cost(p),

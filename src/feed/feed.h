@@ -45,6 +45,8 @@ struct leat_budget {
 	size_t window;                   /* byte limit for runs and units in flight */
 	int requests;                    /* limit on requests in flight */
 	int units;                       /* units decoded or being read at a time */
+	int stretches;                   /* stretches read at a time (stretch.h); 0: samples are read by runs alone */
+	size_t stretch_bytes;            /* limit per stretch */
 	size_t scratch;                  /* bytes per worker */
 	size_t exchange, exchange_large; /* shared with each worker's process, and with all of them */
 	size_t jumbo;                    /* bytes of the shared scratch for samples too large for a worker's own */
@@ -153,6 +155,8 @@ enum leat_status leat_ranks_open(struct leat_feed *feed, int64_t *rows, struct l
 bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_t *position);
 /* Sets this rank's rows of the global batch that starts at position `begin`. */
 void leat_ranks_begin(const struct leat_feed *feed, struct leat_batch *batch, uint64_t epoch, uint64_t begin);
+/* The same without a batch: its first position and, returned, the one after the last. */
+uint64_t leat_ranks_share(const struct leat_feed *feed, uint64_t begin, uint64_t *first);
 /* Does a skipped sample leave a row of padding, so that batches keep their size? */
 bool leat_ranks_keep_bad(const struct leat_feed *feed);
 /* Position of the sample that a row after own_rows repeats. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "feed/feed.h"
+#include "feed/stretch.h"
 
 /* ---- the window ---- */
 
@@ -54,7 +55,7 @@ open_requests(struct leat_feed *feed, struct leat_err *err)
 			feed->run[i].request[k].feed = feed;
 		}
 	}
-	return leat_units_open(feed, err);
+	return feed->budget.stretches ? leat_stretches_open(feed, err) : leat_units_open(feed, err);
 }
 
 enum leat_status
@@ -76,6 +77,7 @@ leat_fetch_close(struct leat_feed *feed)
 	leat_unmap(&feed->mem, feed->fetch.window, feed->fetch.size);
 	leat_free(&feed->mem, feed->fetch.request);
 	leat_units_close(feed);
+	leat_stretches_close(feed);
 	feed->fetch.window = NULL;
 	feed->fetch.request = NULL;
 }
@@ -86,6 +88,7 @@ leat_fetch_reset(struct leat_feed *feed)
 	feed->fetch.lowest = NULL;
 	feed->fetch.requests = 0;
 	leat_units_reset(feed);
+	leat_stretches_reset(feed);
 	atomic_store(&feed->fetch.waiting, 0);
 	atomic_store(&feed->fetch.cold, false);
 }
@@ -122,12 +125,8 @@ assign_buffers(const struct leat_feed *feed, struct leat_run *run, struct leat_r
 	item->raw.head = at;
 	item->raw.payload = at + e->head;
 	item->raw.tail = item->raw.payload + payload;
-	if (feed->budget.form.direct) {
-		int64_t *offsets = leat_batch_offsets(run->batch, 0);
-
-		item->to = run->batch->base + feed->budget.form.column[0].values_at + offsets[row];
-		offsets[row + 1] = offsets[row] + (int64_t)payload;
-	}
+	if (feed->budget.form.direct)
+		item->to = leat_batch_direct_row(run->batch, row, payload);
 	if (bytes > run->part.size) {
 		item->raw.payload = item->to;
 		item->to = NULL;
@@ -154,10 +153,12 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	run->bytes = 0;
 	run->requests = run->submitted = 0;
 	run->started = false;
-	run->units = 0;
+	run->units = run->stretches = 0;
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
+	if (feed->budget.stretches)
+		return leat_window_take(fetch, &run->part, 0);
 	if (!cached && feed->budget.outliers) {
 		leat_source_locate(source, sample, &extent);
 		if (!extent.damaged && extent.length > bytes)
@@ -181,6 +182,12 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 		return true;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
+	if (__builtin_expect(feed->budget.stretches, 0)) {
+		enum leat_stretch_plan planned = leat_stretch_plan(feed, run, item, row);
+
+		if (planned != LEAT_STRETCH_UNFIT)
+			return planned == LEAT_STRETCH_TAKEN;
+	}
 	check_room(feed, run, extent, row);
 	item->merged = run->items > 0 && follows(item, item - 1);
 	if (leat_item_bytes(item) && !item->merged) {
@@ -196,7 +203,7 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 void
 leat_fetch_planned(struct leat_feed *feed, struct leat_run *run)
 {
-	size_t used = (run->bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
+	size_t used = (run->stretches ? 0 : run->bytes + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
 
 	feed->fetch.requests += run->requests;
 	if (used < run->part.size)
@@ -208,6 +215,8 @@ leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 {
 	feed->fetch.requests -= run->requests;
 	leat_units_unpin(feed, run);
+	if (run->stretches > 0)
+		leat_stretches_unpin(feed, run);
 	leat_window_give(&feed->fetch, &run->part);
 }
 
@@ -466,15 +475,27 @@ check_mapped(const struct leat_feed *feed, struct leat_batch *batch)
 	atomic_store_explicit(&batch->checked, true, memory_order_release);
 }
 
+/* Starts the reads that the run shares with others. True: it waits for some, or did when it was planned. */
+static bool
+start_shared(struct leat_feed *feed, const struct leat_run *run)
+{
+	if (run->units > 0)
+		return leat_units_start(feed);
+	leat_stretches_start(feed);
+	return true;
+}
+
 bool
 leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 {
-	bool cold, waits = run->units > 0;
+	bool cold, waits = run->units + run->stretches > 0;
 
 	if (feed->pipeline.source.mapped)
 		check_mapped(feed, run->batch);
-	cold = waits && leat_units_start(feed);
-	if (feed->pipeline.source.kind->touch)
+	cold = waits && start_shared(feed, run);
+	if (run->stretches > 0)
+		;
+	else if (feed->pipeline.source.kind->touch)
 		start_touching(feed, run);
 	else
 		start_groups(feed, run);
@@ -529,6 +550,7 @@ leat_fetch_drain(struct leat_feed *feed)
 		if (fetch->slot[i].request.under_way)
 			read->object.store->kind->cancel(read->object.store, read);
 	}
+	leat_stretches_cancel(feed);
 	while (fetch->under_way > 0)
 		pthread_cond_wait(&fetch->drained, &feed->lock);
 	pthread_mutex_unlock(&feed->lock);

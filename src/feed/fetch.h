@@ -22,13 +22,14 @@
 
 struct leat_feed;
 struct leat_batch;
+struct leat_stretch;
 
 enum {
 	LEAT_RUN_ROWS = 64,          /* max samples per run */
 	LEAT_RUN_ROWS_DIRECT = 256,  /* max samples per run that are only copied */
 	LEAT_RUN_READS = 32,         /* max requests per run */
 	LEAT_RUN_BYTES = 320 * 1024, /* max bytes per run; a single sample may exceed it */
-	LEAT_RUN_UNITS = 4,          /* max units per run */
+	LEAT_RUN_UNITS = 4,          /* max units or stretches per run */
 	LEAT_LOCAL_REQUESTS = 64,    /* max requests in flight if the store has no preference */
 };
 
@@ -63,13 +64,15 @@ struct leat_run {
 	struct leat_unit_wait {
 		struct leat_run *run;
 		struct leat_unit_wait *next;
-	} wait[LEAT_RUN_UNITS]; /* for units not decoded yet */
+	} wait[LEAT_RUN_UNITS]; /* for units not decoded, or stretches not read yet */
 	int units;
+	struct leat_stretch *stretch[LEAT_RUN_UNITS];
+	int stretches;
 
 	struct leat_request *request; /* room for budget.run_reads */
 	int requests;                 /* planned and not completed; under the lock */
 	int submitted;                /* requests handed to a store */
-	atomic_int pending;           /* outstanding reads and units, plus one while starting */
+	atomic_int pending;           /* outstanding reads, units and stretches, plus one while starting */
 };
 
 /* Items of a run read with one request. */
@@ -114,6 +117,8 @@ struct leat_fetch {
 	struct leat_unit_slot *slot; /* budget.units */
 	struct leat_unit_slot *planned, *fetched, **fetched_tail;
 	uint64_t clock;
+	struct leat_stretch *stretch; /* budget.stretches (stretch.h) */
+	struct leat_stretch *current, *unstarted;
 	atomic_bool cold;       /* the last run had to wait for reads: plan ahead of the workers */
 	atomic_int waiting;     /* runs with reads in flight */
 	pthread_cond_t drained; /* under_way is 0 */

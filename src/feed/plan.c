@@ -92,6 +92,15 @@ leat_plan_repeats(const struct leat_plan *plan)
 	return false;
 }
 
+bool
+leat_plan_in_order(const struct leat_plan *plan)
+{
+	for (int i = 0; i < plan->ops; i++)
+		if (!plan->op[i].op->on_plan.in_order)
+			return false;
+	return true;
+}
+
 uint64_t
 leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position)
 {

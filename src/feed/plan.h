@@ -36,6 +36,9 @@ void leat_plan_reseed(struct leat_plan *plan, uint64_t seed);
 /* Can a sample occur more than once per epoch? */
 bool leat_plan_repeats(const struct leat_plan *plan);
 
+/* Does it keep the order of the source? Parts may be left out or repeated. */
+bool leat_plan_in_order(const struct leat_plan *plan);
+
 /* The sample at `position` (< size) of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
 

@@ -162,6 +162,15 @@ leat_ranks_begin(const struct leat_feed *feed, struct leat_batch *batch, uint64_
 }
 
 uint64_t
+leat_ranks_share(const struct leat_feed *feed, uint64_t begin, uint64_t *first)
+{
+	uint64_t rows = share(feed, least(feed->pipeline.plan.size - begin, (uint64_t)feed->global_rows), first);
+
+	*first += begin;
+	return *first + rows;
+}
+
+uint64_t
 leat_ranks_repeated(const struct leat_feed *feed, const struct leat_batch *batch, int64_t row)
 {
 	uint64_t size = feed->pipeline.plan.size, group = (uint64_t)feed->pipeline.row_group;

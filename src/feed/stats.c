@@ -53,13 +53,17 @@ count_requests(const struct leat_feed *feed, struct leat_stats *stats)
 	return remote;
 }
 
-/* Requests that open the data set and retries are few. */
+/* As planned: neighbours share requests if their order is kept, or if they are in a unit. */
 static const char *
-way_of_reading(const struct leat_feed *feed, const struct leat_stats *stats)
+way_of_reading(const struct leat_feed *feed)
 {
-	if (stats->requests - stats->retries < stats->samples / 10 * 9)
-		return "merged ranges";
-	return feed->pipeline.source.table ? "objects" : "ranges";
+	const struct leat_source *source = &feed->pipeline.source;
+
+	if (feed->budget.stretches)
+		return "streaming";
+	if (source->table)
+		return "objects";
+	return source->units || leat_plan_in_order(&feed->pipeline.plan) ? "merged ranges" : "ranges";
 }
 
 static void
@@ -81,7 +85,7 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 	};
 	remote = count_requests(feed, stats);
 	if (remote && stats->samples)
-		strcpy(stats->reads, way_of_reading(feed, stats));
+		strcpy(stats->reads, way_of_reading(feed));
 	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0, remote);
 	strcpy(stats->limit, limit_name(feed, limit));
 }

@@ -128,6 +128,8 @@ struct leat_source_kind {
 	enum leat_status (*unpack_to)(const struct leat_source *source, const struct leat_raw *raw, unsigned char *to,
 	                              bool past_cache, struct leat_err *err);
 
+	bool copies; /* unpack uses no bytes in place, so samples that overlap may share memory */
+
 	/* Optional: adds what identifies the data regardless of its location, instead of the names, sizes and sample
 	 * counts of the files. */
 	void (*fingerprint)(const struct leat_source *source, struct leat_sha256 *sha);

@@ -278,4 +278,5 @@ const struct leat_source_kind leat_source_tokens = {
 	.close = close_source,
 	.locate = locate,
 	.unpack = unpack,
+	.copies = true,
 };

@@ -193,6 +193,7 @@ struct leat_plan_op {
 	void (*map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
 	void (*close)(void *state, struct leat_mem *mem);
 	bool (*scatters)(const void *params); /* optional: may adjacent outputs be far apart in the input? */
+	bool in_order;                        /* keeps the order of its input in each pass */
 	bool fixed;                           /* same choice and order in every pass, each input at most once */
 };
 

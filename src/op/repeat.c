@@ -49,5 +49,6 @@ const struct leat_op leat_op_repeat = {
 	.opts = options,
 	.params_size = sizeof(struct repeat),
 	.on_plan.open = plan_open,
+	.on_plan.in_order = true,
 	.on_plan.map = plan_map,
 };

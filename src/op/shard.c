@@ -60,6 +60,7 @@ const struct leat_op leat_op_shard = {
 	.params_size = sizeof(struct shard),
 	.check = check,
 	.on_plan.open = plan_open,
+	.on_plan.in_order = true,
 	.on_plan.map = plan_map,
 	.on_plan.fixed = true,
 };

@@ -40,6 +40,7 @@ const struct leat_op leat_op_skip = {
 	.opts = options,
 	.params_size = sizeof(struct skip),
 	.on_plan.open = plan_open,
+	.on_plan.in_order = true,
 	.on_plan.map = plan_map,
 	.on_plan.fixed = true,
 };

@@ -89,6 +89,7 @@ const struct leat_op leat_op_split = {
 	.params_size = sizeof(struct split),
 	.check = check,
 	.on_plan.open = plan_open,
+	.on_plan.in_order = true,
 	.on_plan.map = plan_map,
 	.on_plan.fixed = true,
 };

@@ -30,5 +30,6 @@ const struct leat_op leat_op_take = {
 	.opts = options,
 	.params_size = sizeof(struct take),
 	.on_plan.open = plan_open,
+	.on_plan.in_order = true,
 	.on_plan.fixed = true,
 };

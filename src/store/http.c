@@ -184,9 +184,10 @@ open_store(const struct leat_store_kind *kind, const struct leat_storage *given,
 
 #define HTTP_STORE(name, text)                                                                                         \
 	.scheme = name, .doc = text, .remote = true, .hides = true, .threads = LEAT_REMOTE_THREADS,                    \
-	.in_flight = LEAT_WIRE_IN_FLIGHT, .open = open_store, .close = close_store, .resolve = resolve, .list = list,  \
-	.list_folder = list_folder, .look = leat_remote_look, .load = leat_remote_load, .submit = leat_remote_submit,  \
-	.cancel = leat_remote_cancel, .interrupt = leat_remote_interrupt, .disk_stats = leat_remote_disk_stats
+	.in_flight = LEAT_WIRE_IN_FLIGHT, .request_cost = LEAT_REMOTE_REQUEST_COST, .open = open_store,                \
+	.close = close_store, .resolve = resolve, .list = list, .list_folder = list_folder, .look = leat_remote_look,  \
+	.load = leat_remote_load, .submit = leat_remote_submit, .cancel = leat_remote_cancel,                          \
+	.interrupt = leat_remote_interrupt, .disk_stats = leat_remote_disk_stats
 
 const struct leat_store_kind leat_store_http = {
 	HTTP_STORE("http", "Files on a web server: http://HOST/PATH; read-only."),

@@ -18,6 +18,8 @@ struct leat_remote_call;
 
 /* Threads that call `done`: the wire's, and the disk cache's. */
 enum { LEAT_REMOTE_THREADS = LEAT_WIRE_THREADS + LEAT_DISK_THREADS };
+/* Bytes that take as long as another request (docs/DECISIONS.md). */
+enum { LEAT_REMOTE_REQUEST_COST = 64 * 1024 };
 
 /* What is asked of a server. Text is the caller's, and stays until the answer is there. */
 struct leat_ask {

@@ -752,6 +752,7 @@ const struct leat_store_kind leat_store_s3 = {
 	.doc = "Amazon S3 and compatible object stores: s3://BUCKET/KEY.",
 	.threads = LEAT_REMOTE_THREADS,
 	.in_flight = LEAT_WIRE_IN_FLIGHT,
+	.request_cost = LEAT_REMOTE_REQUEST_COST,
 	.open = open_store,
 	.close = close_store,
 	.resolve = resolve,

@@ -133,6 +133,9 @@ struct leat_store_kind {
 	bool remote;        /* every look is a request to a server: nothing is kept beside data without being asked */
 	unsigned threads;   /* maximum number of threads that call `done` */
 	unsigned in_flight; /* preferred number of reads in flight, memory permitting; 0: a few per thread */
+	/* Bytes that take as long as another request: gaps up to this are read over. 0: requests cost next to nothing.
+	 */
+	unsigned request_cost;
 
 	/* `storage` is what the user has set (settings.h); the store copies what it keeps. */
 	enum leat_status (*open)(const struct leat_store_kind *kind, const struct leat_storage *storage,

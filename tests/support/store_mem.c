@@ -497,6 +497,7 @@ const struct leat_store_kind leat_store_mem = {
 	.doc = "Objects in memory, for tests.",
 	.threads = 1,
 	.in_flight = 1000,
+	.request_cost = 64 * 1024,
 	.open = open_store,
 	.close = close_store,
 	.resolve = resolve,

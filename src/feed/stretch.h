@@ -1,0 +1,70 @@
+/* stretch.h - stretches: long parts of a file on a server, each read with one request for many samples
+ *
+ * A request to a server costs as much as reading tens of KiB more, and its connection is slow until
+ * it is well under way. So if a plan keeps the order of the files, the samples that follow one another
+ * share requests of up to LEAT_STRETCH_BYTES, whatever the batches and runs are: planning looks ahead
+ * and reads over gaps that cost less than a request (leat_store_kind.request_cost). Runs stay short,
+ * so that workers have equal shares; each waits for the stretches that its samples are in.
+ *
+ * A stretch has a part of the window from when it is planned until no run needs it. At most one is
+ * *current*: samples that are planned next may still be in it. Whenever one does not fit, it ends
+ * being the current one before room is looked for, so that nothing waits for memory that it keeps.
+ *
+ * A run has samples in stretches, or a single one that is too long for that and read by itself.
+ *
+ * Threads: see fetch.h. */
+#ifndef LEAT_FEED_STRETCH_H
+#define LEAT_FEED_STRETCH_H
+
+#include "feed/fetch.h"
+
+enum {
+	LEAT_STRETCH_BYTES = 2 << 20, /* longest */
+	LEAT_STRETCH_LEAST = 1 << 19, /* not worth it below */
+	LEAT_STRETCHES = 64,          /* most at a time, memory permitting */
+	LEAT_STRETCH_LOOK = 8192,     /* max samples to look ahead for one */
+};
+
+struct leat_stretch {
+	enum leat_stretch_state {
+		LEAT_STRETCH_NONE,
+		LEAT_STRETCH_PLANNED, /* to be read by the next thread that starts a run */
+		LEAT_STRETCH_READING,
+		LEAT_STRETCH_THERE,
+		LEAT_STRETCH_LOST, /* failed: its samples are read one by one */
+	} state;
+	uint32_t file;
+	uint64_t begin, end; /* in the file */
+	uint64_t next;       /* where the next sample may begin: those before are in use */
+	uint64_t epoch;
+	unsigned users; /* runs */
+	struct leat_window_part part;
+	struct leat_request request;
+	struct leat_unit_wait *waiting;
+	struct leat_stretch *after; /* in the planned list */
+};
+
+enum leat_status leat_stretches_open(struct leat_feed *feed, struct leat_err *err);
+void leat_stretches_close(struct leat_feed *feed);
+void leat_stretches_reset(struct leat_feed *feed);
+
+/* ---- under the lock ---- */
+
+enum leat_stretch_plan {
+	LEAT_STRETCH_TAKEN, /* the item's bytes will be in a stretch */
+	LEAT_STRETCH_FULL,  /* no room now, or the run is full */
+	LEAT_STRETCH_UNFIT, /* the run reads it, and has memory for it, if there is anything to read */
+};
+
+/* Finds or plans the stretch for the next item of a run. */
+enum leat_stretch_plan leat_stretch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item,
+                                         int64_t row);
+void leat_stretches_unpin(struct leat_feed *feed, struct leat_run *run);
+void leat_stretches_cancel(struct leat_feed *feed);
+
+/* ---- without the lock ---- */
+
+/* Starts reading planned stretches. */
+void leat_stretches_start(struct leat_feed *feed);
+
+#endif
