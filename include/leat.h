@@ -393,7 +393,7 @@ LEAT_API enum leat_status leat_seek(struct leat_feed *feed, uint64_t epoch, uint
 	GAUGE(size_t, held, "bytes", "memory beyond memory=, for batches that the program holds")                      \
 	GAUGE(uint64_t, requests, "requests", "requests sent to servers, retries included")                            \
 	GAUGE(uint64_t, retries, "requests", "requests sent to servers again after a failure")                         \
-	NAME(reads, "how servers are read: objects (one request per sample), ranges (the same), merged ranges; or empty")
+	NAME(reads, "how servers are read: objects (one request per sample), ranges (the same), merged ranges, streaming; or empty")
 
 struct leat_stats {
 #define LEAT_STATS_COUNTER(name, unit, doc) uint64_t name;

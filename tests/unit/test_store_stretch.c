@@ -18,7 +18,7 @@
 #include "support/trace.h"
 
 /* Samples of 8 KiB: eight of them are as long as the gap that costs a request. */
-enum { TOKENS = 4096, LENGTH = TOKENS * 2, SAMPLES = 2400, FILES = 3, SAMPLES_ALL = SAMPLES * FILES };
+enum { TOKENS = 4096, LENGTH = TOKENS * 2, SAMPLES = 720, FILES = 3, SAMPLES_ALL = SAMPLES * FILES };
 
 extern const struct leat_store_kind leat_store_mem;
 
