@@ -594,13 +594,16 @@ const void *
 bucket_get(const char *path, size_t *len)
 {
 	const struct object *object;
+	const void *bytes = NULL;
 
 	pthread_mutex_lock(&bucket.lock);
 	object = find_object(path);
-	if (object)
+	if (object) {
 		*len = object->len;
+		bytes = object->bytes;
+	}
 	pthread_mutex_unlock(&bucket.lock);
-	return object ? object->bytes : NULL;
+	return bytes;
 }
 
 const char *
