@@ -24,6 +24,7 @@ enum {
 	UNKNOWN_CAPACITY = 1024 * 1024, /* minimum for values of unknown size */
 	WALK_FROM = 1024 * 1024,
 	MEAN_LOOKS = 256,
+	SHORT_STRETCHES = 8, /* of blocks that are shuffled, in the memory of a long one */
 	STRETCHES_LEAST = 4, /* with fewer, runs by themselves keep a server busier */
 	ENOUGH = 1 << 30,    /* a default limit is not used beyond this for speed alone */
 };
@@ -350,7 +351,12 @@ wants_stretches(const struct leat_pipeline *p)
 {
 	const struct leat_source *source = &p->source;
 
-	if (!source->files || source->table || source->units || !source->max_length || !leat_plan_in_order(&p->plan))
+	uint64_t spread = leat_plan_spread(&p->plan);
+
+	if (!source->files || source->table || source->units || !source->max_length || !spread)
+		return false;
+	/* Samples in another order are counted: each one comes, once. */
+	if (spread > LEAT_STRETCH_LOOK || (spread > 1 && (leat_plan_repeats(&p->plan) || p->cache)))
 		return false;
 	for (size_t i = 0; i < leat_files_count(source->files); i++)
 		if (!leat_files_at(source->files, i)->store->kind->request_cost)
@@ -381,25 +387,32 @@ batches_ahead(const struct leat_budget *b, const struct leat_pipeline *p)
 static size_t
 widen_for_stretches(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 {
-	size_t run = (mean_length(&p->source) + 1) * (size_t)b->run_rows, each;
-	int runs, more, reads = b->run_reads;
+	size_t run = (mean_length(&p->source) + 1) * (size_t)b->run_rows, each, near;
+	int runs, more, reads = b->run_reads, slots;
 
 	run = run < b->run_bytes ? run : b->run_bytes;
 	b->run_reads = 1;
+	b->spread = leat_plan_spread(&p->plan);
+	slots = b->spread > 1 ? SHORT_STRETCHES : 1;
+	near = b->spread > 1 ? LEAT_STRETCH_LOOK * sizeof(struct leat_near) : 0;
+	room -= near < room ? near : room;
 	b->stretch_bytes = LEAT_STRETCH_BYTES;
 	do {
 		runs = (int)(b->stretch_bytes / run) + 1;
-		each = b->stretch_bytes + LEAT_APART + sizeof(struct leat_stretch) + (size_t)runs * run_cost(b);
+		each = b->stretch_bytes + LEAT_APART + (size_t)slots * sizeof(struct leat_stretch) +
+		       (size_t)runs * run_cost(b);
 		more = how_many(room, each, LEAT_STRETCHES);
 	} while (more < STRETCHES_LEAST && (b->stretch_bytes /= 2) >= LEAT_STRETCH_LEAST);
-	if (more < STRETCHES_LEAST) {
+	/* All that is spread is kept until it is needed, while the next is read. */
+	if (more < STRETCHES_LEAST ||
+	    (b->spread > 1 && b->spread * (mean_length(&p->source) + 1) > (size_t)more * b->stretch_bytes / 2)) {
 		b->run_reads = reads;
 		return 0;
 	}
-	b->stretches = more;
+	b->stretches = more * slots;
 	b->runs += more * runs;
 	b->window += (size_t)more * (b->stretch_bytes + LEAT_APART);
-	return (size_t)more * each;
+	return (size_t)more * each + near;
 }
 
 /* Widens the window by up to `room` bytes and returns the bytes used. Local files get one more run per worker and I/O

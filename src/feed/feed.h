@@ -47,6 +47,7 @@ struct leat_budget {
 	int units;                       /* units decoded or being read at a time */
 	int stretches;                   /* stretches read at a time (stretch.h); 0: samples are read by runs alone */
 	size_t stretch_bytes;            /* limit per stretch */
+	uint64_t spread;                 /* leat_plan_spread, if there are stretches */
 	size_t scratch;                  /* bytes per worker */
 	size_t exchange, exchange_large; /* shared with each worker's process, and with all of them */
 	size_t jumbo;                    /* bytes of the shared scratch for samples too large for a worker's own */

@@ -23,13 +23,15 @@
 struct leat_feed;
 struct leat_batch;
 struct leat_stretch;
+struct leat_near;
 
 enum {
 	LEAT_RUN_ROWS = 64,          /* max samples per run */
 	LEAT_RUN_ROWS_DIRECT = 256,  /* max samples per run that are only copied */
 	LEAT_RUN_READS = 32,         /* max requests per run */
 	LEAT_RUN_BYTES = 320 * 1024, /* max bytes per run; a single sample may exceed it */
-	LEAT_RUN_UNITS = 4,          /* max units or stretches per run */
+	LEAT_RUN_UNITS = 4,          /* max units per run */
+	LEAT_RUN_STRETCHES = 16,     /* max stretches per run */
 	LEAT_LOCAL_REQUESTS = 64,    /* max requests in flight if the store has no preference */
 };
 
@@ -64,9 +66,10 @@ struct leat_run {
 	struct leat_unit_wait {
 		struct leat_run *run;
 		struct leat_unit_wait *next;
-	} wait[LEAT_RUN_UNITS]; /* for units not decoded, or stretches not read yet */
+	} wait[LEAT_RUN_UNITS]; /* for units not decoded yet */
 	int units;
-	struct leat_stretch *stretch[LEAT_RUN_UNITS];
+	struct leat_stretch *stretch[LEAT_RUN_STRETCHES];
+	struct leat_unit_wait stretch_wait[LEAT_RUN_STRETCHES]; /* for stretches not read yet */
 	int stretches;
 
 	struct leat_request *request; /* room for budget.run_reads */
@@ -117,11 +120,12 @@ struct leat_fetch {
 	struct leat_unit_slot *slot; /* budget.units */
 	struct leat_unit_slot *planned, *fetched, **fetched_tail;
 	uint64_t clock;
-	struct leat_stretch *stretch; /* budget.stretches (stretch.h) */
-	struct leat_stretch *current, *unstarted;
-	atomic_bool cold;       /* the last run had to wait for reads: plan ahead of the workers */
-	atomic_int waiting;     /* runs with reads in flight */
-	pthread_cond_t drained; /* under_way is 0 */
+	struct leat_stretch *stretch;          /* budget.stretches (stretch.h) */
+	struct leat_stretch *unstarted, *open; /* lists; the latest comes first */
+	struct leat_near *near;                /* LEAT_STRETCH_LOOK, if samples are spread */
+	atomic_bool cold;                      /* the last run had to wait for reads: plan ahead of the workers */
+	atomic_int waiting;                    /* runs with reads in flight */
+	pthread_cond_t drained;                /* under_way is 0 */
 };
 
 /* Bytes to read for this item. */

@@ -92,13 +92,21 @@ leat_plan_repeats(const struct leat_plan *plan)
 	return false;
 }
 
-bool
-leat_plan_in_order(const struct leat_plan *plan)
+uint64_t
+leat_plan_spread(const struct leat_plan *plan)
 {
-	for (int i = 0; i < plan->ops; i++)
-		if (!plan->op[i].op->on_plan.in_order)
-			return false;
-	return true;
+	uint64_t spread = 1;
+
+	for (int i = 0; i < plan->ops; i++) {
+		const struct leat_plan_step *step = &plan->op[i];
+
+		if (step->op->on_plan.in_order)
+			continue;
+		if (!step->op->on_plan.spread || spread > 1)
+			return 0;
+		spread = step->op->on_plan.spread(step->params, &step->in);
+	}
+	return spread;
 }
 
 uint64_t

@@ -36,8 +36,9 @@ void leat_plan_reseed(struct leat_plan *plan, uint64_t seed);
 /* Can a sample occur more than once per epoch? */
 bool leat_plan_repeats(const struct leat_plan *plan);
 
-/* Does it keep the order of the source? Parts may be left out or repeated. */
-bool leat_plan_in_order(const struct leat_plan *plan);
+/* How many positions in a row have most neighbours of a sample. 1: the order of the source is kept, though samples may
+ * be left out or repeated. 0: neighbours are anywhere. */
+uint64_t leat_plan_spread(const struct leat_plan *plan);
 
 /* The sample at `position` (< size) of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);

@@ -59,11 +59,12 @@ way_of_reading(const struct leat_feed *feed)
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	if (feed->budget.stretches)
+	if (feed->budget.stretches && feed->budget.spread == 1)
 		return "streaming";
 	if (source->table)
 		return "objects";
-	return source->units || leat_plan_in_order(&feed->pipeline.plan) ? "merged ranges" : "ranges";
+	return source->units || feed->budget.stretches || leat_plan_spread(&feed->pipeline.plan) == 1 ? "merged ranges"
+	                                                                                              : "ranges";
 }
 
 static void

@@ -15,14 +15,21 @@ leat_stretches_open(struct leat_feed *feed, struct leat_err *err)
 		return leat_fail_mem(err, &feed->mem, count * sizeof(*fetch->stretch), "the reads in flight");
 	for (size_t i = 0; i < count; i++)
 		fetch->stretch[i].request.feed = feed;
-	return LEAT_OK;
+	if (feed->budget.spread == 1)
+		return LEAT_OK;
+	fetch->near = leat_alloc_array(&feed->mem, LEAT_STRETCH_LOOK, sizeof(*fetch->near));
+	return fetch->near ? LEAT_OK
+	                   : leat_fail_mem(err, &feed->mem, LEAT_STRETCH_LOOK * sizeof(*fetch->near),
+	                                   "the reads in flight");
 }
 
 void
 leat_stretches_close(struct leat_feed *feed)
 {
 	leat_free(&feed->mem, feed->fetch.stretch);
+	leat_free(&feed->mem, feed->fetch.near);
 	feed->fetch.stretch = NULL;
+	feed->fetch.near = NULL;
 }
 
 void
@@ -33,9 +40,10 @@ leat_stretches_reset(struct leat_feed *feed)
 	for (int i = 0; fetch->stretch && i < feed->budget.stretches; i++) {
 		fetch->stretch[i].state = LEAT_STRETCH_NONE;
 		fetch->stretch[i].users = 0;
+		fetch->stretch[i].open = false;
 		fetch->stretch[i].waiting = NULL;
 	}
-	fetch->current = fetch->unstarted = NULL;
+	fetch->unstarted = fetch->open = NULL;
 }
 
 /* ---- planning: under the lock ---- */
@@ -51,21 +59,45 @@ free_unused(struct leat_feed *feed, struct leat_stretch *stretch)
 {
 	bool read = stretch->state == LEAT_STRETCH_THERE || stretch->state == LEAT_STRETCH_LOST;
 
-	if (!read || stretch->users > 0 || stretch == feed->fetch.current)
+	if (!read || stretch->users > 0 || stretch->open)
 		return;
 	leat_window_give(&feed->fetch, &stretch->part);
 	stretch->state = LEAT_STRETCH_NONE;
 }
 
-/* No sample planned from now on uses the current stretch. */
+/* No sample planned from now on uses it. */
 static void
-leave_current(struct leat_feed *feed)
+close_one(struct leat_feed *feed, struct leat_stretch *stretch)
 {
-	struct leat_stretch *stretch = feed->fetch.current;
+	struct leat_stretch **at = &feed->fetch.open;
 
-	feed->fetch.current = NULL;
-	if (stretch)
-		free_unused(feed, stretch);
+	if (!stretch->open)
+		return;
+	while (*at != stretch)
+		at = &(*at)->older;
+	*at = stretch->older;
+	stretch->open = false;
+	free_unused(feed, stretch);
+}
+
+/* Closes the open stretch if samples come in order. Otherwise, if the window has nothing but open stretches that no run
+ * uses, besides `run`, closes the oldest one. False: there is none to close. */
+static bool
+make_room(struct leat_feed *feed)
+{
+	struct leat_stretch *oldest = NULL;
+	int parts = -1, idle = 0; /* the run that is planned has a part, too */
+
+	for (struct leat_window_part *part = feed->fetch.lowest; part; part = part->above)
+		parts++;
+	for (struct leat_stretch *stretch = feed->fetch.open; stretch; stretch = stretch->older) {
+		idle += stretch->users == 0;
+		oldest = stretch;
+	}
+	if (!oldest || (feed->budget.spread > 1 && idle < parts))
+		return false;
+	close_one(feed, oldest);
+	return true;
 }
 
 /* Does it have these bytes, and does no other sample use them? Ops may change a sample in place. */
@@ -98,14 +130,24 @@ step(const struct leat_feed *feed, struct walk *walk)
 	return walk->at < walk->end;
 }
 
+/* The open stretch that has these bytes; NULL: none. */
+static struct leat_stretch *
+find(const struct leat_feed *feed, const struct leat_extent *extent, uint64_t epoch)
+{
+	struct leat_stretch *stretch = feed->fetch.open;
+
+	while (stretch && !contains(stretch, extent, epoch))
+		stretch = stretch->older;
+	return stretch;
+}
+
 /* Can the stretch, which ends at `end` so far, go on to this sample? */
 static bool
 reaches(const struct leat_feed *feed, const struct leat_stretch *stretch, uint64_t last, uint64_t end,
         const struct leat_extent *extent)
 {
 	const struct leat_source *source = &feed->pipeline.source;
-	struct leat_object entry;
-	uint64_t cost = leat_source_object(source, stretch->file, &entry)->store->kind->request_cost;
+	uint64_t cost = leat_files_at(source->files, stretch->file)->store->kind->request_cost;
 
 	if (extent->file != stretch->file || extent->offset < (source->kind->copies ? last : end) ||
 	    !fits(feed, (size_t)extent->length))
@@ -142,6 +184,70 @@ look_ahead(struct leat_feed *feed, const struct leat_run *run, const struct leat
 	return end;
 }
 
+/* Collects the samples of the same file that come soon and may be in the same stretch. */
+static size_t
+collect_near(struct leat_feed *feed, const struct leat_run *run, const struct leat_extent *first)
+{
+	const struct leat_batch *batch = run->batch;
+	struct walk walk = {batch->epoch, batch->begin, batch->first + (uint64_t)batch->planned,
+	                    batch->first + (uint64_t)batch->own_rows};
+	uint64_t most = feed->budget.stretch_bytes, misses = 0;
+	size_t count = 0;
+
+	for (int i = 0; i < LEAT_STRETCH_LOOK && misses < feed->budget.spread && step(feed, &walk); i++) {
+		struct leat_extent e;
+
+		leat_source_locate(&feed->pipeline.source, leat_plan_at(&feed->pipeline.plan, walk.epoch, walk.at), &e);
+		misses++;
+		if (e.damaged || !e.length || e.file != first->file || !fits(feed, (size_t)e.length) ||
+		    e.offset + most < first->offset || e.offset > first->offset + most || find(feed, &e, walk.epoch))
+			continue;
+		feed->fetch.near[count++] = (struct leat_near){e.offset, e.offset + e.length};
+		misses = 0;
+	}
+	return count;
+}
+
+/* Adds a sample to a stretch if it is next to it. */
+static bool
+extend(const struct leat_feed *feed, struct leat_stretch *stretch, const struct leat_near *near)
+{
+	uint64_t cost = leat_files_at(feed->pipeline.source.files, stretch->file)->store->kind->request_cost;
+	uint64_t begin = near->begin < stretch->begin ? near->begin : stretch->begin;
+	uint64_t end = near->end > stretch->end ? near->end : stretch->end;
+
+	if (near->begin > stretch->end + cost || near->end + cost < stretch->begin ||
+	    end - begin > feed->budget.stretch_bytes)
+		return false;
+	stretch->begin = begin;
+	stretch->end = end;
+	return true;
+}
+
+/* Sets where a stretch around this sample begins and ends, and how many samples are in it. */
+static void
+look_around(struct leat_feed *feed, const struct leat_run *run, struct leat_stretch *stretch,
+            const struct leat_extent *first)
+{
+	struct leat_near *near = feed->fetch.near;
+	size_t count = collect_near(feed, run, first), before = count + 1;
+
+	stretch->end = first->offset + first->length;
+	stretch->left = 1;
+	while (count < before) {
+		before = count;
+		for (size_t i = 0; i < count;) {
+			if (!extend(feed, stretch, &near[i])) {
+				i++;
+				continue;
+			}
+			stretch->left++;
+			near[i] = near[--count];
+		}
+	}
+	stretch->next = stretch->begin;
+}
+
 static struct leat_stretch *
 unused(const struct leat_feed *feed)
 {
@@ -158,33 +264,47 @@ begin(struct leat_feed *feed, const struct leat_run *run, const struct leat_exte
 	struct leat_fetch *fetch = &feed->fetch;
 	struct leat_stretch *stretch;
 
-	leave_current(feed);
-	stretch = unused(feed);
-	/* Before looking ahead, which is in vain without room. */
-	if (!stretch || fetch->requests >= fetch->limit ||
-	    !leat_window_take(fetch, &stretch->part, feed->budget.stretch_bytes))
+	if (fetch->requests >= fetch->limit)
 		return NULL;
+	if (feed->budget.spread == 1)
+		make_room(feed);
+	/* Before looking ahead, which is in vain without room. */
+	while (!(stretch = unused(feed)) || !leat_window_take(fetch, &stretch->part, feed->budget.stretch_bytes))
+		if (!make_room(feed))
+			return NULL;
 	stretch->file = first->file;
 	stretch->begin = stretch->next = first->offset;
 	stretch->epoch = run->batch->epoch;
-	stretch->end = look_ahead(feed, run, stretch, first);
+	if (feed->budget.spread == 1)
+		stretch->end = look_ahead(feed, run, stretch, first);
+	else
+		look_around(feed, run, stretch, first);
 	stretch->part.size = ((size_t)(stretch->end - stretch->begin) + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
 	stretch->state = LEAT_STRETCH_PLANNED;
 	stretch->waiting = NULL;
 	stretch->after = fetch->unstarted;
 	fetch->unstarted = stretch;
 	fetch->requests++;
-	fetch->current = stretch;
+	stretch->open = true;
+	stretch->older = fetch->open;
+	fetch->open = stretch;
 	return stretch;
+}
+
+static bool
+is_pinned(const struct leat_run *run, const struct leat_stretch *stretch)
+{
+	for (int i = 0; i < run->stretches; i++)
+		if (run->stretch[i] == stretch)
+			return true;
+	return false;
 }
 
 static void
 pin(struct leat_run *run, struct leat_stretch *stretch)
 {
-	struct leat_unit_wait *wait = &run->wait[run->stretches];
+	struct leat_unit_wait *wait = &run->stretch_wait[run->stretches];
 
-	if (run->stretches > 0 && run->stretch[run->stretches - 1] == stretch)
-		return;
 	run->stretch[run->stretches++] = stretch;
 	stretch->users++;
 	if (stretch->state == LEAT_STRETCH_THERE)
@@ -199,20 +319,20 @@ static bool
 take(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item)
 {
 	const struct leat_extent *extent = &item->raw.extent;
-	struct leat_stretch *stretch = feed->fetch.current;
+	struct leat_stretch *stretch = find(feed, extent, run->batch->epoch);
 
-	if (!stretch || !contains(stretch, extent, run->batch->epoch)) {
-		stretch = run->stretches < LEAT_RUN_UNITS ? begin(feed, run, extent) : NULL;
-		if (!stretch)
+	if (!stretch || !is_pinned(run, stretch)) {
+		if (run->stretches == LEAT_RUN_STRETCHES || (!stretch && !(stretch = begin(feed, run, extent))))
 			return false;
-	} else if (run->stretches == LEAT_RUN_UNITS && run->stretch[LEAT_RUN_UNITS - 1] != stretch) {
-		return false;
+		pin(run, stretch);
 	}
-	pin(run, stretch);
-	stretch->next = feed->pipeline.source.kind->copies ? extent->offset : extent->offset + extent->length;
 	item->raw.head = stretch->part.bytes + (extent->offset - stretch->begin);
 	item->raw.payload = stretch->part.bytes + (extent->offset - stretch->begin) + extent->head;
 	item->raw.tail = item->raw.head + extent->length - extent->tail;
+	if (feed->budget.spread > 1 && --stretch->left == 0)
+		close_one(feed, stretch);
+	else if (feed->budget.spread == 1)
+		stretch->next = feed->pipeline.source.kind->copies ? extent->offset : extent->offset + extent->length;
 	return true;
 }
 
@@ -224,12 +344,16 @@ take_alone(struct leat_feed *feed, struct leat_run *run, size_t bytes)
 
 	if (run->bytes > 0)
 		return false;
-	leave_current(feed);
-	leat_window_give(&feed->fetch, &run->part);
-	/* Long direct samples go straight to the batch. */
-	if (leat_window_take(&feed->fetch, &run->part, bytes > least && !feed->budget.form.direct ? bytes : least))
-		return true;
-	leat_window_take(&feed->fetch, &run->part, 0);
+	if (feed->budget.spread == 1)
+		make_room(feed);
+	do {
+		leat_window_give(&feed->fetch, &run->part);
+		/* Long direct samples go straight to the batch. */
+		if (leat_window_take(&feed->fetch, &run->part,
+		                     bytes > least && !feed->budget.form.direct ? bytes : least))
+			return true;
+		leat_window_take(&feed->fetch, &run->part, 0);
+	} while (make_room(feed));
 	return false;
 }
 
@@ -244,7 +368,7 @@ leat_stretch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_
 	if (run->requests > 0)
 		return LEAT_STRETCH_FULL;
 	/* A file that changed may have samples that outgrew the batch. */
-	if (!fits(feed, bytes) ||
+	if (!fits(feed, bytes) || (feed->budget.spread > 1 && row >= run->batch->own_rows) ||
 	    (form->direct && payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row]))
 		return take_alone(feed, run, bytes) ? LEAT_STRETCH_UNFIT : LEAT_STRETCH_FULL;
 	if (!take(feed, run, item))
@@ -301,6 +425,8 @@ finish(struct leat_feed *feed, struct leat_stretch *stretch, bool there)
 			mark_lost(stretch, wait->run);
 		leat_run_progress(feed, wait->run);
 	}
+	if (!there)
+		close_one(feed, stretch);
 	free_unused(feed, stretch);
 }
 

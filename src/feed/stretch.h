@@ -1,14 +1,17 @@
 /* stretch.h - stretches: long parts of a file on a server, each read with one request for many samples
  *
  * A request to a server costs as much as reading tens of KiB more, and its connection is slow until
- * it is well under way. So if a plan keeps the order of the files, the samples that follow one another
+ * it is well under way. So if a plan keeps neighbours together, the samples that follow one another
  * share requests of up to LEAT_STRETCH_BYTES, whatever the batches and runs are: planning looks ahead
  * and reads over gaps that cost less than a request (leat_store_kind.request_cost). Runs stay short,
  * so that workers have equal shares; each waits for the stretches that its samples are in.
  *
- * A stretch has a part of the window from when it is planned until no run needs it. At most one is
- * *current*: samples that are planned next may still be in it. Whenever one does not fit, it ends
- * being the current one before room is looked for, so that nothing waits for memory that it keeps.
+ * A stretch has a part of the window from when it is planned until no run needs it and it is not
+ * *open*: samples that are planned next may still be in it. In order, one is open at most; if a sample
+ * is not in it, it closes before room is looked for, so that nothing waits for memory that it keeps.
+ * Blocks that are shuffled (leat_plan_spread) have many, each until all of its samples were planned.
+ * If nothing but open ones is in the window and there is no room, the oldest one closes, and what is
+ * left of it is read again.
  *
  * A run has samples in stretches, or a single one that is too long for that and read by itself.
  *
@@ -35,13 +38,21 @@ struct leat_stretch {
 	} state;
 	uint32_t file;
 	uint64_t begin, end; /* in the file */
-	uint64_t next;       /* where the next sample may begin: those before are in use */
+	uint64_t next;       /* in order: where the next sample may begin; those before are in use */
+	uint64_t left;       /* not in order: samples that were not planned yet */
+	bool open;
+	struct leat_stretch *older; /* in the open list */
 	uint64_t epoch;
 	unsigned users; /* runs */
 	struct leat_window_part part;
 	struct leat_request request;
 	struct leat_unit_wait *waiting;
 	struct leat_stretch *after; /* in the planned list */
+};
+
+/* A sample found by looking ahead. */
+struct leat_near {
+	uint64_t begin, end;
 };
 
 enum leat_status leat_stretches_open(struct leat_feed *feed, struct leat_err *err);

@@ -194,7 +194,9 @@ struct leat_plan_op {
 	void (*close)(void *state, struct leat_mem *mem);
 	bool (*scatters)(const void *params); /* optional: may adjacent outputs be far apart in the input? */
 	bool in_order;                        /* keeps the order of its input in each pass */
-	bool fixed;                           /* same choice and order in every pass, each input at most once */
+	/* Optional, for other orders: how many outputs in a row have most neighbours of an input, if few do; else 0. */
+	uint64_t (*spread)(const void *params, const struct leat_plan_in *in);
+	bool fixed; /* same choice and order in every pass, each input at most once */
 };
 
 struct leat_op {

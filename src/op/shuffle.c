@@ -310,6 +310,18 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	}
 }
 
+/* Blocks of a group come together. A window has no such bound, and looking ahead in it is slow. */
+static uint64_t
+spread(const void *params, const struct leat_plan_in *in)
+{
+	const struct shuffle *shuffle = params;
+	uint64_t block = (uint64_t)shuffle->block, samples;
+
+	if (!block || __builtin_mul_overflow(block, (uint64_t)shuffle->window, &samples))
+		return 0;
+	return samples < in->size ? samples : in->size;
+}
+
 static bool
 scatters(const void *params)
 {
@@ -329,4 +341,5 @@ const struct leat_op leat_op_shuffle = {
 	.on_plan.map = plan_map,
 	.on_plan.close = plan_close,
 	.on_plan.scatters = scatters,
+	.on_plan.spread = spread,
 };
