@@ -140,12 +140,23 @@ check_link(struct listing *listing, const char *name, struct leat_err *err)
 	           : leat_fail(err, LEAT_DATA, "the name of a file below '%s' is too long", listing->uri);
 }
 
+/* An index, a manifest or a cache, which need not be mentioned. */
+static bool
+is_our_own(const char *name)
+{
+	const char *extension = strrchr(name, '.');
+
+	return name[0] == '.' && extension && strncmp(extension, ".leat", 5) == 0;
+}
+
 static enum leat_status
 take_entry(void *arg, const struct leat_entry *entry, struct leat_err *err)
 {
 	struct listing *listing = arg;
 	enum leat_status status = LEAT_OK;
 
+	if (!entry->is_folder && is_our_own(entry->name))
+		return LEAT_OK;
 	if (!entry->is_folder && !(listing->images && leat_is_image_name(entry->name)))
 		return take_other(listing, entry->name, err);
 	if (entry->is_link)

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { OBJECTS = 16, UPLOADS = 64, PARTS = 16, LINKS = 64, HEAD = 16384, MD5 = 16 };
+enum { OBJECTS = 16, UPLOADS = 64, PARTS = 16, LINKS = 1024, HEAD = 16384, MD5 = 16 };
 
 struct object {
 	char path[256], etag[64];
@@ -282,6 +282,7 @@ read_head(struct request *r)
 	r->trouble = bucket.troubles && bucket.act == r->act ? bucket.trouble : BUCKET_NONE;
 	bucket.troubles -= r->trouble != BUCKET_NONE;
 	strcpy(bucket.last, r->head);
+	bucket.count[r->act]++; /* before the client has an answer */
 	bucket.parts += r->act == BUCKET_PART;
 	if (bucket.parts > bucket.most_parts)
 		bucket.most_parts = bucket.parts;
@@ -442,7 +443,6 @@ serve_one(struct request *r)
 	}
 	free(r->body);
 	pthread_mutex_lock(&bucket.lock);
-	bucket.count[r->act]++;
 	bucket.parts -= r->act == BUCKET_PART;
 	pthread_mutex_unlock(&bucket.lock);
 	return stays;
@@ -483,9 +483,9 @@ accept_all(void *arg)
 
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		pthread_mutex_lock(&bucket.lock);
-		while (*slot)
+		while (slot < bucket.fd + LINKS && *slot)
 			slot++;
-		if (slot >= bucket.fd + LINKS)
+		if (slot == bucket.fd + LINKS)
 			abort();
 		*slot = fd;
 		bucket.open++;
