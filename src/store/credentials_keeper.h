@@ -1,6 +1,6 @@
 /* credentials_keeper.h - the credentials that requests are signed with, kept fresh
  *
- * Finding credentials can take seconds: a process, a metadata service, STS. So a thread of its own
+ * Finding credentials can take seconds: a process, a metadata service, STS. So a separate thread
  * does it, never one that carries requests. Credentials that expire are replaced early, by a random
  * part of their last fifth, or of the last five minutes; requests go on with the old ones while
  * these are valid, and wait when they are not.

@@ -2,7 +2,7 @@
  *
  * Sits between a remote store and its wire. A read is looked up first; what is missing is fetched
  * by `send`, then written to the cache, and then the read is done. Of a read that is there in part,
- * only the middle is fetched. Reads and writes of the cache happen on threads of its own, which may
+ * only the middle is fetched. Reads and writes of the cache happen on separate threads, which may
  * block; the wire's never do.
  *
  * The cache never fails a read. Damaged or vanished bytes are fetched again; if writing fails, or

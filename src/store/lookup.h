@@ -1,7 +1,7 @@
 /* lookup.h - resolve a host without waiting for it
  *
  * The system's resolver may block for as long as it likes, and nothing can interrupt it. So it runs
- * on a thread of its own, which shares nothing but the lookup with us and is never waited for: a
+ * on a separate thread, which shares nothing but the lookup with us and is never waited for: a
  * lookup that is dropped is freed by whoever is done with it last. Its memory is the C library's,
  * because it may outlive the feed.
  *

@@ -1,4 +1,4 @@
-/* test_credentials_keeper.c - credentials that expire are replaced in time, by a thread of its own
+/* test_credentials_keeper.c - credentials that expire are replaced in time, by a separate thread
  *
  * They come from a credential_process that waits until the test answers, through a named pipe for
  * each process that asks. */
