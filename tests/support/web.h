@@ -58,6 +58,8 @@ const char *web_last(void);
 
 /* `uri` begins with web_address(). */
 void web_put(const char *uri, const void *bytes, size_t len);
+/* Fills `data` with bytes that differ from their neighbours, and puts it as /data, whose URI it writes to `uri`. */
+void web_put_data(char *uri, size_t cap, unsigned char *data, size_t len);
 void web_remove(const char *uri);
 /* Requests for uri, or for all if it is NULL, are answered so, the next `count` of them (negative: all). */
 void web_set_trouble(const char *uri, enum web_trouble trouble, int count);

@@ -51,10 +51,7 @@ start(void **state)
 {
 	(void)state;
 	web_start();
-	for (size_t i = 0; i < DATA; i++)
-		data[i] = (unsigned char)(i * 7 + (i >> 8));
-	snprintf(uri, sizeof(uri), "%s/data", web_address());
-	web_put(uri, data, DATA);
+	web_put_data(uri, sizeof(uri), data, DATA);
 	setenv("LEAT_NET_TIMEOUT", "1000", 1);
 	open_stores();
 	memset(times_done, 0, sizeof(times_done));

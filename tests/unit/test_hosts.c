@@ -101,10 +101,7 @@ start(void **state)
 {
 	(void)state;
 	web_start();
-	for (size_t i = 0; i < DATA; i++)
-		data[i] = (unsigned char)(i * 7 + (i >> 8));
-	snprintf(uri, sizeof(uri), "%s/data", web_address());
-	web_put(uri, data, DATA);
+	web_put_data(uri, sizeof(uri), data, DATA);
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_stores_init(&stores, &mem);
 	leat_storage_init(&storage);

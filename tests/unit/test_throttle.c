@@ -50,10 +50,7 @@ start(void **state)
 {
 	(void)state;
 	web_start();
-	for (size_t i = 0; i < sizeof(data); i++)
-		data[i] = (unsigned char)(i * 7 + (i >> 8));
-	snprintf(uri, sizeof(uri), "%s/data", web_address());
-	web_put(uri, data, sizeof(data));
+	web_put_data(uri, sizeof(uri), data, sizeof(data));
 	return 0;
 }
 
