@@ -72,7 +72,7 @@ block_size(const struct leat_ahead *ahead)
 	return ahead->object->size < LEAT_AHEAD_BLOCK ? (size_t)ahead->object->size : LEAT_AHEAD_BLOCK;
 }
 
-/* A block for the place behind the last one. NULL: carry on with those that there are. */
+/* A block to read into next. NULL: there is no memory for another one now. */
 static struct leat_ahead_block *
 unused_block(struct leat_ahead *ahead)
 {

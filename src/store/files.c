@@ -145,6 +145,18 @@ keep_all(struct leat_files *files, struct leat_err *err)
 	return status;
 }
 
+static enum leat_status
+end_opening(struct leat_files **result, struct leat_files *files, enum leat_status status, struct leat_err *err)
+{
+	if (status == LEAT_OK)
+		status = keep_all(files, err);
+	if (status != LEAT_OK)
+		leat_files_close(files);
+	else
+		*result = files;
+	return status;
+}
+
 enum leat_status
 leat_files_open(struct leat_files **result, struct leat_stores *stores, const char *const *patterns, size_t count,
                 struct leat_mem *mem, struct leat_err *err)
@@ -162,13 +174,7 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	leat_sets_free(&sets);
 	if (status == LEAT_OK && files->count == 0)
 		status = leat_fail(err, LEAT_INVALID, "no file name or pattern given");
-	if (status == LEAT_OK)
-		status = keep_all(files, err);
-	if (status != LEAT_OK)
-		leat_files_close(files);
-	else
-		*result = files;
-	return status;
+	return end_opening(result, files, status, err);
 }
 
 enum leat_status
@@ -184,13 +190,7 @@ leat_files_open_listed(struct leat_files **result, const struct leat_object *obj
 	files->mem = mem;
 	for (size_t i = 0; i < count && status == LEAT_OK; i++)
 		status = add_object(files, &object[i], err);
-	if (status == LEAT_OK)
-		status = keep_all(files, err);
-	if (status != LEAT_OK)
-		leat_files_close(files);
-	else
-		*result = files;
-	return status;
+	return end_opening(result, files, status, err);
 }
 
 size_t

@@ -435,7 +435,6 @@ static enum leat_status
 run(struct leat_remote *remote, struct leat_remote_call *call, struct leat_err *err)
 {
 	enum leat_status status;
-
 	char shown[LEAT_URI];
 
 	call->exchange.kind = &calls;

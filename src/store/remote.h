@@ -50,7 +50,7 @@ struct leat_remote_kind {
 	/* Wire's thread: an answer that nobody else understands, such as a redirect. Sets exchange.why if it is not
 	 * LEAT_VERDICT_NOW. */
 	enum leat_verdict (*judge)(struct leat_remote_call *call, const struct leat_http_head *head);
-	/* Optional. Wire's thread: does this answer to LEAT_CALL_OTHER, with a status of success, tell of a failure? */
+	/* Optional. Wire's thread: true if an answer to LEAT_CALL_OTHER is an error although its status is 2xx. */
 	bool (*is_error)(const struct leat_remote_call *call);
 };
 

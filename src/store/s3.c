@@ -102,7 +102,6 @@ resolve(struct leat_store *store, const char *text, char **uri, struct leat_err 
 {
 	struct place place;
 	const char *why = take_apart(text, &place);
-
 	enum leat_status status;
 
 	if (why)

@@ -8,8 +8,6 @@
 
 #include "base/hash.h"
 
-#include "base/hash.h"
-
 void
 leat_stores_init(struct leat_stores *stores, struct leat_mem *mem)
 {

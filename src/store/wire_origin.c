@@ -144,8 +144,8 @@ leat_origin_began(struct leat_link *link)
 	pthread_mutex_unlock(&origin->lock);
 }
 
-/* A request that is given up costs 20 points, an answer earns one: with more than one in twenty, we wait longer. After
- * a thousand good ones, not quite so long again. */
+/* A request that is given up costs 20 points, an answer earns one. If more than one in twenty is given up, the timeout
+ * doubles; after a thousand answers without that, it is halved again. */
 static void
 note_late(struct leat_origin *origin, bool given_up)
 {
