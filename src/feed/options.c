@@ -1,12 +1,12 @@
 /* options.c - options of a feed, with defaults from the environment */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/launcher.h"
 #include "base/threads.h"
 #include "feed/feed.h"
 
-enum { MAX_THREADS = 1024, MAX_WORLD = 1 << 24 };
+enum { MAX_THREADS = 1024 };
 
 void
 leat_options_init_sized(struct leat_options *options, size_t size)
@@ -29,58 +29,12 @@ leat_default_threads(void)
 	return leat_cpus("");
 }
 
-/* How launchers tell a process its rank. */
-struct launcher {
-	const char *rank, *world; /* environment variables */
-};
-
-static const struct launcher launchers[] = {
-	{"RANK", "WORLD_SIZE"},
-	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-	{"SLURM_PROCID", "SLURM_NTASKS"},
-};
-
-static enum leat_status
-get_number(const char *name, int *value, struct leat_err *err)
-{
-	const char *text = getenv(name);
-	char *end;
-	long n;
-
-	errno = 0;
-	n = strtol(text, &end, 10);
-	if (*end || errno || n < 0 || n > MAX_WORLD)
-		return leat_fail(err, LEAT_INVALID, "%s=%s in the environment is not a valid rank or number of ranks",
-		                 name, text);
-	*value = (int)n;
-	return LEAT_OK;
-}
-
 static bool
 is_set(const char *name)
 {
 	const char *text = getenv(name);
 
 	return text && *text;
-}
-
-/* Uses the first launcher that sets both variables: a shell inside a Slurm allocation has the number of tasks but
- * is not one of them. Without a launcher: rank 0 of 1. */
-static enum leat_status
-ask_launcher(int *rank, int *world, struct leat_err *err)
-{
-	*rank = 0;
-	*world = 1;
-	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-		const struct launcher *l = &launchers[i];
-		enum leat_status status;
-
-		if (!is_set(l->rank) || !is_set(l->world))
-			continue;
-		status = get_number(l->rank, rank, err);
-		return status == LEAT_OK ? get_number(l->world, world, err) : status;
-	}
-	return LEAT_OK;
 }
 
 /* The environment fills in only what was not given. A rank from a launcher with another world size is refused:
@@ -92,7 +46,7 @@ resolve_rank(struct leat_options *o, struct leat_err *err)
 	enum leat_status status = LEAT_OK;
 
 	if (o->world != 1 && (o->rank < 0 || o->world <= 0))
-		status = ask_launcher(&rank, &world, err);
+		status = leat_launcher_rank(&rank, &world, err);
 	if (status != LEAT_OK)
 		return status;
 	if (o->world <= 0)
@@ -103,7 +57,7 @@ resolve_rank(struct leat_options *o, struct leat_err *err)
 		                 o->world);
 	if (o->rank < 0)
 		o->rank = rank;
-	if (o->world < 1 || o->world > MAX_WORLD || o->rank >= o->world)
+	if (o->world < 1 || o->world > LEAT_MAX_WORLD || o->rank >= o->world)
 		return leat_fail(err, LEAT_INVALID, "rank %d of world %d is out of range: ranks go from 0 to world - 1",
 		                 o->rank, o->world);
 	return LEAT_OK;
@@ -120,7 +74,7 @@ largest_in(const char *text)
 		char *end;
 		unsigned long n = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
 
-		if (n > largest && n <= MAX_WORLD)
+		if (n > largest && n <= LEAT_MAX_WORLD)
 			largest = n;
 		text += strcspn(text, ",");
 		text += *text == ',';
