@@ -111,6 +111,7 @@ struct leat_process;
 enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
 struct leat_bad;
+struct leat_recorder;
 struct leat_options {
 	size_t size;      /* sizeof the caller's struct; set by leat_options_init */
 	uint64_t seed;    /* random seed; default 0 */
@@ -142,13 +143,16 @@ struct leat_options {
 	 *	const char *storage[] = {"endpoint=https://minio.lab:9000", "profile=lab", NULL};
 	 *	options.storage = storage; */
 	const char *const *storage;
+	/* Where the feed records what its threads do and when; see "recorder" below. NULL (default): nowhere. Must stay
+	 * open until leat_close. Not part of checkpoints. */
+	struct leat_recorder *recorder;
 };
 
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */
 #define LEAT_MAX_BYTES ((uint64_t)256 << 20)
 
-/* Callers own two structs, options and stats. Later versions may add members at the end, so callers pass the size
- * of theirs and the library never writes past it. */
+/* Callers own three structs: the options of feeds and recorders, and stats. Later versions may add members at the end,
+ * so callers pass the size of theirs and the library never writes past it. */
 LEAT_API void leat_options_init_sized(struct leat_options *options, size_t size);
 static inline void
 leat_options_init(struct leat_options *options)
@@ -429,6 +433,83 @@ struct leat_bad {
 LEAT_API uint64_t leat_bad_count(const struct leat_feed *feed);                        /* entries in the list */
 LEAT_API const struct leat_bad *leat_bad_at(const struct leat_feed *feed, uint64_t i); /* NULL when out of range; valid
                                                                                           until the next leat_next */
+
+/* ---- recorder ---- */
+
+/* A recorder collects *spans*, which say what a thread did from when to when, and *tracks*, values that change over
+ * time, and writes them to a file that Perfetto (ui.perfetto.dev) and chrome://tracing show. Feeds record if
+ * leat_options.recorder is set; programs add their own lanes, spans and tracks. Recording never waits: what comes
+ * faster than it can be written is dropped and counted. Memory and the size of the file are limited, so a recorder may
+ * stay open for days.
+ *
+ * A *lane* is a row of the timeline. Spans of a lane are recorded by one thread at a time, in the order in which they
+ * end; they may be nested in each other, but must not overlap otherwise. Times are those of CLOCK_MONOTONIC, in ns. */
+
+/* What a span is about: X(enumerator, name, meaning). New tags are added at the end. */
+#define LEAT_TAGS(X)                                                                                                   \
+	X(GET_BATCH, "get batch", "the consumer waits for a batch")                                                    \
+	X(TO_DEVICE, "to device", "a batch is copied to the device")                                                   \
+	X(RUN_BATCH, "run batch", "the consumer uses a batch")                                                         \
+	X(FETCH, "fetch", "bytes are read from storage")                                                               \
+	X(DECODE, "decode", "bytes are decompressed, parsed or decoded")                                               \
+	X(TRANSFORM, "transform", "an op or a function runs")                                                          \
+	X(CACHE, "cache", "a sample is put into or taken from the cache")                                              \
+	X(COLLATE, "collate", "a sample goes to its row, or a batch is completed")
+
+enum leat_tag {
+#define LEAT_TAG_ENUM(tag, name, doc) LEAT_TAG_##tag,
+	LEAT_TAGS(LEAT_TAG_ENUM)
+#undef LEAT_TAG_ENUM
+};
+LEAT_API const char *leat_tag_name(enum leat_tag tag); /* "get batch" */
+
+#define LEAT_RECORDER_MEMORY ((size_t)64 << 20)
+#define LEAT_TRACE_BYTES ((uint64_t)256 << 20)
+
+struct leat_recorder_options {
+	size_t size;       /* sizeof the caller's struct; set by leat_recorder_options_init */
+	const char *trace; /* file to write, in the Trace Event Format; NULL (default): none */
+	/* Size limit of the file; default LEAT_TRACE_BYTES, at least 1 MiB. A file that gets there keeps every 2nd
+	 * sample and batch, then every 4th, and so on, and says so. */
+	uint64_t trace_bytes;
+	size_t memory;    /* memory limit; default LEAT_RECORDER_MEMORY, at least 1 MiB */
+	bool timeline;    /* keep a summary of all spans in memory, for a report */
+	bool samplers;    /* record the use of CPU, memory, disk, network and GPU twice a second */
+	const char *name; /* of the process, as the trace shows it; NULL (default): the program's */
+	int rank, world;  /* shown with it; defaults as in leat_options */
+	void (*log)(void *log_arg, enum leat_log_level level, const char *text); /* called by the recorder's thread */
+	void *log_arg;
+};
+LEAT_API void leat_recorder_options_init_sized(struct leat_recorder_options *options, size_t size);
+static inline void
+leat_recorder_options_init(struct leat_recorder_options *options)
+{
+	leat_recorder_options_init_sized(options, sizeof *options);
+}
+
+/* `options` may be NULL. */
+LEAT_API enum leat_status leat_recorder_open(const struct leat_recorder_options *options,
+                                             struct leat_recorder **recorder, struct leat_err *err);
+
+/* Finishes the trace file and frees the recorder. LEAT_INVALID: a feed still uses it; close the feed, then call again.
+ * Any other failure is one of writing the file, and frees the recorder as well. Accepts NULL. In a process forked from
+ * the one that opened it, does nothing. */
+LEAT_API enum leat_status leat_recorder_close(struct leat_recorder *recorder, struct leat_err *err);
+
+/* Adds a lane. If another one has the name, the lane's name gets a number. -1: no memory for it, or more than 4,096
+ * lanes; spans of lane -1 are dropped. Any thread. */
+LEAT_API int leat_recorder_lane(struct leat_recorder *recorder, const char *name);
+/* The lane's thread will record no more spans. The next leat_recorder_lane with this name may continue the lane. */
+LEAT_API void leat_recorder_lane_end(struct leat_recorder *recorder, int lane);
+/* Records a span. `name` may be NULL: that of the tag. The recorder keeps a copy of the first 2,048 names that it sees;
+ * spans with others get the name of their tag. `item`: the position of the sample or the number of the batch. */
+LEAT_API void leat_recorder_span(struct leat_recorder *recorder, int lane, enum leat_tag tag, const char *name,
+                                 uint64_t begin_ns, uint64_t end_ns, uint64_t item);
+/* Records a value of a track, such as "queue depth". Any thread. */
+LEAT_API void leat_recorder_count(struct leat_recorder *recorder, const char *track, uint64_t at_ns, double value);
+
+LEAT_API uint64_t leat_recorder_spans(const struct leat_recorder *recorder);   /* recorded so far */
+LEAT_API uint64_t leat_recorder_dropped(const struct leat_recorder *recorder); /* spans and values dropped so far */
 
 /* ---- introspection ---- */
 
