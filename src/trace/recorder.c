@@ -108,9 +108,12 @@ lane_named(struct leat_recorder *r, const char *name)
 {
 	int rows = atomic_load_explicit(&r->rows, memory_order_relaxed);
 
-	for (int i = 0; i < rows; i++)
-		if (strcmp(row_at(r, i)->name, name) == 0)
+	for (int i = 0; i < rows; i++) {
+		const struct row *row = row_at(r, i);
+
+		if (row && strcmp(row->name, name) == 0)
 			return i;
+	}
 	return -1;
 }
 

@@ -56,11 +56,14 @@ is_plain(const char *text)
 	return true;
 }
 
+/* Without escapes such as \u0007: Perfetto does not read them. */
 static void
 add_text(struct leat_str *out, const char *text)
 {
+	char shown[1024];
+
 	if (!is_plain(text)) {
-		leat_str_add_json(out, text);
+		leat_str_add_json(out, leat_show(shown, sizeof shown, text, strlen(text)));
 		return;
 	}
 	leat_str_addn(out, "\"", 1);

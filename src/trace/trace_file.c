@@ -76,9 +76,9 @@ fail_file(struct trace_file *f, int errnum)
 	if (has_failed(f))
 		return;
 	if (errnum == 0)
-		leat_fail(&f->failure, LEAT_NOMEM, "out of memory for the trace %s", f->path);
+		leat_fail(&f->failure, LEAT_NOMEM, "out of memory for the trace '%s'", f->path);
 	else
-		leat_fail_errno_as(&f->failure, LEAT_IO, errnum, "cannot write the trace %s", f->path);
+		leat_fail_errno_as(&f->failure, LEAT_IO, errnum, "cannot write the trace '%s'", f->path);
 	leat_log(f->log, LEAT_LOG_WARN, "%s; the run goes on without it", f->failure.text);
 	if (ftruncate(f->fd, (off_t)f->end) == 0 && pwrite(f->fd, TAIL, strlen(TAIL), (off_t)f->end) < 0)
 		return; /* still readable: the closing bracket may be missing */
@@ -554,11 +554,11 @@ create(struct trace_file *f, const char *path, struct leat_err *err)
 
 	f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (f->fd < 0 || fstat(f->fd, &st) != 0)
-		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace %s", path);
+		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", path);
 	if (!S_ISREG(st.st_mode))
-		return leat_fail(err, LEAT_INVALID, "cannot write the trace %s: it is not a file", path);
+		return leat_fail(err, LEAT_INVALID, "cannot write the trace '%s': it is not a file", path);
 	if (ftruncate(f->fd, 0) != 0)
-		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace %s", path);
+		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", path);
 	f->path = leat_strdup(f->mem, realpath(path, real) ? real : path);
 	f->thin_path = f->path ? leat_asprintf(f->mem, "%s.thin", f->path) : NULL;
 	return f->thin_path ? LEAT_OK : leat_fail_mem(err, f->mem, PATH_MAX, "the trace");
@@ -599,7 +599,7 @@ begin(struct trace_file *f, const char *process, struct leat_err *err)
 	f->written_ns = leat_now();
 	if (write_out(f->fd, &f->out, &f->end))
 		return LEAT_OK;
-	return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace %s", f->path);
+	return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", f->path);
 }
 
 enum leat_status
