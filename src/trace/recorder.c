@@ -66,7 +66,7 @@ struct leat_recorder {
 	struct value *taken; /* of the round */
 	int rows_shown;
 	struct {
-		const struct leat_sink *sink;
+		const struct leat_span_sink *sink;
 		void *arg;
 	} sink[LEAT_MAX_SINKS];
 	int sinks;
@@ -462,14 +462,14 @@ leat_recorder_options_init_sized(struct leat_recorder_options *options, size_t s
 }
 
 void
-leat_recorder_attach(struct leat_recorder *r, const struct leat_sink *sink, void *arg)
+leat_recorder_attach(struct leat_recorder *r, const struct leat_span_sink *sink, void *arg)
 {
 	r->sink[r->sinks].sink = sink;
 	r->sink[r->sinks++].arg = arg;
 }
 
 void *
-leat_recorder_sink(const struct leat_recorder *r, const struct leat_sink *sink)
+leat_recorder_sink(const struct leat_recorder *r, const struct leat_span_sink *sink)
 {
 	for (int i = 0; i < r->sinks; i++)
 		if (r->sink[i].sink == sink)

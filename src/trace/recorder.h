@@ -23,7 +23,7 @@ struct leat_recorded {
 
 /* Takes all that is recorded. Names, also of lanes, and tracks are texts that stay valid, at the same address, until
  * the recorder is closed; equal texts have equal addresses. Every function may be NULL. */
-struct leat_sink {
+struct leat_span_sink {
 	/* Before the first span of the lane. Lanes are numbered from 0 without gaps. `overlaps`: its spans may overlap
 	 * (reads in flight); those of other lanes are disjoint or nested. */
 	void (*lane)(void *arg, int lane, const char *name, bool overlaps);
@@ -40,9 +40,9 @@ struct leat_sink {
 };
 
 /* Adds a sink; the recorder will free it. Only while the recorder is being opened (recorder.c, open_sinks). */
-void leat_recorder_attach(struct leat_recorder *recorder, const struct leat_sink *sink, void *arg);
+void leat_recorder_attach(struct leat_recorder *recorder, const struct leat_span_sink *sink, void *arg);
 /* The `arg` of an attached sink. NULL: it is not attached. */
-void *leat_recorder_sink(const struct leat_recorder *recorder, const struct leat_sink *sink);
+void *leat_recorder_sink(const struct leat_recorder *recorder, const struct leat_span_sink *sink);
 /* For sinks and samplers: memory that counts towards the recorder's limit, its options and log. The texts among the
  * options are the caller's: use them only while the recorder is being opened. */
 struct leat_mem *leat_recorder_mem(struct leat_recorder *recorder);

@@ -534,7 +534,7 @@ free_file(void *arg)
 	leat_free(mem, f);
 }
 
-static const struct leat_sink sink = {
+static const struct leat_span_sink sink = {
 	.lane = show_lane,
 	.span = show_span,
 	.count = show_value,
