@@ -314,10 +314,28 @@ def disk_table(golden):
     }
 
 
+def report(golden):
+    """Runs as JSON and in pages."""
+    epochs = [{"epoch": i, "samples": 100, "seconds": 1 + i / 100, "wait_share": 0.2} for i in range(5)]
+    run = {"samples_per_s": 99.5, "wait_share": 0.2, "epochs": epochs}
+    short = {"samples_per_s": 7, "batch_ms": {"p50": 1, "histogram": [[1, 30], [2.5, 9], [1e3, 1]]}, "threads": 2}
+    row = {"tag": 0, "busy_ns": 5, "count": 1, "longest_ns": 5, "busy": [-3, 7], "counts": [-3, 1], "longest": [-3, 1]}
+    timeline = {"version": 1, "unit_ns": 100, "end": 9, "bin_ns": 1000, "bins": 4, "spans": 1, "tags": ["x"], "names": [""],
+                "lanes": [{"name": "a", "rows": [row]}], "known": [[0, 9]], "tracks": [],
+                "kept": [{"lane": 0, "tag": 0, "at": [1, 2, 3, 0, 1]}]}
+
+    def page(**parts):
+        script = '<script type="application/json" id="leat-%s">%s</script>'
+        return b"<!doctype html>" + b"".join((script % (name, json.dumps(part))).encode() for name, part in parts.items())
+
+    return {"run": compact(run), "short": compact(short), "page": page(run=run), "timeline": page(run=short, timeline=timeline),
+            "compare": page(compare={}), "cut": page(run=run)[:200]}
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
     for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

@@ -511,6 +511,14 @@ LEAT_API void leat_recorder_count(struct leat_recorder *recorder, const char *tr
 LEAT_API uint64_t leat_recorder_spans(const struct leat_recorder *recorder);   /* recorded so far */
 LEAT_API uint64_t leat_recorder_dropped(const struct leat_recorder *recorder); /* spans and values dropped so far */
 
+/* ---- reports ---- */
+
+/* Writes a run as one HTML page that needs no network and no other file (docs/XRAY.md). `run_json` is an object with the
+ * figures: what leat_stats_json gives, or `leat feed --json` prints; what it lacks, the page leaves out. `recorder`, if not
+ * NULL, adds a timeline if its option `timeline` is set; it may go on recording. The file appears whole or not at all. */
+LEAT_API enum leat_status leat_report_write(struct leat_recorder *recorder, const char *run_json, const char *path,
+                                            struct leat_err *err);
+
 /* ---- introspection ---- */
 
 /* All sources, ops, options and statistics as JSON; free it with free(). NULL: out of memory. */

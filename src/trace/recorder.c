@@ -15,6 +15,7 @@
 #include "base/launcher.h"
 #include "base/threads.h"
 #include "trace/texts.h"
+#include "trace/timeline.h"
 #include "trace/trace_file.h"
 
 enum {
@@ -551,6 +552,8 @@ open_sinks(struct leat_recorder *r, struct leat_err *err)
 
 	if (r->options.trace)
 		status = leat_trace_file_open(r, err);
+	if (status == LEAT_OK && r->options.timeline)
+		status = leat_timeline_attach(r, err);
 	return status;
 }
 

@@ -1,0 +1,11 @@
+/* page.h - the page of reports as bytes, made by the build from src/xray/page (scripts/page) */
+#ifndef LEAT_XRAY_PAGE_H
+#define LEAT_XRAY_PAGE_H
+
+#include <stddef.h>
+
+/* The data goes between the halves. */
+extern const unsigned char leat_page_begin[], leat_page_end[];
+extern const size_t leat_page_begin_size, leat_page_end_size;
+
+#endif

@@ -1,0 +1,218 @@
+// The page: sections from the run's JSON, each left out if the run has nothing for it.
+
+function read(id) {
+	const element = document.getElementById(id);
+	try {
+		return element ? JSON.parse(element.textContent) : null;
+	} catch (error) {
+		return null;
+	}
+}
+
+// ---- headline figures ----
+
+function figure(key, title, value, unit, ...more) {
+	return h("div", {"data-figure": key}, h("dt", {}, title), h("dd", {}, value, unit && h("small", {}, SPACE + unit)),
+		more.filter(Boolean).map((text) => h("dd", {class: "more"}, text)));
+}
+
+// Mean use of the GPU in percent: what was sampled.
+function deviceUse(run, timeline) {
+	if (isNumber(run.device_use))
+		return run.device_use;
+	const track = timeline && list(timeline.tracks).find((one) => /^gpu( \d+)? %$/.test(one.name));
+	const means = track ? track.points.map((point) => point[2]) : [];
+	return means.length ? means.reduce((sum, mean) => sum + mean, 0) / means.length / 100 : undefined;
+}
+
+const FIRST_BATCH = [["list_ms", "listing", "--tag-other"], ["index_ms", "index", "--tag-cache"], ["connect_ms", "connecting", "--tag-to-device"],
+	["first_byte_ms", "first byte", "--tag-fetch"], ["decode_ms", "decode", "--tag-decode"]];
+
+function firstBatch(run) {
+	const split = run.first_batch || {}, parts = FIRST_BATCH.filter(([key]) => split[key] > 0);
+	const sum = parts.reduce((total, [key]) => total + split[key], 0);
+	return figure("first_batch_ms", "first batch after", milliseconds(run.first_batch_ms), "",
+		parts.length && h("div", {class: "meter", "aria-hidden": "true"}, parts.map(([key, , color]) =>
+			h("span", {style: {width: 100 * split[key] / sum + "%", background: "var(" + color + ")"}}))),
+		parts.map(([key, name]) => name + " " + milliseconds(split[key])).join(", "));
+}
+
+function figures(run, timeline) {
+	const batch = run.batch_ms || {}, use = deviceUse(run, timeline);
+	const tiles = [
+		isNumber(run.samples_per_s) && figure("samples_per_s", "throughput", number(run.samples_per_s), "samples/s",
+			isNumber(run.samples) && number(run.samples) + " in " + seconds(run.seconds)),
+		isNumber(run.mb_per_s) && figure("mb_per_s", "batches", number(run.mb_per_s), "MB/s", isNumber(run.batches) && number(run.batches) + " batches"),
+		isNumber(run.wait_share) && figure("wait_share", "time spent waiting", percent(run.wait_share), "", run.limit && "limit: " + run.limit),
+		isNumber(use) && figure("device_use", "device in use", percent(use), ""),
+		isNumber(batch.p50) && figure("p50", "time per batch", milliseconds(batch.p50), "", "p99 " + milliseconds(batch.p99) + ", longest " + milliseconds(batch.max)),
+		isNumber(run.first_batch_ms) && firstBatch(run),
+		isNumber(run.peak_rss_mib) && figure("peak_rss_mib", "peak memory", number(run.peak_rss_mib), "MiB", isNumber(run.threads) && number(run.threads) + " threads"),
+	].filter(Boolean);
+	return tiles.length ? h("dl", {class: "figures"}, tiles) : null;
+}
+
+// ---- tables ----
+
+function shareBar(stage) {
+	const parts = [["busy_s", "--curve"], ["starved_s", "--tag-to-device"], ["blocked_s", "--line"]];
+	const sum = parts.reduce((total, [key]) => total + (stage[key] || 0), 0);
+	const text = parts.map(([key]) => key.replace("_s", "") + " " + percent((stage[key] || 0) / sum, 0)).join(", ");
+	return sum > 0 && h("div", {class: "meter", role: "img", "aria-label": text, title: text}, parts.map(([key, color]) =>
+		h("span", {style: {width: 100 * (stage[key] || 0) / sum + "%", background: key === "busy_s" && stage.tag ? "var(" + tagVariable(stage.tag) + ")" : "var(" + color + ")"}})));
+}
+
+function stages(run) {
+	const rows = list(run.stages), has = (key) => rows.some((row) => row[key] !== undefined && row[key] !== null);
+	const times = ["busy_s", "starved_s", "blocked_s"].some(has);
+	const columns = [
+		{title: "stage", head: true, of: (row) => [swatch(row.tag), row.name || row.tag || DASH]},
+		has("share") && {title: "share of time", n: true, of: (row) => percent(row.share)},
+		times && {title: "busy, starved, blocked", class: "bar", of: shareBar},
+		has("rate_alone") && {title: "alone, samples/s", n: true, of: (row) => number(row.rate_alone)},
+		has("items") && {title: "items", n: true, of: (row) => number(row.items)},
+		has("bytes") && {title: "bytes", n: true, of: (row) => bytes(row.bytes)},
+		has("errors") && rows.some((row) => row.errors > 0) && {title: "errors", n: true, of: (row) => number(row.errors)},
+		has("waits_for") && {title: "waits for", class: "text", of: (row) => row.waits_for || DASH},
+	].filter(Boolean);
+	return rows.length ? section("Stages", table("Stages", columns, rows),
+		times && h("p", {class: "note"}, "Busy is drawn in the stage's colour, starved (no input) in amber, blocked (no room for output) in gray.")) : null;
+}
+
+function epochs(run) {
+	const rows = list(run.epochs);
+	const rate = (row) => (row.seconds > 0 ? row.samples / row.seconds : NaN), best = Math.max(...rows.map(rate).filter(isNumber));
+	return rows.length ? section("Epochs", table("Epochs", [
+		{title: "epoch", n: true, of: (row) => number(row.epoch)},
+		{title: "samples", n: true, of: (row) => number(row.samples)},
+		{title: "time", n: true, of: (row) => seconds(row.seconds)},
+		{title: "samples/s", n: true, of: (row) => number(rate(row))},
+		{title: "", class: "bar", of: (row) => h("div", {class: "meter", "aria-hidden": "true"}, h("span", {style: {width: 100 * rate(row) / best + "%", background: "var(--curve)"}}))},
+		{title: "waited", n: true, of: (row) => percent(row.wait_share)},
+	], rows.slice(0, 1000))) : null;
+}
+
+function batchTimes(run) {
+	const batch = run.batch_ms || {}, chart = histogram("Time per batch", batch.histogram, batch);
+	return chart && section("Time per batch", chart);
+}
+
+function latencies(run) {
+	return list(run.endpoints).map((end) => {
+		const latency = end.latency_ms || {}, chart = histogram("Latency", latency.histogram, latency);
+		return chart && section("Latency of " + plain(end.host), chart,
+			h("p", {class: "note"}, "p50 " + milliseconds(latency.p50) + ", p99 " + milliseconds(latency.p99) + " over " + number(end.requests) + " requests"));
+	});
+}
+
+function endpoints(run) {
+	const rows = list(run.endpoints), column = (key, title, of) => rows.some((row) => row[key] !== undefined) && {title, n: true, of: of || ((row) => number(row[key]))};
+	return rows.length ? section("Servers", table("Servers", [{title: "host", head: true, of: (row) => plain(row.host)},
+		column("requests", "requests"), column("retries", "retries"), column("hedges", "second requests"), column("refused", "refused (503)"),
+		column("bytes", "bytes", (row) => bytes(row.bytes)), column("latency_ms", "p50", (row) => milliseconds((row.latency_ms || {}).p50)),
+		column("latency_ms", "p99", (row) => milliseconds((row.latency_ms || {}).p99))].filter(Boolean), rows)) : null;
+}
+
+function tuning(run) {
+	const rows = list(run.tuning);
+	return rows.length ? section("Settings", table("Settings", [
+		{title: "setting", head: true, of: (row) => plain(row.what)}, {title: "value", n: true, of: (row) => plain(row.value)},
+		{title: "chosen by", of: (row) => (row.set ? "you" : "Leat")}, {title: "why", class: "text", of: (row) => plain(row.why)}], rows)) : null;
+}
+
+function bad(run) {
+	const rows = list(run.bad), shown = rows.slice(0, 200);
+	const count = isNumber(run.bad_count) ? run.bad_count : rows.length;
+	return rows.length ? section("Bad samples", h("p", {class: "note"}, number(count) + " in all" + (count > shown.length ? "; the first " + shown.length + " are listed" : "")),
+		table("Bad samples", [
+			{title: "epoch", n: true, of: (row) => number(row.epoch)}, {title: "position", n: true, of: (row) => number(row.position)},
+			{title: "file", class: "text", of: (row) => plain(row.uri)}, {title: "offset", n: true, of: (row) => number(row.offset)},
+			{title: "reason", class: "text", of: (row) => plain(row.reason) + (row.replaced ? " (replaced)" : "")}], shown)) : null;
+}
+
+function any(title, rows, note) {
+	return list(rows).length ? section(title, anyTable(title, list(rows)), note && h("p", {class: "note"}, note)) : null;
+}
+
+function rest(run) {
+	const rows = Object.entries(run.stats && typeof run.stats === "object" ? run.stats : {});
+	return rows.length ? section("All counters", h("details", {}, h("summary", {}, rows.length + " counters"), table("All counters", [
+		{title: "counter", head: true, of: ([key]) => key}, {title: "value", n: true, of: ([, value]) => plain(value)}], rows))) : null;
+}
+
+// ---- the whole ----
+
+// One section that fails does not take the page with it.
+function attempt(make) {
+	try {
+		return make();
+	} catch (error) {
+		return h("p", {class: "note", "data-failed": ""}, "A part of this report could not be shown: " + error.message);
+	}
+}
+
+const timelines = [];
+
+function timelineSection(data, title) {
+	return data && attempt(() => {
+		const timeline = new Timeline(data, title);
+		timelines.push(timeline);
+		return timeline.element;
+	});
+}
+
+function pair(...sections) {
+	const there = sections.flat().filter(Boolean);
+	return there.length > 1 ? h("div", {class: "pair"}, there) : there;
+}
+
+function runPage(run, timeline) {
+	const sections = [() => figures(run, timeline), () => timelineSection(timeline, "Timeline"), () => stages(run),
+		() => pair(batchTimes(run), latencies(run)), () => epochs(run), () => any("Parts measured alone", run.parts),
+		() => any("What to try", run.remedies, "Predicted and measured rates are in samples/s."), () => any("Ranks", run.ranks), () => tuning(run),
+		() => endpoints(run), () => any("Queues", run.queues), () => bad(run), () => rest(run)];
+	return [h("h1", {}, run.sentence || (run.limit ? "The limit is " + run.limit + "." : "What a run did")), sections.map(attempt)];
+}
+
+function setTheme(theme) {
+	const button = document.getElementById("theme");
+	document.documentElement.dataset.theme = theme;
+	button.setAttribute("aria-pressed", theme === "dark");
+	timelines.forEach((timeline) => timeline.draw());
+}
+
+// The button wins over the system's preference; paper over both.
+function followTheme() {
+	const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
+	let chosen = null, opened = [];
+	const now = () => chosen || (dark.matches ? "dark" : "light");
+	const print = (on) => {
+		setTheme(on ? "light" : now());
+		if (on)
+			opened = [...document.querySelectorAll("details:not([open])")];
+		opened.forEach((details) => { details.open = on; });
+	};
+	document.getElementById("theme").addEventListener("click", () => {
+		chosen = now() === "dark" ? "light" : "dark";
+		setTheme(chosen);
+	});
+	dark.addEventListener("change", () => setTheme(now()));
+	paper.addEventListener("change", () => print(paper.matches));
+	window.addEventListener("beforeprint", () => print(true));
+	window.addEventListener("afterprint", () => print(false));
+	setTheme(now());
+}
+
+function start() {
+	const run = read("leat-run"), comparison = read("leat-compare");
+	const content = comparison ? comparePage(comparison) : runPage(run && typeof run === "object" ? run : {}, read("leat-timeline"));
+	followTheme();
+	document.getElementById("main").append(...content.flat(Infinity).filter(Boolean));
+	document.getElementById("source").textContent = run && run.spec ? run.spec : "";
+	document.getElementById("written").textContent = "Written by Leat " + ((read("leat-about") || {}).version || "");
+	document.title = comparison ? "Leat: two runs" : "Leat report";
+	timelines.forEach((timeline) => timeline.draw());
+	document.documentElement.dataset.ready = "";
+}
+
+start();
