@@ -289,6 +289,13 @@ def credentials(golden):
     return {"config": b"[default]\nregion = r1 # x\ns3 =\n  a = b\n[profile x]\nregion=y\n", "process": compact(answer), "sts": b"".join(b"<%s>x</%s>" % (name.encode(), name.encode()) for name in answer)}
 
 
+def proc(golden):
+    stat = b"42 (a) (b c) S 1 42 42 0 -1 4194560 100 0 3 0 250 50 7 8 20 0 9 0 123456 1000000 300\n"
+    net = b"Inter-| Receive | Transmit\n face |bytes |bytes\n    lo: 9 1 0 0 0 0 0 0 9 1\neth0:7 1 0 0 0 0 0 0 8 1\n"
+    return {"stat": stat, "statm": b"765 443 414 5 0 123 0\n", "io": b"read_bytes: 1\nwrite_bytes: 2\n", "net": net,
+            "cpu": b"nr_periods 7\nnr_throttled 5\nthrottled_usec 9\n", "children": b"12 345 6 "}
+
+
 def url(golden):
     texts = ["http://host:8080/a%20b/c?x=y#z", "https://[::1]/\u00e9 +", "//other/x", "../x?y", "http://u:p@h/"]
     return {str(i): text.encode() for i, text in enumerate(texts)}
@@ -335,7 +342,7 @@ def report(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, proc, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
     for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

@@ -351,6 +351,22 @@ LEAT_API enum leat_status leat_batch_dlpack(struct leat_batch *batch, const char
 #define LEAT_CAPSULE "leat_batch"
 LEAT_API void leat_capsule_free(void *capsule);
 
+/* ---- to the device ---- */
+
+/* While on, leat_next delivers batches in memory that is registered with the CUDA runtime ("pinned"), from which a GPU
+ * copies without a buffer in between, while the CPU goes on. So release such a batch only when its copy is done. Each
+ * slot is registered once, by the thread that calls leat_next and with its current device, and unregistered by the time
+ * the feed is closed and its batches released. If CUDA refuses, a warning is logged and batches stay in ordinary
+ * memory; so do copies of batches that you hold (leat_batch_copied). LEAT_UNSUPPORTED: there is no CUDA runtime. The
+ * runtime is the one that the program has loaded, or else the system's; LEAT_CUDART in the environment names another.
+ */
+LEAT_API enum leat_status leat_pin(struct leat_feed *feed, bool on, struct leat_err *err);
+
+/* Counts a copy of a batch to the device, and records it as a span. The program knows when it was: times are those of
+ * CLOCK_MONOTONIC, in ns. `staged`: bytes that were copied into other memory on the way. */
+LEAT_API void leat_to_device(struct leat_feed *feed, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes,
+                             uint64_t staged);
+
 /* ---- checkpoints ---- */
 
 /* Saves the feed's position as JSON; free it with free(). The position counts batches returned by leat_next,
@@ -397,7 +413,12 @@ LEAT_API enum leat_status leat_seek(struct leat_feed *feed, uint64_t epoch, uint
 	GAUGE(size_t, held, "bytes", "memory beyond memory=, for batches that the program holds")                      \
 	GAUGE(uint64_t, requests, "requests", "requests sent to servers, retries included")                            \
 	GAUGE(uint64_t, retries, "requests", "requests sent to servers again after a failure")                         \
-	NAME(reads, "how servers are read: objects (one request per sample), ranges (the same), merged ranges, streaming; or empty")
+	NAME(reads, "how servers are read: objects (one request per sample), ranges (the same), merged ranges, "       \
+	            "streaming; or empty")                                                                             \
+	COUNTER(to_device_ns, "ns", "copying batches to the device")                                                   \
+	COUNTER(to_device_bytes, "bytes", "bytes copied to the device")                                                \
+	COUNTER(staged, "bytes", "bytes copied into pinned memory on the way to the device")                           \
+	GAUGE(size_t, pinned, "bytes", "memory of batches that is pinned: registered with the CUDA runtime")
 
 struct leat_stats {
 #define LEAT_STATS_COUNTER(name, unit, doc) uint64_t name;
@@ -510,6 +531,20 @@ LEAT_API void leat_recorder_count(struct leat_recorder *recorder, const char *tr
 
 LEAT_API uint64_t leat_recorder_spans(const struct leat_recorder *recorder);   /* recorded so far */
 LEAT_API uint64_t leat_recorder_dropped(const struct leat_recorder *recorder); /* spans and values dropped so far */
+
+/* What samplers saw of the GPUs that this process uses; all are means over the samples, unless said otherwise. */
+struct leat_device {
+	unsigned devices;        /* GPUs */
+	uint64_t samples;        /* two a second */
+	double utilization;      /* %, mean of the GPUs */
+	double utilization_used; /* the same over the samples with at least 1 % */
+	double busy;             /* share of samples with at least 1 %: 0 to 1 */
+	double memory;           /* bytes used, by all processes, sum of the GPUs */
+	double memory_peak;      /* the most of it */
+	double memory_total;     /* bytes they have */
+};
+/* False: the recorder has no samplers, there is no GPU, or it was open for less than a moment. Any thread. */
+LEAT_API bool leat_recorder_device(struct leat_recorder *recorder, struct leat_device *device);
 
 /* ---- reports ---- */
 

@@ -223,67 +223,77 @@ below(const char *group, const char *mounted)
 	return group + len;
 }
 
-/* The smallest limit from the cgroup at `folder` up to its ancestor, the first `top` characters of the path. */
-static uint64_t
-walk_up(char *folder, size_t top, uint64_t (*limit_of)(const char *folder))
-{
-	uint64_t least = NO_LIMIT;
+/* The smallest limit found so far. */
+struct least {
+	uint64_t limit;
+	char folder[PATH_MAX]; /* of the cgroup that sets it; "": none */
+};
 
+/* Looks for a smaller limit from the cgroup at `folder` up to its ancestor, the first `top` characters of the path. */
+static void
+walk_up(char *folder, size_t top, uint64_t (*limit_of)(const char *folder), struct least *least)
+{
 	for (;;) {
 		uint64_t limit = limit_of(folder);
 		char *slash = strrchr(folder, '/');
 
-		if (limit < least)
-			least = limit;
+		if (limit < least->limit) {
+			least->limit = limit;
+			strcpy(least->folder, folder); /* it fits: both have PATH_MAX */
+		}
 		if (slash == NULL || slash < folder + top)
-			return least;
+			return;
 		*slash = '\0';
 	}
 }
 
-static uint64_t
-limit_of_mount(const char *root, const struct mount *mount, const struct resource *resource)
+static void
+limit_of_mount(const char *root, const struct mount *mount, const struct resource *resource, struct least *least)
 {
 	char folder[PATH_MAX], group[PATH_MAX];
 	bool second = strcmp(mount->type, "cgroup2") == 0;
 	size_t top;
 
 	if (!second && (strcmp(mount->type, "cgroup") != 0 || !list_has(mount->options, resource->controller)))
-		return NO_LIMIT;
+		return;
 	if (!own_group(root, second ? "" : resource->controller, group, sizeof(group)))
-		return NO_LIMIT;
+		return;
 	top = strlen(root) + strlen(mount->point);
 	if ((size_t)snprintf(folder, sizeof(folder), "%s%s%s", root, mount->point, below(group, mount->root)) >=
 	    sizeof(folder))
-		return NO_LIMIT;
-	return walk_up(folder, top, second ? resource->version2 : resource->version1);
+		return;
+	walk_up(folder, top, second ? resource->version2 : resource->version1, least);
+}
+
+static void
+find_least(const char *root, const struct resource *resource, struct least *least)
+{
+	char path[PATH_MAX], *line = NULL;
+	struct mount mount;
+	size_t cap = 0;
+	FILE *file;
+
+	least->limit = NO_LIMIT;
+	least->folder[0] = '\0';
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root) >= sizeof(path))
+		return;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return;
+	while (getline(&line, &cap, file) > 0)
+		if (parse_mount(line, &mount))
+			limit_of_mount(root, &mount, resource, least);
+	free(line);
+	fclose(file);
 }
 
 static uint64_t
 group_limit(const char *root, const struct resource *resource)
 {
-	char path[PATH_MAX], *line = NULL;
-	uint64_t least = NO_LIMIT;
-	struct mount mount;
-	size_t cap = 0;
-	FILE *file;
+	struct least least;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root) >= sizeof(path))
-		return NO_LIMIT;
-	file = fopen(path, "re");
-	if (file == NULL)
-		return NO_LIMIT;
-	while (getline(&line, &cap, file) > 0) {
-		if (parse_mount(line, &mount)) {
-			uint64_t limit = limit_of_mount(root, &mount, resource);
-
-			if (limit < least)
-				least = limit;
-		}
-	}
-	free(line);
-	fclose(file);
-	return least;
+	find_least(root, resource, &least);
+	return least.limit;
 }
 
 static uint64_t
@@ -307,6 +317,15 @@ leat_cpus(const char *root)
 	if (quota < cpus)
 		cpus = quota;
 	return cpus < 1 ? 1 : (unsigned)cpus;
+}
+
+bool
+leat_cpu_quota_group(const char *root, char *folder, size_t cap)
+{
+	struct least least;
+
+	find_least(root, &cpu_resource, &least);
+	return least.folder[0] && (size_t)snprintf(folder, cap, "%s", least.folder + strlen(root)) < cap;
 }
 
 /* "MemTotal:   24682416 kB" in proc/meminfo, in bytes; 0 if it cannot be read. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/launcher.h"
 #include "base/threads.h"
+#include "trace/sampler.h"
 #include "trace/texts.h"
 #include "trace/timeline.h"
 #include "trace/trace_file.h"
@@ -554,6 +555,8 @@ open_sinks(struct leat_recorder *r, struct leat_err *err)
 		status = leat_trace_file_open(r, err);
 	if (status == LEAT_OK && r->options.timeline)
 		status = leat_timeline_attach(r, err);
+	if (status == LEAT_OK && r->options.samplers)
+		status = leat_samplers_attach(r, err);
 	return status;
 }
 
