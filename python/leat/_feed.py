@@ -285,6 +285,7 @@ class Feed:
         self._held = 0  # bytes held after the last garbage collection
         self._ends = 0  # epoch ends seen, so that an iterator notices an end seen by another thread
         self._maps = pipeline._maps
+        self._pins = False  # batches are delivered in pinned memory
         self._close = weakref.finalize(self, self._handle.close)
         pointer = self._handle.pointer
         self._feed = ctypes.c_void_p(pointer)
@@ -669,6 +670,22 @@ class Feed:
             text = _lib.taken(_lib.stats_json(self._pointer()))
         return json.loads(text)
 
+    def _pin(self, on: bool) -> None:
+        """Whether batches from now on are in pinned memory. PyTorch copies from it without waiting, and so may a program
+        whose loop knows nothing of it: only loops that keep batches until the copy is done have it on."""
+        with self._lock:
+            pointer, err = self._pointer(), _lib.Err()
+            if _lib.pin(pointer, on, err) != _lib.OK:
+                _log.warning("batches are not in pinned memory: %s; copies to the device take longer",
+                             err.text.decode(errors="replace"))
+            self._pins = on
+
+    def _to_device(self, begin: int, end: int, size: int, staged: int) -> None:
+        """Count a copy to the device, and record it as a span. Times are CLOCK_MONOTONIC's, in ns."""
+        with self._lock:
+            if not self.closed:
+                _lib.to_device(self._pointer(), begin, end, size, staged)
+
     def bad(self) -> List[Bad]:
         """The bad samples so far, in plan order: the first 1,000, or fewer if their texts are long.
 
@@ -719,16 +736,19 @@ class Epoch:
     If a function given to map, or `convert`, fails, the batch counts as not delivered and comes again.
     """
 
-    __slots__ = ("_feed", "_mark", "_fresh", "_steps")
+    __slots__ = ("_feed", "_mark", "_fresh", "_steps", "_pins")
 
-    def __init__(self, feed: Feed, *convert: Any) -> None:
+    def __init__(self, feed: Feed, *convert: Any, pins: bool = False) -> None:
         self._feed, self._mark, self._fresh, self._steps = feed, feed._ends, True, (*feed._maps, *convert)
+        self._pins = pins  # whether batches should be in pinned memory
 
     def __iter__(self) -> "Epoch":
         return self
 
     def __next__(self) -> Any:
         feed, begun, me = self._feed, self._feed._begun, get_ident()
+        if feed._pins is not self._pins:
+            feed._pin(self._pins)
         batch: Any = feed._next(self._mark, me)
         if self._fresh:
             # The last loop stopped right after an epoch's last batch, before its end: start the next epoch.

@@ -26,7 +26,7 @@ _ELSEWHERE = {
     "cache": "add .cache() to the pipeline",
     "repeat": "use epochs=, or add .repeat(n) to the pipeline",
     "num_epochs": "use epochs=",
-    "pin_memory": "not needed: feed.torch('cuda') copies through pinned memory",
+    "pin_memory": "not needed: feed.torch('cuda') copies from pinned memory",
     "pin_memory_device": "use feed.torch('cuda')",
     "device": "use feed.torch({value!r})",
     "collate_fn": "use .map_batch(function) on the pipeline",

@@ -1,13 +1,14 @@
 """Batches as PyTorch tensors.
 
-CPU tensors share the engine's memory. For a GPU, batches go through pinned memory and are copied on a separate CUDA
-stream, ahead of the step.
+CPU tensors share the engine's memory. For a GPU, this memory is pinned: a batch is copied from where the engine made it,
+on a separate CUDA stream, ahead of the step.
 """
 from __future__ import annotations
 
 import collections
 import functools
-from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch.utils.dlpack import from_dlpack
@@ -16,6 +17,9 @@ from ._batch import OFFSETS, SHAPES, Batch, Ragged
 from ._feed import Epoch, Feed
 from ._view import View, is_valid, names_of
 from .errors import InvalidError
+
+
+_END = object()
 
 
 class Jagged(NamedTuple):
@@ -70,6 +74,65 @@ def _each(function: Any, value: Any) -> Any:
     return function(value) if isinstance(value, torch.Tensor) else value
 
 
+class _Copy(NamedTuple):
+    """A copy to a GPU that may be under way."""
+
+    begun: Any  # events
+    done: Any
+    sources: List[torch.Tensor]  # the engine's memory: it belongs to the copy until `done`
+    issued: int  # ns
+    bytes: int
+    staged: int
+
+
+class _Copies:
+    """Copies batches to a GPU, one after the other on a stream, and keeps their memory until the GPU has read it."""
+
+    def __init__(self, feed: Feed, device: torch.device) -> None:
+        self._feed, self._device, self._stream = feed, device, torch.cuda.Stream(device)
+        self._under_way: "collections.deque[_Copy]" = collections.deque()
+        self._free = 0  # when the stream was done with the last copy
+
+    def start(self, fields: Dict[str, Any]) -> Any:
+        """Begin to copy; the tensors on the GPU, and the event to wait for before they are used."""
+        sources: List[torch.Tensor] = []
+        staged, issued = 0, time.monotonic_ns()
+
+        def send(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal staged
+            if not tensor.is_pinned():  # made by a function, or of a batch that the engine had to copy
+                staged += tensor.nbytes
+                tensor = tensor.pin_memory()
+            sources.append(tensor)
+            return tensor.to(self._device, non_blocking=True)
+
+        begun, done = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        try:
+            with torch.cuda.stream(self._stream):
+                begun.record(self._stream)
+                out = {name: _each(send, value) for name, value in fields.items()}
+                done.record(self._stream)
+        except BaseException:
+            self._stream.synchronize()  # the copies that were begun still read `sources`
+            raise
+        size = sum(tensor.nbytes for tensor in sources)
+        self._under_way.append(_Copy(begun, done, sources, issued, size, staged))
+        return out, done
+
+    def settle(self, most: int) -> None:
+        """Let go of batches that the GPU has read, and wait until at most `most` others are left."""
+        while self._under_way:
+            copy = self._under_way[0]
+            if len(self._under_way) > most:
+                copy.done.synchronize()
+            elif not copy.done.query():
+                return
+            begin = max(copy.issued, self._free)
+            self._free = begin + int(copy.begun.elapsed_time(copy.done) * 1e6)
+            self._feed._to_device(begin, self._free, copy.bytes, copy.staged)
+            self._under_way.popleft()
+
+
 class _OnDevice:
     """Batches on a device. On CUDA, up to `prefetch` of them are copied ahead, on a separate stream."""
 
@@ -89,33 +152,50 @@ class _OnDevice:
         return self._ahead() if self.device.type == "cuda" else Epoch(self.feed, self._moved)
 
     def _moved(self, batch: Any) -> Dict[str, Any]:
-        return {name: _each(lambda t: t.to(self.device), value) for name, value in self._convert(batch).items()}
+        size, begin = 0, time.monotonic_ns()
 
-    def _start(self, batch: Any, stream: Any) -> Any:
-        # The copy to pinned memory releases the engine's batch. PyTorch keeps the pinned memory until the copy
-        # queued on the stream is done.
-        pinned = {name: _each(torch.Tensor.pin_memory, value) for name, value in self._convert(batch).items()}
-        with torch.cuda.stream(stream):
-            out = {name: _each(lambda t: t.to(self.device, non_blocking=True), v) for name, v in pinned.items()}
-        return out, stream.record_event(), (self.feed.epoch, self.feed.position)
+        def send(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal size
+            size += tensor.nbytes
+            return tensor.to(self.device)
+
+        out = {name: _each(send, value) for name, value in self._convert(batch).items()}
+        self.feed._to_device(begin, time.monotonic_ns(), size, 0)
+        return out
+
+    def _next(self, batches: Iterator[Any]) -> Any:
+        # CUDA registers memory by way of the current device. Another one would get a context for nothing.
+        with torch.cuda.device(self.device):
+            return next(batches, _END)
 
     def _ahead(self) -> Iterator[Dict[str, Any]]:
-        stream = torch.cuda.Stream(self.device)
+        copies, batches = _Copies(self.feed, self.device), Epoch(self.feed, pins=True)
         begun: "collections.deque[Any]" = collections.deque()
         self._latest = begun
         try:
-            for batch in self.feed:
-                begun.append(self._start(batch, stream))
+            while True:
+                # The feed gives its own memory, not a copy, to a loop that still holds one batch.
+                copies.settle(1)
+                batch = self._next(batches)
+                if batch is _END:
+                    break
+                begun.append((*copies.start(self._convert(batch)), (self.feed.epoch, self.feed.position)))
                 del batch
                 if len(begun) > self._prefetch:
                     yield self._finish(begun.popleft())
             while begun:
                 yield self._finish(begun.popleft())
         finally:
-            if self._latest is begun:
-                if begun and self.reached and not self.feed.closed:  # interrupted: rewind to the first batch not yielded
-                    self.feed.seek(*self.reached)
-                self.reached = None
+            try:
+                copies.settle(0)
+            finally:
+                self._end(begun)
+
+    def _end(self, begun: Any) -> None:
+        if self._latest is begun:
+            if begun and self.reached and not self.feed.closed:  # interrupted: rewind to the first batch not yielded
+                self.feed.seek(*self.reached)
+            self.reached = None
 
     def _finish(self, begun: Any) -> Dict[str, Any]:
         out, copied, self.reached = begun

@@ -1,5 +1,4 @@
 """Tensors of PyTorch, JAX and TensorFlow: the same memory, the same values."""
-import contextlib
 import gc
 import json
 import os
@@ -98,47 +97,6 @@ def test_torch_data_loader(numbers):
     again = pipeline.feed(seed=1)
     again.load_state_dict(state)
     assert [batch["x"].tolist() for batch in again] == rest
-
-
-def test_torch_copies_to_a_gpu_ahead_and_loses_nothing(numbers, monkeypatch):
-    """The order of things on the way to a GPU, with streams and pinned memory that only note what is done."""
-    torch = pytest.importorskip("torch")
-    done = []
-
-    class Stream:
-        def __init__(self, device=None):
-            pass
-
-        def record_event(self):
-            done.append("copied")
-            return len(done)
-
-        def wait_event(self, event):
-            done.append("waited")
-
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", Stream)
-    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
-    monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)
-    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: done.append("kept"))
-    feed = numbers.batch(10).feed()
-    view = leat.torch._OnDevice(feed, leat.torch.tensors, torch.device("cpu"), 1)
-    monkeypatch.setattr(type(view), "__iter__", type(view)._ahead)
-    loader = leat.torch.DataLoader(feed, fields=("x",))
-    loader._reader.view = loader._reader.epochs._view = view
-    assert [int(x[0]) for x, in loader] == list(range(0, 100, 10))
-    assert done[:5] == ["copied", "copied", "waited", "kept", "kept"]
-    for i, (x,) in enumerate(loader):
-        if i == 3:
-            state = loader.state_dict()
-            break
-    assert (state["epoch"], state["position"]) == (1, 40) and feed.batch_size == 10
-    del x
-    gc.collect()
-    assert (feed.epoch, feed.position) == (1, 40)  # the batch that was on its way comes again
-    for batch in view:
-        assert batch["x"][0] == 40
-        break
 
 
 def test_torch_data_loader_takes_the_epochs_that_a_script_counts(numbers):

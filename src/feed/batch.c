@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/copy.h"
+#include "feed/pin.h"
 
 /* Two batches of this size, one being filled and one in use, exceed a core's private caches. */
 enum { LARGE_BATCH = 2 * 1024 * 1024 };
@@ -149,6 +150,7 @@ leat_batch_free(struct leat_batch *batch)
 {
 	if (!batch)
 		return;
+	leat_unpin_slot(batch);
 	leat_unmap(batch->mem, batch->base, batch->form->bytes);
 	leat_free(batch->mem, batch);
 }

@@ -17,6 +17,7 @@
 /* Column sizes saturate here, so that adding up the columns of several batches cannot overflow. */
 #define LEAT_MOST_BYTES (SIZE_MAX / 1024)
 
+struct leat_cudart;
 struct leat_worker;
 
 /* Layout of one field. Offsets are from the start of the mapping. */
@@ -118,6 +119,7 @@ struct leat_batch {
 	bool complete;
 	const struct leat_worker *begun_by; /* worker that last filled it */
 	struct leat_batch *next;            /* in the free list */
+	const struct leat_cudart *cudart;   /* registered with it (pin.h); NULL: not */
 
 	atomic_int refs; /* consumer and DLPack tensors; of a copy: the consumer and each reference to a block */
 	int64_t count;   /* rows delivered, without skipped ones */

@@ -391,10 +391,12 @@ deliver(struct leat_feed *feed, struct leat_batch *batch, struct leat_batch **ou
 
 	atomic_store(&batch->refs, 1);
 	atomic_fetch_add(&feed->refs, 1);
-	if (status == LEAT_OK)
+	if (status == LEAT_OK) {
+		leat_pin_slot(feed, batch);
 		*out = batch;
-	else
+	} else {
 		leat_release(batch);
+	}
 	return status;
 }
 

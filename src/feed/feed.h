@@ -21,6 +21,7 @@
 #include "feed/batch.h"
 #include "feed/cache.h"
 #include "feed/fetch.h"
+#include "feed/pin.h"
 #include "feed/pipeline.h"
 #include "feed/process.h"
 #include "trace/lane.h"
@@ -128,7 +129,9 @@ struct leat_feed {
 	size_t bad_room; /* where the texts begin */
 	bool bad_full;
 	uint64_t bad_of_epoch;
+	struct leat_pin pin;
 
+	atomic_size_t pinned; /* bytes */
 	atomic_int refs; /* the feed itself and each batch in use */
 	struct leat_threads workers;
 

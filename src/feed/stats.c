@@ -83,6 +83,7 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 		.memory_peak = atomic_load(&feed->mem.peak),
 		.threads = feed->budget.threads,
 		.held = leat_held(feed),
+		.pinned = atomic_load(&feed->pinned),
 	};
 	remote = count_requests(feed, stats);
 	if (remote && stats->samples)
