@@ -63,6 +63,32 @@ function checkContrast(c) {
 	}
 }
 
+// How colours look to people who cannot tell some of them apart: matrices of Machado, Oliveira and Fernandes (2009) for
+// linear RGB, with full severity.
+const VISIONS = {
+	normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+	protan: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+	deutan: [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+	tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+};
+
+function lab(hex, vision) {
+	const rgb = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+	const [r, g, b] = vision.map((row) => Math.min(Math.max(row.reduce((sum, weight, i) => sum + weight * rgb[i], 0), 0), 1));
+	const f = (t) => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116);
+	const [x, y, z] = [(0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089].map(f);
+	return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
+}
+
+function checkVisions(c) {
+	for (const lane of [["get-batch", "to-device", "run-batch"], ["fetch", "decode", "transform", "cache", "collate"]])
+		for (const [a, b] of lane.flatMap((one, i) => lane.slice(i + 1).map((other) => [one, other])))
+			for (const [name, vision] of Object.entries(VISIONS)) {
+				const distance = Math.hypot(...lab(c["--tag-" + a], vision).map((x, i) => x - lab(c["--tag-" + b], vision)[i]));
+				assert.ok(distance >= 20, a + " and " + b + " look alike (" + distance.toFixed(0) + ") with " + name + " vision");
+			}
+}
+
 // ---- the timeline ----
 
 async function box(page) {
@@ -104,10 +130,10 @@ const tests = {
 	async "the headline figures are those of the JSON"({browser, file}) {
 		const page = await open(browser, file);
 		const shown = async (key) => (await page.locator(`[data-figure=${key}]`).innerText()).replace(/\u202f/g, " ");
-		assert.match(await shown("samples_per_s"), /1,599 samples\/s[^]*32,000 in 20 s/);
-		assert.match(await shown("mb_per_s"), /192 MB\/s[^]*2,000 batches/);
+		assert.match(await shown("samples_per_s"), /samples\/s\s+1,599\s+32,000 in 20 s/);
+		assert.match(await shown("mb_per_s"), /MB\/s\s+192\s+2,000 batches/);
 		assert.match(await shown("wait_share"), /20\.2 %[^]*limit: decode/);
-		assert.match(await shown("p50"), /9\.8 ms[^]*p99 14\.1 ms, longest 31\.5 ms/);
+		assert.match(await shown("p50"), /9\.8 ms[^]*p99 14\.1 ms\s+longest 31\.5 ms/);
 		assert.match(await shown("first_batch_ms"), /341 ms[^]*listing 20 ms, index 110 ms, first byte 90 ms, decode 120 ms/);
 		assert.match(await shown("device_use"), /6\d\.\d %/);
 		assert.equal(await page.locator("h1").textContent(), run.sentence);
@@ -240,6 +266,8 @@ const tests = {
 		assert.notDeepEqual(a, b);
 		checkContrast(await colors(light));
 		checkContrast(await colors(dark));
+		checkVisions(await colors(light));
+		checkVisions(await colors(dark));
 		await light.locator("#theme").click();
 		assert.deepEqual(await colors(light), await colors(dark));
 		assert.equal(await light.locator("#theme").getAttribute("aria-pressed"), "true");
@@ -256,12 +284,12 @@ const tests = {
 	async "on paper it is light, without buttons, with all tables open"({browser, file}) {
 		const page = await open(browser, file, {colorScheme: "dark"});
 		await page.emulateMedia({media: "print"});
-		await page.waitForFunction(() => document.documentElement.dataset.theme === "light");
+		await page.waitForSelector("html[data-theme=light]");
 		assert.equal(await page.locator("button:visible").count(), 0);
 		assert.equal(await page.locator("details:not([open])").count(), 0);
 		assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
 		await page.emulateMedia({media: "screen"});
-		await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+		await page.waitForSelector("html[data-theme=dark]");
 		assert.equal(await page.locator("details[open]").count(), 0);
 		const pdf = await page.pdf({path: folder + "/print.pdf", format: "A4"});
 		assert.ok(pdf.length > 20000);

@@ -272,6 +272,33 @@ where_spans_are_known_none_is_missing(void **state)
 }
 
 static void
+a_lane_that_comes_late_is_waited_for(void **state)
+{
+	struct leat_timeline *timeline = open_timeline(0);
+	uint64_t half = SECOND / 2, i;
+	json_t *root;
+
+	(void)state;
+	for (i = 0; i < 8000; i++)
+		add(timeline, 1, LEAT_TAG_DECODE, i * (SECOND / 8000), 1000, i);
+	for (i = 0; i < 4000; i++)
+		add(timeline, 2, LEAT_TAG_DECODE, i * (half / 4000), 1000, i);
+	leat_timeline_tick(timeline, BEGIN + half);
+	/* What comes now does not fit in the spans from the beginning, and is soon gone from the latest. */
+	for (i = 0; i < 8000; i++)
+		add(timeline, 2, LEAT_TAG_DECODE, half + i * (half / 8000), 1000, i);
+	for (i = 0; i < 40000; i++)
+		add(timeline, 3, LEAT_TAG_DECODE, SECOND + i * 2000, 1000, i);
+	leat_timeline_tick(timeline, BEGIN + 2 * SECOND);
+	root = as_json(timeline, NULL);
+	assert_int_equal(known_edge(root, 0, 1), half / 100);
+	assert_int_equal(kept_between(root, 2, LEAT_TAG_DECODE, 0, known_edge(root, 0, 1)), 4000);
+	assert_int_equal(json_array_size(json_object_get(root, "known")), 2);
+	json_decref(root);
+	close_timeline(timeline);
+}
+
+static void
 the_slowest_batches_keep_their_neighbourhood(void **state)
 {
 	struct leat_timeline *timeline = open_timeline(0);
@@ -401,6 +428,7 @@ main(void)
 		cmocka_unit_test(a_span_for_many_is_as_busy_as_all_of_them),
 		cmocka_unit_test(ten_million_spans_take_a_few_megabytes),
 		cmocka_unit_test(where_spans_are_known_none_is_missing),
+		cmocka_unit_test(a_lane_that_comes_late_is_waited_for),
 		cmocka_unit_test(the_slowest_batches_keep_their_neighbourhood),
 		cmocka_unit_test(without_ticks_nothing_is_said_to_be_known),
 		cmocka_unit_test(tracks_keep_extremes_and_means),

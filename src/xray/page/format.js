@@ -121,9 +121,8 @@ function list(value) {
 // A table of objects whose keys are not known here: all that are in use, numbers on the right.
 function anyTable(caption, rows, titles = {}) {
 	const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))].slice(0, 12);
-	return table(caption, keys.map((key, i) => ({
-		title: titles[key] || key.replace(/_/g, " "),
-		n: rows.every((row) => row[key] === undefined || row[key] === null || isNumber(row[key])),
-		class: "text", head: i === 0, of: (row) => plain(row[key]),
-	})), rows);
+	return table(caption, keys.map((key, i) => {
+		const n = rows.every((row) => row[key] === undefined || row[key] === null || isNumber(row[key]));
+		return {title: titles[key] || key.replace(/_/g, " "), n, class: "text", head: i === 0 && !n, of: (row) => plain(row[key])};
+	}), rows);
 }

@@ -36,11 +36,12 @@ function histogram(name, one, figures, two) {
 	const wide = 560, high = 132;
 	const low = Math.min(...both.map((bucket) => bucket.lower)) / 1.1, top = Math.max(...both.map((bucket) => bucket.upper)) * 1.1;
 	const x = (ms) => Math.log(ms / low) / Math.log(top / low) * wide, tallest = Math.max(...both.map((bucket) => bucket.share));
-	const y = (share) => high - share / tallest * (high - 8);
+	const y = (share) => high - share / tallest * (high - 26);
+	const close = Math.abs(x(figures.p99) - x(figures.p50)) < 30;
 	const marks = ["p50", "p99"].filter((key) => !second.length && figures[key] > low && figures[key] < top).map((key) => {
 		const at = x(figures[key]), left = at > wide - 40;
 		return [h("svg:line", {class: "mark", x1: at, x2: at, y1: 0, y2: high}),
-			h("svg:text", {x: at + (left ? -4 : 4), y: key === "p50" ? 9 : 22, "text-anchor": left ? "end" : "start"}, key)];
+			h("svg:text", {x: at + (left ? -4 : 4), y: close && key === "p99" ? 21 : 9, "text-anchor": left ? "end" : "start"}, key)];
 	});
 	const label = name + ": " + ["p50", "p99", "max"].filter((key) => isNumber(figures[key])).map((key) => key + " " + milliseconds(figures[key])).join(", ");
 	const outline = second.map((bucket) => "M" + x(bucket.lower) + " " + high + "V" + y(bucket.share) + "H" + x(bucket.upper) + "V" + high).join("");

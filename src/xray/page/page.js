@@ -11,8 +11,8 @@ function read(id) {
 
 // ---- headline figures ----
 
-function figure(key, title, value, unit, ...more) {
-	return h("div", {"data-figure": key}, h("dt", {}, title), h("dd", {}, value, unit && h("small", {}, SPACE + unit)),
+function figure(key, title, value, ...more) {
+	return h("div", {"data-figure": key}, h("dt", {}, title), h("dd", {}, value),
 		more.filter(Boolean).map((text) => h("dd", {class: "more"}, text)));
 }
 
@@ -31,7 +31,7 @@ const FIRST_BATCH = [["list_ms", "listing", "--tag-other"], ["index_ms", "index"
 function firstBatch(run) {
 	const split = run.first_batch || {}, parts = FIRST_BATCH.filter(([key]) => split[key] > 0);
 	const sum = parts.reduce((total, [key]) => total + split[key], 0);
-	return figure("first_batch_ms", "first batch after", milliseconds(run.first_batch_ms), "",
+	return figure("first_batch_ms", "first batch after", milliseconds(run.first_batch_ms),
 		parts.length && h("div", {class: "meter", "aria-hidden": "true"}, parts.map(([key, , color]) =>
 			h("span", {style: {width: 100 * split[key] / sum + "%", background: "var(" + color + ")"}}))),
 		parts.map(([key, name]) => name + " " + milliseconds(split[key])).join(", "));
@@ -40,14 +40,14 @@ function firstBatch(run) {
 function figures(run, timeline) {
 	const batch = run.batch_ms || {}, use = deviceUse(run, timeline);
 	const tiles = [
-		isNumber(run.samples_per_s) && figure("samples_per_s", "throughput", number(run.samples_per_s), "samples/s",
+		isNumber(run.samples_per_s) && figure("samples_per_s", "samples/s", number(run.samples_per_s),
 			isNumber(run.samples) && number(run.samples) + " in " + seconds(run.seconds)),
-		isNumber(run.mb_per_s) && figure("mb_per_s", "batches", number(run.mb_per_s), "MB/s", isNumber(run.batches) && number(run.batches) + " batches"),
-		isNumber(run.wait_share) && figure("wait_share", "time spent waiting", percent(run.wait_share), "", run.limit && "limit: " + run.limit),
-		isNumber(use) && figure("device_use", "device in use", percent(use), ""),
-		isNumber(batch.p50) && figure("p50", "time per batch", milliseconds(batch.p50), "", "p99 " + milliseconds(batch.p99) + ", longest " + milliseconds(batch.max)),
+		isNumber(run.mb_per_s) && figure("mb_per_s", "MB/s", number(run.mb_per_s), isNumber(run.batches) && number(run.batches) + " batches"),
+		isNumber(run.wait_share) && run.step_ms !== 0 && figure("wait_share", "time spent waiting", percent(run.wait_share), run.limit && "limit: " + run.limit),
+		isNumber(use) && figure("device_use", "device in use", percent(use)),
+		isNumber(batch.p50) && figure("p50", "time per batch", milliseconds(batch.p50), "p99 " + milliseconds(batch.p99), "longest " + milliseconds(batch.max)),
 		isNumber(run.first_batch_ms) && firstBatch(run),
-		isNumber(run.peak_rss_mib) && figure("peak_rss_mib", "peak memory", number(run.peak_rss_mib), "MiB", isNumber(run.threads) && number(run.threads) + " threads"),
+		isNumber(run.peak_rss_mib) && figure("peak_rss_mib", "peak memory", number(run.peak_rss_mib) + SPACE + "MiB", isNumber(run.threads) && number(run.threads) + " threads"),
 	].filter(Boolean);
 	return tiles.length ? h("dl", {class: "figures"}, tiles) : null;
 }

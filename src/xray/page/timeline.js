@@ -496,12 +496,12 @@ class Timeline {
 		this.label("whole run", high / 2, "--soft");
 		g.fillStyle = this.color("--sunk");
 		g.fillRect(gutter, 0, wide, high);
-		const most = this.byStage.reduce((sum, stage) => sum + stage.of, 0) || 1;
+		const most = this.byThread.filter((lane) => !lane.overlaps).length || 1;
 		for (let x = 0; x < wide; x += step) {
 			const a = x / wide * model.end / model.binNs, b = (x + step) / wide * model.end / model.binNs;
 			let y = high;
 			for (const stage of this.byStage) {
-				const part = Math.min(sumBetween(stage.rows[0].busy, a, b) / (b - a) / most * 1.6, 1) * high;
+				const part = Math.min(sumBetween(stage.rows[0].busy, a, b) / (b - a) / most, 1) * high;
 				g.fillStyle = this.colors[stage.rows[0].tag];
 				g.fillRect(gutter + x, Math.max(y - part, 0), step, Math.min(part, y));
 				y = Math.max(y - part, 0);
@@ -630,14 +630,20 @@ class Timeline {
 	}
 
 	drawCurve(curve, y) {
-		const {g} = this, middle = (point) => this.x((point.begin + point.end) / 2);
-		const points = curve.points.filter((point, i) => (curve.points[i + 1] || point).end >= this.begin && (curve.points[i - 1] || point).begin <= this.end);
+		const {g} = this, all = curve.points, near = all.filter((point, i) => (all[i + 1] || point).end >= this.begin && (all[i - 1] || point).begin <= this.end);
+		// A value is drawn at the middle of its bin; the first and the last also reach the edge of theirs.
+		const points = near.map((point) => ({...point, x: this.x((point.begin + point.end) / 2)}));
+		if (!points.length)
+			return;
+		const first = points[0], last = points[points.length - 1];
+		points.unshift({...first, x: this.x(first.begin)});
+		points.push({...last, x: this.x(Math.min(last.end, this.model.end))});
 		g.fillStyle = this.color("--band");
 		g.beginPath();
-		points.forEach((point) => g.lineTo(middle(point), y(point.max)));
-		points.slice().reverse().forEach((point) => g.lineTo(middle(point), y(point.min)));
+		points.forEach((point) => g.lineTo(point.x, y(point.max)));
+		points.slice().reverse().forEach((point) => g.lineTo(point.x, y(point.min)));
 		g.fill();
-		this.line(points.map((point) => [middle(point), y(point.mean)]));
+		this.line(points.map((point) => [point.x, y(point.mean)]));
 	}
 
 	drawSum(group, y) {
