@@ -25,7 +25,7 @@ struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
 	float step_ms;
 	int on_error, fingerprint;
-	const char *save, *resume, *list, *bad;
+	const char *save, *resume, *list, *bad, *trace;
 	struct leat_strings storage;
 	bool force, checksum, json, quiet;
 };
@@ -52,6 +52,7 @@ static const struct leat_opt options[] = {
                   "how checkpoints recognize the data: names, sizes and counts, or also all bytes"),
 	LEAT_BOOL(struct params, checksum, "false", "print a checksum of all samples and their order"),
 	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash to this file"),
+	LEAT_STRING(struct params, trace, "", "write what all threads do, and when, to this file, for ui.perfetto.dev"),
 	LEAT_STORAGE_OPTION(struct params),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
 	LEAT_BOOL(struct params, quiet, "false", "suppress progress and messages"),
@@ -64,13 +65,34 @@ struct session {
 	const struct leat_invocation *run;
 	struct leat_mem *mem;
 	struct leat_feed *feed;
-	struct leat_stores stores; /* of --list */
+	struct leat_recorder *recorder; /* of --trace; NULL: none */
+	struct leat_stores stores;      /* of --list */
 	struct leat_digest digest;
 	struct leat_bad_file bad;
 	bool digesting, progress, interrupted;
 	uint64_t begin_ns, end_ns, shown_ns, batches;
 	struct leat_interrupt interrupt;
 };
+
+static enum leat_status
+open_recorder(struct session *s, struct leat_err *err)
+{
+	struct leat_recorder_options o;
+	enum leat_status status;
+
+	if (!*s->p->trace)
+		return LEAT_OK;
+	leat_recorder_options_init(&o);
+	o.trace = s->p->trace;
+	o.name = "leat feed";
+	o.rank = (int)s->p->rank;
+	o.world = (int)s->p->world;
+	o.log = s->p->quiet ? NULL : leat_print_log;
+	status = leat_recorder_open(&o, &s->recorder, err);
+	if (status != LEAT_OK)
+		leat_err_in(err, "--trace");
+	return status;
+}
 
 static enum leat_status
 open_feed(struct session *s, const char *spec, struct leat_err *err)
@@ -93,6 +115,7 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.fingerprint = (enum leat_fingerprint)p->fingerprint;
 	o.log = p->quiet ? NULL : leat_print_log;
 	o.storage = s->run->settings;
+	o.recorder = s->recorder;
 	status = leat_bad_file_open(&s->bad, p->bad, s->mem, &o, err);
 	return status == LEAT_OK ? leat_open(spec, &o, &s->feed, err) : status;
 }
@@ -412,6 +435,8 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);
 	status = open_digest(&s, err);
 	if (status == LEAT_OK)
+		status = open_recorder(&s, err);
+	if (status == LEAT_OK)
 		status = open_feed(&s, run->operand[0], err);
 	if (status == LEAT_OK && *s.p->resume)
 		status = resume(&s, err);
@@ -426,6 +451,9 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 		status = report(&s, err);
 	closed = close_digest(&s, err);
 	leat_close(s.feed);
+	if (status == LEAT_OK)
+		status = closed;
+	closed = leat_recorder_close(s.recorder, status == LEAT_OK ? err : NULL);
 	if (status == LEAT_OK)
 		status = closed;
 	closed = leat_bad_file_close(&s.bad, err);

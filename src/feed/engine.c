@@ -2,7 +2,7 @@
  *
  * Stopping is cooperative: workers check between samples and every few rows of an image that
  * is decoded, reads in flight are cancelled, and all waiters are woken. */
-#include "feed/feed.h"
+#include "feed/spans.h"
 
 #include <string.h>
 
@@ -77,6 +77,8 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 		leat_trace_open(&feed->trace, feed->budget.threads, feed->budget.io_threads, &feed->mem, err);
 
 	if (status == LEAT_OK)
+		status = leat_spans_open(feed, err);
+	if (status == LEAT_OK)
 		status = open_batches(feed, err);
 	if (status == LEAT_OK)
 		status = open_runs(feed, err);
@@ -131,6 +133,7 @@ leat_engine_close(struct leat_feed *feed)
 	leat_free(&feed->mem, feed->worker);
 	leat_scratch_close(&feed->jumbo, &feed->mem);
 	leat_processes_close(feed->processes);
+	leat_spans_close(feed);
 	leat_trace_close(&feed->trace, &feed->mem);
 	feed->flight = NULL;
 	feed->run = NULL;

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "feed/spans.h"
 
 /* ---- open and close ---- */
 
@@ -504,6 +505,8 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (status == LEAT_OK && leat_counted(&count->batches) == 1)
 		leat_count(&count->first_batch_ns, end - feed->opened_ns);
 	feed->last_out_ns = end;
+	if (feed->spans)
+		leat_spans_next(feed, begin, end, status, *batch);
 	if (!is_recoverable(status))
 		feed->failure = why;
 	if (status != LEAT_OK)

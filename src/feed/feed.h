@@ -25,6 +25,7 @@
 #include "feed/pipeline.h"
 #include "feed/process.h"
 #include "trace/lane.h"
+#include "trace/ring.h"
 
 enum {
 	LEAT_MAX_PREFETCH = 16,       /* most batches prefetched when the engine chooses */
@@ -59,6 +60,8 @@ struct leat_budget {
 	size_t divided; /* memory=, or as much of a default as is used */
 };
 
+struct leat_spans;
+
 struct leat_worker {
 	struct leat_feed *feed;
 	struct leat_scratch scratch;
@@ -68,8 +71,11 @@ struct leat_worker {
 	int64_t row;
 	bool in_chain;                /* past reading and unpacking, whose errors already name the file and offset */
 	uint64_t run_ended, run_took; /* end and duration of the last run, in ns */
-	uint64_t seen;                /* samples so far; every LEAT_TRACE_EVERY-th is timed */
+	uint64_t seen;                /* samples so far */
+	uint64_t untimed;             /* stages are timed if seen & untimed is 0: every LEAT_TRACE_EVERY-th, or all */
 	struct leat_lane *lane;
+	struct leat_ring *ring;          /* for the spans of the current run; NULL: not recorded */
+	uint16_t every;                  /* runs, of which one is recorded */
 	unsigned char apart[LEAT_APART]; /* no cache line shared with the next worker */
 };
 
@@ -91,7 +97,8 @@ struct leat_feed {
 	int tail;            /* enum leat_tail, never AUTO */
 	uint64_t started_at; /* position at which the first batch began after opening or restoring a checkpoint */
 	struct leat_trace trace;
-	char *contents; /* of LEAT_SHA256_HEX: the hash of all data, once it is known; else "" (contents.c) */
+	struct leat_spans *spans; /* NULL: there is no recorder (spans.h) */
+	char *contents;           /* of LEAT_SHA256_HEX: the hash of all data, once it is known; else "" (contents.c) */
 	uint64_t opened_ns;
 	uint64_t seed; /* changes only while workers are stopped */
 	struct leat_worker *worker;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "feed/feed.h"
+#include "feed/spans.h"
 #include "feed/stretch.h"
 
 /* ---- the window ---- */
@@ -342,11 +342,15 @@ complete(struct leat_read *read)
 	struct leat_request *request = read->arg;
 	struct leat_feed *feed = request->feed;
 	struct leat_run *run = request->run;
+	uint64_t end = feed->spans ? leat_now() : 0;
 
 	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
 	if (read->status != LEAT_OK)
 		mark_unread(run, request->first, request->end);
 	pthread_mutex_lock(&feed->lock);
+	if (feed->spans)
+		leat_spans_add_read(feed, request, 0, leat_batch_positions(run->batch)[run->first_row + request->first],
+		                    end);
 	request->under_way = false;
 	feed->fetch.requests--;
 	run->requests--;
@@ -384,6 +388,8 @@ leat_request_submit(struct leat_feed *feed, struct leat_request *request)
 	pthread_mutex_unlock(&feed->lock);
 	if (stop)
 		return LEAT_CANCELLED;
+	if (feed->spans)
+		request->submitted_ns = leat_now();
 	if (store->kind->submit(store, &request->read) == LEAT_OK)
 		return LEAT_OK;
 	request->under_way = false;

@@ -83,7 +83,8 @@ struct leat_request {
 	struct leat_read read;
 	struct leat_feed *feed;
 	struct leat_run *run;
-	int first, end; /* items */
+	int first, end;        /* items */
+	uint64_t submitted_ns; /* if the feed has a recorder */
 	bool under_way;
 };
 

@@ -1,6 +1,6 @@
 /* stretch.c - see stretch.h */
 #include "feed/stretch.h"
-#include "feed/feed.h"
+#include "feed/spans.h"
 
 enum leat_status
 leat_stretches_open(struct leat_feed *feed, struct leat_err *err)
@@ -435,9 +435,13 @@ complete(struct leat_read *read)
 {
 	struct leat_stretch *stretch = read->arg;
 	struct leat_feed *feed = stretch->request.feed;
+	uint64_t end = feed->spans ? leat_now() : 0;
 
 	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
 	pthread_mutex_lock(&feed->lock);
+	if (feed->spans)
+		leat_spans_add_read(feed, &stretch->request, feed->spans->stretch, stretch->begin / LEAT_STRETCH_LEAST,
+		                    end);
 	stretch->request.under_way = false;
 	finish(feed, stretch, read->status == LEAT_OK);
 	pthread_mutex_unlock(&feed->lock);

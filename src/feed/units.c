@@ -13,7 +13,7 @@
  * while pinned. */
 #include <string.h>
 
-#include "feed/feed.h"
+#include "feed/spans.h"
 
 /* ---- slots ---- */
 
@@ -207,10 +207,13 @@ complete(struct leat_read *read)
 {
 	struct leat_unit_slot *slot = read->arg;
 	struct leat_feed *feed = slot->request.feed;
+	uint64_t end = feed->spans ? leat_now() : 0;
 
 	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
 	slot->unread = read->status != LEAT_OK;
 	pthread_mutex_lock(&feed->lock);
+	if (feed->spans)
+		leat_spans_add_read(feed, &slot->request, feed->spans->unit, slot->unit.number, end);
 	slot->request.under_way = false;
 	feed->fetch.requests--;
 	add_fetched(feed, slot);

@@ -5,7 +5,7 @@
  * The worker that finishes a batch's last row completes the batch. */
 #include "base/clock.h"
 #include "base/copy.h"
-#include "feed/feed.h"
+#include "feed/spans.h"
 
 #include <string.h>
 
@@ -250,6 +250,57 @@ make_first(struct leat_worker *w, const struct leat_run_item *item, const struct
 	return status;
 }
 
+/* run_chain with a span for each stage, which begin at *at. */
+static enum leat_status
+run_recorded_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *id, uint64_t *at,
+                   struct leat_err *err)
+{
+	uint64_t stage_ns[LEAT_TRACE_STAGES];
+	enum leat_status status;
+
+	if (from == to)
+		return LEAT_OK;
+	memset(stage_ns, 0, sizeof stage_ns);
+	status = leat_chain_run(&w->feed->pipeline, from, to, &w->work, id, stage_ns, err);
+	for (int s = from; s < to && w->seen % LEAT_TRACE_EVERY == 0; s++)
+		leat_count(&w->lane->stage_ns[s], stage_ns[s]);
+	*at = leat_spans_add_stages(w, from, to, stage_ns, *at, id->position);
+	return status;
+}
+
+/* make_sample with spans for all its parts, one after the other. */
+static enum leat_status
+make_recorded_sample(struct leat_worker *w, const struct leat_run_item *item, const struct leat_sample_id *id,
+                     struct leat_err *err)
+{
+	struct leat_feed *feed = w->feed;
+	const struct leat_pipeline *p = &feed->pipeline;
+	enum leat_status status = LEAT_OK;
+	uint64_t at = leat_now();
+
+	if (!item->cached) {
+		status = leat_source_unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
+		at = leat_spans_add(w, LEAT_TAG_DECODE, feed->spans->unpack, at, id->position);
+		if (status != LEAT_OK || w->batch->form->direct)
+			return status;
+		w->in_chain = true;
+		status = run_recorded_chain(w, 0, p->cached, id, &at, err);
+		if (status == LEAT_OK && feed->cache)
+			leat_cache_put(feed->cache, item->raw.index, w->sample);
+	} else if (!leat_cache_get(feed->cache, item->raw.index, w->sample)) {
+		status = LEAT_AGAIN;
+	}
+	if (feed->cache)
+		at = leat_spans_add(w, LEAT_TAG_CACHE, 0, at, id->position);
+	if (status == LEAT_OK)
+		status = run_recorded_chain(w, p->cached, p->stages, id, &at, err);
+	if (status == LEAT_OK) {
+		status = leat_batch_store(w->batch, w->row, w->sample, err);
+		leat_spans_add(w, LEAT_TAG_COLLATE, 0, at, id->position);
+	}
+	return status;
+}
+
 /* Makes a sample from its bytes or the cache and stores it in its row. LEAT_AGAIN: no longer in the cache. */
 static enum leat_status
 make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
@@ -257,12 +308,14 @@ make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat
 	const struct leat_pipeline *p = &w->feed->pipeline;
 	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, leat_row_position(w->feed, w->batch, w->row),
 	                            item->raw.index};
-	bool timed = w->seen++ % LEAT_TRACE_EVERY == 0;
+	bool timed = (w->seen++ & w->untimed) == 0;
 	enum leat_status status = LEAT_OK;
 
 	w->work.scratch = scratch;
 	w->work.large = scratch == &w->feed->jumbo;
 	w->in_chain = item->cached;
+	if (timed && w->untimed == 0)
+		return make_recorded_sample(w, item, &id, err);
 	if (!item->cached)
 		status = make_first(w, item, &id, timed, err);
 	else if (!leat_cache_get(w->feed->cache, item->raw.index, w->sample))
@@ -515,10 +568,27 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 	}
 }
 
+/* Without the lock. */
+static void
+complete(struct leat_worker *w, struct leat_batch *batch)
+{
+	struct leat_feed *feed = w->feed;
+	uint64_t at = feed->spans ? leat_now() : 0;
+
+	leat_batch_complete(batch, leat_ranks_keep_bad(feed));
+	if (feed->spans)
+		at = leat_spans_add_batch(w, LEAT_TAG_COLLATE, 0, at, batch);
+	if (feed->pipeline.mixes > 0)
+		mix(feed, batch);
+	if (feed->spans && feed->pipeline.mixes > 0)
+		leat_spans_add_batch(w, LEAT_TAG_TRANSFORM, feed->spans->mix, at, batch);
+}
+
 /* Under the lock, released while a batch is completed. */
 static void
-finish_run(struct leat_feed *feed, struct leat_run *run)
+finish_run(struct leat_worker *w, struct leat_run *run)
 {
+	struct leat_feed *feed = w->feed;
 	struct leat_batch *batch = run->batch;
 
 	batch->done += run->items;
@@ -528,9 +598,7 @@ finish_run(struct leat_feed *feed, struct leat_run *run)
 	if (batch->done < batch->good_rows)
 		return;
 	pthread_mutex_unlock(&feed->lock);
-	leat_batch_complete(batch, leat_ranks_keep_bad(feed));
-	if (feed->pipeline.mixes > 0)
-		mix(feed, batch);
+	complete(w, batch);
 	pthread_mutex_lock(&feed->lock);
 	batch->complete = true;
 }
@@ -547,21 +615,27 @@ do_run(struct leat_worker *w, struct leat_run *run)
 	leat_count(&w->lane->count.read_ns, middle - begin);
 	if (!there)
 		return false;
+	if (feed->spans)
+		leat_spans_begin_run(w, run);
 	leat_count(&w->lane->count.bytes_read, run->bytes);
 	do_items(w, run);
 	w->run_ended = leat_now();
 	w->run_took = w->run_ended - begin;
 	leat_count(feed->pipeline.stages ? &w->lane->count.op_ns : &w->lane->count.read_ns, w->run_ended - middle);
+	if (feed->spans)
+		leat_spans_end_run(w, run, begin, middle);
 	return true;
 }
 
 static void
 decode_unit(struct leat_worker *w, struct leat_unit_slot *unit)
 {
-	uint64_t begin = leat_now();
+	uint64_t begin = leat_now(), number = unit->unit.number;
 
 	leat_count(&w->lane->count.bytes_read, unit->extent.length);
 	leat_units_decode(w->feed, unit, &w->scratch);
+	if (w->feed->spans)
+		leat_spans_add_unit(w, begin, number);
 	leat_count(&w->lane->count.read_ns, leat_now() - begin);
 }
 
@@ -603,6 +677,7 @@ leat_worker_body(void *arg, unsigned i)
 	w->work.output_slot_arg = w;
 	w->work.run_in_process = run_in_process;
 	w->work.thread = i;
+	w->untimed = LEAT_TRACE_EVERY - 1;
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
 		struct leat_unit_slot *unit = leat_units_take(feed);
@@ -624,7 +699,7 @@ leat_worker_body(void *arg, unsigned i)
 		done = run && do_run(w, run);
 		pthread_mutex_lock(&feed->lock);
 		if (done)
-			finish_run(feed, run);
+			finish_run(w, run);
 	}
 	pthread_mutex_unlock(&feed->lock);
 }

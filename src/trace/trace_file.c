@@ -45,7 +45,7 @@ struct trace_file {
 	struct leat_mem *mem;
 	const struct leat_log *log;
 	long pid;
-	char *path, *thin_path;
+	char *name, *path, *thin_path; /* as it was given; without links; the file that will replace it */
 	int fd;
 	uint64_t limit;
 	struct leat_str out;               /* to be written at `end` */
@@ -76,9 +76,9 @@ fail_file(struct trace_file *f, int errnum)
 	if (has_failed(f))
 		return;
 	if (errnum == 0)
-		leat_fail(&f->failure, LEAT_NOMEM, "out of memory for the trace '%s'", f->path);
+		leat_fail(&f->failure, LEAT_NOMEM, "out of memory for the trace '%s'", f->name);
 	else
-		leat_fail_errno_as(&f->failure, LEAT_IO, errnum, "cannot write the trace '%s'", f->path);
+		leat_fail_errno_as(&f->failure, LEAT_IO, errnum, "cannot write the trace '%s'", f->name);
 	leat_log(f->log, LEAT_LOG_WARN, "%s; the run goes on without it", f->failure.text);
 	if (ftruncate(f->fd, (off_t)f->end) == 0 && pwrite(f->fd, TAIL, strlen(TAIL), (off_t)f->end) < 0)
 		return; /* still readable: the closing bracket may be missing */
@@ -300,13 +300,17 @@ choose_thinning(struct trace_file *f)
 	}
 }
 
-/* Classes of which thinning by item keeps far more than it should are thinned by count from now on. */
-static void
+/* Classes of which thinning by item keeps far more than it should are thinned by count from now on. True: there are
+ * such. */
+static bool
 judge_thinning(struct trace_file *f, const uint64_t *bytes, const uint64_t *every)
 {
+	bool switched = false;
+
 	for (int i = 0; i < LEAT_CLASSES; i++)
-		if (f->thinning[i].every > every[i] && f->bytes[i] > bytes[i] / 4 * 3)
-			f->thinning[i].by_count = true;
+		if (f->thinning[i].every > every[i] && f->bytes[i] > bytes[i] / 4 * 3 && !f->thinning[i].by_count)
+			f->thinning[i].by_count = switched = true;
+	return switched;
 }
 
 static void
@@ -321,10 +325,10 @@ thin(struct trace_file *f)
 	choose_thinning(f);
 	if (has_failed(f) || !write_anew(f, every))
 		return;
-	judge_thinning(f, bytes, every);
-	say_thinned(f, every);
-	if (f->end > f->limit / 4 * 3) /* full of the names of lanes */
+	/* If nothing more can be thinned, it is full of the names of lanes. */
+	if (!judge_thinning(f, bytes, every) && f->end > f->limit / 4 * 3)
 		f->limit = 2 * f->end;
+	say_thinned(f, every);
 }
 
 /* After each event. */
@@ -527,6 +531,7 @@ free_file(void *arg)
 	leat_str_free(&f->out);
 	leat_str_free(&f->thin_in);
 	leat_str_free(&f->thin_out);
+	leat_free(mem, f->name);
 	leat_free(mem, f->path);
 	leat_free(mem, f->thin_path);
 	if (f->fd >= 0)
@@ -559,9 +564,10 @@ create(struct trace_file *f, const char *path, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "cannot write the trace '%s': it is not a file", path);
 	if (ftruncate(f->fd, 0) != 0)
 		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", path);
+	f->name = leat_strdup(f->mem, path);
 	f->path = leat_strdup(f->mem, realpath(path, real) ? real : path);
 	f->thin_path = f->path ? leat_asprintf(f->mem, "%s.thin", f->path) : NULL;
-	return f->thin_path ? LEAT_OK : leat_fail_mem(err, f->mem, PATH_MAX, "the trace");
+	return f->name && f->thin_path ? LEAT_OK : leat_fail_mem(err, f->mem, PATH_MAX, "the trace");
 }
 
 static enum leat_status
@@ -599,7 +605,7 @@ begin(struct trace_file *f, const char *process, struct leat_err *err)
 	f->written_ns = leat_now();
 	if (write_out(f->fd, &f->out, &f->end))
 		return LEAT_OK;
-	return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", f->path);
+	return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", f->name);
 }
 
 enum leat_status
