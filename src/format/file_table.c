@@ -12,7 +12,7 @@ enum { SAME_TIME = 100000000 };
 
 enum {
 	LOOK_AT_ONCE = 1024, /* files a thread looks at per turn */
-	REQUESTS = 64,       /* threads that look at files on a server: each waits for its answer */
+	REQUESTS = 256,      /* threads that look at files on a server: each waits for its answer */
 };
 
 /* ---- from a sidecar ---- */

@@ -35,7 +35,7 @@
 
 enum {
 	LEAT_WIRE_THREADS = 4,     /* at most */
-	LEAT_WIRE_IN_FLIGHT = 256, /* connections, at most; half of the open files that the process may have */
+	LEAT_WIRE_IN_FLIGHT = 512, /* connections, at most; half of the open files that the process may have */
 	LEAT_WIRE_WHY = 200,
 };
 

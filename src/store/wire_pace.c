@@ -16,6 +16,7 @@ static const double trial_pays = 0.07; /* the same in trials, which are more exa
 static const double leaps = 0.4;       /* pays enough to double again */
 static const double no_loss = 0.985;   /* of the rate, with a smaller window */
 static const double small_loss = 0.95, clear_loss = 0.9, clear_gain = 1.1;
+static const double in_step = 0.75; /* of the rate, with half of the window: it limits us */
 static const double queues = 1.15, queues_long = 2.5; /* latency, compared with the lowest */
 
 /* ---- legs ---- */
@@ -49,6 +50,7 @@ start(struct leat_pace *pace, uint64_t now)
 {
 	pace->mode = LEAT_PACE_START;
 	pace->rate_before = 0;
+	pace->wanted_less = false;
 	pace->rest_ns = second / 2;
 	set_window(pace, pace->window, now);
 }
@@ -90,6 +92,19 @@ fall(struct leat_pace *pace, unsigned from, double rate, uint64_t now)
 
 /* ---- what a leg says ---- */
 
+static double
+lowest_latency(const struct leat_pace *pace)
+{
+	return pace->lowest_ns < pace->lowest_then_ns ? pace->lowest_ns : pace->lowest_then_ns;
+}
+
+/* If they do not, a larger window brings more. */
+static bool
+queues_up(const struct leat_pace *pace, double latency)
+{
+	return !pace->knows_latency || latency > queues * lowest_latency(pace);
+}
+
 static void
 judge_start(struct leat_pace *pace, double rate, uint64_t now)
 {
@@ -110,9 +125,28 @@ judge_start(struct leat_pace *pace, double rate, uint64_t now)
 	}
 }
 
+/* Requests take longer than ever, and half of them at a time bring half as much: so they do not queue. Others are asked
+ * for than before, larger ones maybe, or the server is farther away. */
 static void
-judge_fall(struct leat_pace *pace, double rate, uint64_t now)
+learn_latency(struct leat_pace *pace, double latency, uint64_t now)
 {
+	pace->lowest_ns = pace->lowest_then_ns = latency;
+	pace->period_ns = now;
+	pace->knows_latency = true;
+	pace->window = pace->before;
+	start(pace, now);
+}
+
+static void
+judge_fall(struct leat_pace *pace, double rate, double latency, uint64_t now)
+{
+	bool doubts = pace->doubts;
+
+	pace->doubts = false;
+	if ((doubts || !pace->knows_latency) && rate < in_step * pace->rate_before) {
+		learn_latency(pace, latency, now);
+		return;
+	}
 	if (rate >= small_loss * pace->rate_before && pace->window > LEAT_PACE_LEAST) {
 		fall(pace, pace->window, rate, now);
 		return;
@@ -176,11 +210,17 @@ judge_trial(struct leat_pace *pace, double rate, uint64_t now)
 static void
 judge_hold(struct leat_pace *pace, double rate, double latency, uint64_t now)
 {
-	double lowest = pace->lowest_ns < pace->lowest_then_ns ? pace->lowest_ns : pace->lowest_then_ns;
+	double lowest = lowest_latency(pace);
 	bool up = pace->window < pace->cap && latency<queues_long * lowest, down = latency> queues * lowest;
 
+	if (pace->wanted_less && !queues_up(pace, latency) && pace->window < pace->cap) {
+		start(pace, now);
+		return;
+	}
+	pace->wanted_less = false;
 	if (latency > queues_long * lowest &&
 	    (now >= pace->trial_ns || (pace->rate_held > 0 && rate < 0.7 * pace->rate_held))) {
+		pace->doubts = true;
 		fall(pace, pace->window, rate, now);
 		return;
 	}
@@ -212,6 +252,7 @@ note_latency(struct leat_pace *pace, double latency, uint64_t now)
 static void
 judge_nothing(struct leat_pace *pace, uint64_t now)
 {
+	pace->wanted_less = true;
 	if (pace->mode == LEAT_PACE_TRIAL)
 		hold(pace, pace->base, now);
 	else if (pace->mode == LEAT_PACE_FALL)
@@ -220,13 +261,17 @@ judge_nothing(struct leat_pace *pace, uint64_t now)
 		begin_leg(pace, now);
 }
 
-/* Twice the window is more than is wanted. If what there was of it did not pay, less may do. */
+/* More than is wanted. If what there was of it did not pay, less may do, unless nothing queues. */
 static void
-judge_unfilled_start(struct leat_pace *pace, double flight, double rate, uint64_t now)
+judge_unfilled_start(struct leat_pace *pace, double flight, double rate, double latency, uint64_t now)
 {
-	double added = flight / pace->before - 1, grown = rate / pace->rate_before - 1;
+	double added = pace->rate_before > 0 ? flight / pace->before - 1 : 0;
 
-	if (added < 0.1 || grown < start_pays * added)
+	if (!queues_up(pace, latency) || flight < LEAT_PACE_FIRST / 2)
+		begin_leg(pace, now);
+	else if (pace->rate_before <= 0)
+		fall(pace, (unsigned)flight, rate, now);
+	else if (added < 0.1 || rate / pace->rate_before - 1 < start_pays * added)
 		fall(pace, pace->before, pace->rate_before, now);
 	else
 		begin_leg(pace, now);
@@ -244,8 +289,8 @@ judge_leg(struct leat_pace *pace, uint64_t now)
 		return;
 	}
 	if (flight < full * pace->window) {
-		if (pace->mode == LEAT_PACE_START && pace->rate_before > 0 && flight > full * pace->before)
-			judge_unfilled_start(pace, flight, rate, now);
+		if (pace->mode == LEAT_PACE_START && (pace->rate_before <= 0 || flight > full * pace->before))
+			judge_unfilled_start(pace, flight, rate, latency, now);
 		else
 			judge_nothing(pace, now);
 		return;
@@ -254,7 +299,7 @@ judge_leg(struct leat_pace *pace, uint64_t now)
 	if (pace->mode == LEAT_PACE_START)
 		judge_start(pace, rate, now);
 	else if (pace->mode == LEAT_PACE_FALL)
-		judge_fall(pace, rate, now);
+		judge_fall(pace, rate, latency, now);
 	else if (pace->mode == LEAT_PACE_TRIAL)
 		judge_trial(pace, rate, now);
 	else

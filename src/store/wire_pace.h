@@ -5,7 +5,8 @@
  * found by experiment, and by what the throughput says:
  *
  *  - start: it doubles while the rate grows by at least a fifth of what was added;
- *  - fall: it halves while the rate does not fall;
+ *  - fall: it halves while the rate does not fall. If it does fall as much, at once, the latency is not that of a queue,
+ * and the window starts again from where it was;
  *  - trial: the rate with another window is compared with the present one, in turns (A B A B), so that what changes
  * meanwhile does not count for one of them. A larger window stays if the rate grows, a smaller one if it does not fall;
  *  - hold: nothing changes. Trials come every half second at first, and every 4 s if they change nothing. A smaller
@@ -74,6 +75,7 @@ struct leat_pace {
 	/* Start and fall: the window before this one, and its rate. */
 	unsigned before;
 	double rate_before;
+	bool doubts; /* fall: because requests take long, which may have other reasons than a queue */
 
 	/* Trial: */
 	unsigned base, other; /* windows that are compared */
@@ -86,6 +88,8 @@ struct leat_pace {
 	uint64_t rest_ns, trial_ns;       /* the pause between trials, and when the next one is due */
 	double lowest_ns, lowest_then_ns; /* least latency of a leg, now and in the period before */
 	uint64_t period_ns;               /* when it began */
+	bool wanted_less;                 /* the window was not full, lately */
+	bool knows_latency;               /* that was without a queue: with half of the window, the rate was half */
 
 	/* 503s: */
 	uint64_t slot_ns;             /* when counting began */

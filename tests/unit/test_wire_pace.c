@@ -316,6 +316,23 @@ a_knee_that_moves_is_followed(void **state)
 	}
 }
 
+/* What is asked for at first may be quick, such as sizes, and then come the data. */
+static void
+answers_that_take_longer_from_now_on_do_not_shrink_the_window(void **state)
+{
+	struct sim s = {.latency_ms = 1, .jitter = 0.3, .rate = 8000};
+	double rate;
+
+	(void)state;
+	begin(&s);
+	run(&s, 5);
+	s.latency_ms = 100;
+	run(&s, 3);
+	rate = run(&s, 5);
+	printf("from 1 ms to 100 ms: %.3f of the best rate after 3 s, window %u\n", rate / 2560, s.pace.window);
+	assert_true(rate >= 0.9 * 2560);
+}
+
 /* ---- consumers ---- */
 
 static void
@@ -558,6 +575,7 @@ main(void)
 		cmocka_unit_test(a_server_that_slows_down_gets_no_more_than_it_likes),
 		cmocka_unit_test(a_consumer_that_wants_few_is_served_well_too),
 		cmocka_unit_test(a_knee_that_moves_is_followed),
+		cmocka_unit_test(answers_that_take_longer_from_now_on_do_not_shrink_the_window),
 		cmocka_unit_test(a_slow_consumer_does_not_shrink_the_window),
 		cmocka_unit_test(few_requests_do_not_grow_the_window),
 		cmocka_unit_test(the_rate_is_back_soon_after_an_outage),
