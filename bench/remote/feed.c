@@ -50,6 +50,8 @@ take_batches(struct leat_feed *feed, int epochs, double step_ms, double begin, d
 		double from = now();
 		enum leat_status status = leat_next(feed, &batch, &why);
 
+		if (status == LEAT_DONE)
+			break;
 		if (status == LEAT_END) {
 			epochs--;
 			continue;
@@ -81,6 +83,7 @@ main(int argc, char **argv)
 	leat_options_init(&options);
 	options.threads = (unsigned)atoi(argv[4]);
 	options.seed = 1;
+	options.epochs = (uint64_t)atoi(argv[2]); /* nothing beyond them is read ahead */
 	if (leat_open(argv[1], &options, &feed, &why) != LEAT_OK)
 		errx(1, "%s", why.text);
 	printf("open %.6f\n", now() - begin);
