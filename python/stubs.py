@@ -27,6 +27,7 @@ from ._feed import Feed as Feed
 from ._feed import FieldSpec as FieldSpec
 from ._options import Storage
 from ._pipeline import Pipeline as _Base
+from ._recorder import Recorder as Recorder
 from ._text import feature as feature
 from .errors import *
 
@@ -40,7 +41,7 @@ def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., th
          on_error: Literal["fail", "skip", "replace"] = ..., max_bad: Optional[int] = ...,
          fingerprint: Literal["names", "full"] = ..., max_pixels: Optional[int] = ...,
          max_bytes: Union[int, str, None] = ..., bad: Optional[_Text] = ...,
-         storage: Optional[Storage] = ...) -> Feed: ...
+         storage: Optional[Storage] = ..., trace: Union[None, _Text, Recorder] = ...) -> Feed: ...
 def pipeline(spec: str) -> "Pipeline": ...
 def array(**arrays: Any) -> "Pipeline": ...
 '''

@@ -50,7 +50,7 @@ def pipeline(spec: str) -> Pipeline:
 
 # Loaded on first use, because they import NumPy, which `python -m leat` does not need.
 _later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch",
-          "array": "_array"}
+          "Recorder": "_recorder", "array": "_array"}
 _modules = ("torch", "jax", "tensorflow", "errors")
 
 

@@ -23,6 +23,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tu
 from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
+from ._recorder import Recorder
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
@@ -116,6 +117,14 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
     return _UNKNOWN[0] if rank is None else rank, _UNKNOWN[1] if world is None else world
 
 
+def _recorder_for(trace: Any, ranks: Tuple[int, int]) -> Tuple[Optional[Recorder], bool]:
+    """The recorder for the option `trace`, and whether the feed closes it."""
+    if trace is None or isinstance(trace, Recorder):
+        return trace, False
+    rank, world = ranks
+    return Recorder(trace, rank=None if rank < 0 else rank, world=world or None), True
+
+
 def _place(batch: Batch) -> Tuple[int, int]:
     return _lib.batch_epoch(batch._pointer), _lib.batch_begin(batch._pointer)
 
@@ -190,6 +199,8 @@ class _Handle:
         storage = _options.storage_texts(options.get("storage"))
         given.storage = (ctypes.c_char_p * (len(storage) + 1))(*storage, None)
         self.pointer: Optional[int] = None
+        self.recorder, self._owns_recorder = _recorder_for(options.get("trace"), self.ranks)
+        given.recorder = self.recorder._pointer() if self.recorder else None
         if functions:
             given.threads = given.threads or _lib.default_threads()
             functions.install(given)
@@ -198,10 +209,16 @@ class _Handle:
             self.pointer = opening.result()
         finally:
             self.drain()
+            if self.pointer is None:
+                self._end_recorder()
 
     def error(self, err: _lib.Err) -> Exception:
         error = _lib.error(err)
         return self.functions.explain(error) if self.functions else error
+
+    def _end_recorder(self) -> None:
+        if self.recorder and self._owns_recorder:
+            self.recorder._handle.end()
 
     def drain(self) -> None:
         while self.log:
@@ -216,6 +233,7 @@ class _Handle:
         with self.lock:
             self.pointer = None
             _lib.close(pointer)
+        self._end_recorder()
         if self.bad:
             self.bad.close()
         if self.functions:
@@ -249,6 +267,8 @@ class Feed:
             patience, hedge, disk_cache, disk_cache_size, disk_cache_trust (docs/REMOTE.md). What is not set comes from
             the environment. Not part of checkpoints. Keys are not accepted: they come from a profile or the
             environment.
+        trace: write what the feed's threads do, and when, to this file, for Perfetto (docs/XRAY.md); or a
+            `leat.Recorder`, which must be closed after the feed.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
@@ -256,10 +276,10 @@ class Feed:
                  on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
                  max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
                  bad: Union[None, str, "os.PathLike[str]"] = None, storage: Optional[_options.Storage] = None,
-                 **unknown: NoReturn) -> None:
+                 trace: Union[None, str, "os.PathLike[str]", Recorder] = None, **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                       max_bytes=max_bytes, bad=bad, storage=storage)
+                       max_bytes=max_bytes, bad=bad, storage=storage, trace=trace)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
@@ -320,7 +340,7 @@ class Feed:
         rank and world were not given. This process then gets its part of every batch."""
         ranks = _ranks(self._options["rank"], self._options["world"])
         if ranks not in (_UNKNOWN, self._handle.ranks):
-            state = self.__getstate__()
+            state = {**self.__getstate__(), "options": self._options}
             self.close()
             self.__setstate__(state)
 
@@ -720,7 +740,8 @@ class Feed:
         return f"<leat.Feed {repr(self._pipeline)[1:-1]}, seed={self._seed}{state}>"
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"pipeline": self._pipeline, "options": self._options, "state": self.state_dict()}
+        options = {**self._options, "trace": None}  # two processes cannot write one file
+        return {"pipeline": self._pipeline, "options": options, "state": self.state_dict()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self._open(state["pipeline"], state["options"])

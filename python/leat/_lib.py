@@ -75,7 +75,14 @@ class Options(Structure):
                 ("rank", c_int), ("world", c_int), ("on_error", c_int), ("max_bad", c_uint64), ("log", LOG),
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
                 ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
-                ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p), ("storage", POINTER(c_char_p))]
+                ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p), ("storage", POINTER(c_char_p)),
+                ("recorder", c_void_p)]
+
+
+class RecorderOptions(Structure):
+    _fields_ = [("size", c_size_t), ("trace", c_char_p), ("trace_bytes", c_uint64), ("memory", c_size_t),
+                ("timeline", ctypes.c_bool), ("samplers", ctypes.c_bool), ("name", c_char_p), ("rank", c_int),
+                ("world", c_int), ("log", LOG), ("log_arg", c_void_p)]
 
 
 class Tensor(Structure):
@@ -143,6 +150,17 @@ bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
 default_threads = _declare(quick, "leat_default_threads", c_uint)
 map_output = _declare(quick, "leat_map_output", c_void_p, POINTER(MapCall), c_int, POINTER(c_int64), POINTER(Err))
+tag_name = _declare(quick, "leat_tag_name", c_char_p, c_int)
+recorder_options_init = _declare(quick, "leat_recorder_options_init_sized", None, POINTER(RecorderOptions), c_size_t)
+recorder_open = _declare(waiting, "leat_recorder_open", c_int, POINTER(RecorderOptions), POINTER(c_void_p), POINTER(Err))
+recorder_close = _declare(waiting, "leat_recorder_close", c_int, c_void_p, POINTER(Err))
+recorder_lane = _declare(waiting, "leat_recorder_lane", c_int, c_void_p, c_char_p)
+recorder_lane_end = _declare(waiting, "leat_recorder_lane_end", None, c_void_p, c_int)
+recorder_span = _declare(quick, "leat_recorder_span", None, c_void_p, c_int, c_int, c_char_p, c_uint64, c_uint64,
+                         c_uint64)
+recorder_count = _declare(quick, "leat_recorder_count", None, c_void_p, c_char_p, c_uint64, ctypes.c_double)
+recorder_spans = _declare(quick, "leat_recorder_spans", c_uint64, c_void_p)
+recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
 
 # A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
@@ -157,7 +175,7 @@ OK, END, DONE, AGAIN = range(4)
 _names: List[str] = []
 while status_name(len(_names)) != b"UNKNOWN":
     _names.append(status_name(len(_names)).decode())
-TIMEOUT, SPEC, FUNCTION = map(_names.index, ("TIMEOUT", "SPEC", "FUNCTION"))
+TIMEOUT, SPEC, FUNCTION, INVALID = map(_names.index, ("TIMEOUT", "SPEC", "FUNCTION", "INVALID"))
 
 
 def taken(pointer: Optional[int]) -> str:

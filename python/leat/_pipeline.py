@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._feed import Feed
     from ._map import Fields
     from ._options import Storage
+    from ._recorder import Recorder
 
 
 class Pipeline:
@@ -115,13 +116,14 @@ class Pipeline:
              rank: Optional[int] = None, world: Optional[int] = None, on_error: str = "fail",
              max_bad: Optional[int] = None, fingerprint: str = "names", max_pixels: Optional[int] = 89478485,
              max_bytes: Union[int, str, None] = "256MiB", bad: Union[None, str, "os.PathLike[str]"] = None,
-             storage: Optional["Storage"] = None, **unknown: NoReturn) -> "Feed":
+             storage: Optional["Storage"] = None, trace: Union[None, str, "os.PathLike[str]", "Recorder"] = None,
+             **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                     on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                    max_bytes=max_bytes, bad=bad, storage=storage, **unknown)
+                    max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, **unknown)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:
