@@ -155,6 +155,12 @@ def test_batches_are_copied_from_where_the_engine_made_them(numbers, gpu, runtim
     assert runtime.stub_ranges() == 0  # the fixture says that none was registered twice
 
 
+def test_a_feed_with_few_slots_does_not_copy_batches_for_a_gpu_that_is_late(numbers, gpu):
+    with numbers.batch(10).prefetch(1).feed() as feed:
+        assert_all(on_gpu(feed, prefetch=6))
+        assert feed.stats()["copied"] == 0 and gpu.staged == 0
+
+
 def test_the_step_waits_for_the_copy_and_the_next_one_is_under_way(numbers, gpu):
     with numbers.batch(10).feed() as feed:
         loop = iter(on_gpu(feed))

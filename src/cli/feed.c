@@ -84,6 +84,7 @@ open_recorder(struct session *s, struct leat_err *err)
 		return LEAT_OK;
 	leat_recorder_options_init(&o);
 	o.trace = s->p->trace;
+	o.samplers = true;
 	o.name = "leat feed";
 	o.rank = (int)s->p->rank;
 	o.world = (int)s->p->world;

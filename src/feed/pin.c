@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "feed/feed.h"
+#include "feed/spans.h"
 
 enum { PORTABLE = 1 /* pinned for all GPUs, not only the current one */ };
 
@@ -136,4 +137,6 @@ leat_to_device(struct leat_feed *feed, uint64_t begin_ns, uint64_t end_ns, uint6
 	leat_count(&count->to_device_ns, end_ns > begin_ns ? end_ns - begin_ns : 0);
 	leat_count(&count->to_device_bytes, bytes);
 	leat_count(&count->staged, staged);
+	if (feed->spans)
+		leat_spans_to_device(feed, begin_ns, end_ns);
 }

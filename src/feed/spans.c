@@ -81,6 +81,7 @@ leat_spans_open(struct leat_feed *feed, struct leat_err *err)
 	spans->recorder = r;
 	spans->workers = feed->budget.threads;
 	spans->batch = UINT64_MAX;
+	spans->device_lane = -1;
 	name_stages(spans, &feed->pipeline);
 	add_lanes(spans, &feed->trace);
 	feed->spans = spans;
@@ -98,6 +99,7 @@ leat_spans_close(struct leat_feed *feed)
 	r = spans->recorder;
 	leat_recorder_lane_end(r, spans->consumer_lane);
 	leat_recorder_lane_end(r, spans->reads_lane);
+	leat_recorder_lane_end(r, spans->device_lane);
 	for (unsigned i = 0; i < spans->workers; i++)
 		leat_recorder_lane_end(r, spans->worker[i].lane);
 	leat_free(leat_recorder_mem(r), spans);
@@ -316,4 +318,20 @@ leat_spans_next(struct leat_feed *feed, uint64_t begin, uint64_t end, enum leat_
 	spans->got_ns = end;
 	push_batch(spans, LEAT_TAG_GET_BATCH, asked, end, spans->batch);
 	add_tracks(feed, end);
+}
+
+/* Times come from the device's clock and may be a little off, but the spans of a lane must not overlap. */
+void
+leat_spans_to_device(struct leat_feed *feed, uint64_t begin, uint64_t end)
+{
+	struct leat_spans *spans = feed->spans;
+
+	if (spans->copies == 0)
+		spans->device_lane = leat_recorder_lane(spans->recorder, "device");
+	if (begin < spans->copied_ns)
+		begin = spans->copied_ns;
+	if (end < begin)
+		end = begin;
+	leat_recorder_span(spans->recorder, spans->device_lane, LEAT_TAG_TO_DEVICE, NULL, begin, end, spans->copies++);
+	spans->copied_ns = end;
 }

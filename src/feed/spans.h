@@ -1,9 +1,9 @@
 /* spans.h - what a feed records, if leat_options.recorder is set
  *
- * Lanes: the consumer (get batch, run batch), each worker (fetch, decode, transform, cache, collate), and one for reads
- * in flight, whose spans overlap. The item of a span is the position of a sample in its epoch, or the number of a
- * batch, counted over all epochs, which is the same on every rank. A span for a run of samples has the position of the
- * first.
+ * Lanes: the consumer (get batch, run batch), each worker (fetch, decode, transform, cache, collate), one for reads in
+ * flight, whose spans overlap, and one for copies to the device. The item of a span is the position of a sample in its
+ * epoch, or the number of a batch, counted over all epochs, which is the same on every rank. A span for a run of
+ * samples has the position of the first.
  *
  * Whether to record is decided once per run of samples. If a sample takes less than LEAT_SPAN_LEAST_NS, only one run in
  * so many is recorded that recording costs little. Samples that are only copied get one span for the whole run. Parts
@@ -36,8 +36,11 @@ struct leat_spans {
 	struct leat_recorder *recorder;
 	struct leat_ring *consumer, *reads; /* may be NULL */
 	int consumer_lane, reads_lane;
-	uint64_t asked_ns; /* when the consumer began to ask for the batch that it does not have yet; 0: it does not */
-	uint64_t got_ns;   /* when it got its batch */
+	int device_lane;    /* -1: none yet, because nothing was copied to a device */
+	uint64_t copies;    /* to the device */
+	uint64_t copied_ns; /* when the last of them ended */
+	uint64_t asked_ns;  /* when the consumer began to ask for the batch that it does not have yet; 0: it does not */
+	uint64_t got_ns;    /* when it got its batch */
 	uint64_t tracked_ns;                       /* when the tracks got values */
 	uint64_t batch;                            /* number of the batch that the consumer has; UINT64_MAX: none */
 	uint32_t unpack, copy, unit, stretch, mix; /* names */
@@ -87,5 +90,7 @@ void leat_spans_add_read(struct leat_feed *feed, const struct leat_request *requ
 /* leat_next returns `status` and, if that is LEAT_OK, `batch`. */
 void leat_spans_next(struct leat_feed *feed, uint64_t begin, uint64_t end, enum leat_status status,
                      const struct leat_batch *batch);
+/* A batch was copied to the device. The first one adds the lane. */
+void leat_spans_to_device(struct leat_feed *feed, uint64_t begin, uint64_t end);
 
 #endif

@@ -416,8 +416,10 @@ recorder_body(void *arg, unsigned i)
 		wanted = r->wanted;
 		if (r->paused == 0 || wanted > r->finished || last)
 			do_round(r);
-		if (last)
+		if (last) {
+			hand_values(r); /* those that came with the round's ticks */
 			finish_sinks(r);
+		}
 		r->finished = wanted;
 		pthread_cond_broadcast(&r->done);
 		pthread_mutex_unlock(&r->rounds);

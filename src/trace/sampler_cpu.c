@@ -45,6 +45,7 @@ static const struct {
 	{"leat-io-", "I/O "},
 	{"leat-net-", "network "},
 	{"leat-disk-", "disk cache "},
+	{"leat-recor-", "recorder "},
 };
 
 static bool

@@ -5,7 +5,10 @@
 
 #include "base/clock.h"
 
-enum { EVERY_NS = 500 * 1000 * 1000 };
+enum {
+	EVERY_NS = 500 * 1000 * 1000,
+	LEAST_NS = 50 * 1000 * 1000, /* a few of the ticks in which the kernel counts CPU time */
+};
 
 struct sink {
 	struct leat_recorder *recorder;
@@ -21,7 +24,7 @@ record(void *arg, const char *track, double value)
 	leat_recorder_count(sink->recorder, track, sink->now, value);
 }
 
-/* The first sample comes with the first round, so that short runs have one. */
+/* The first sample comes with the first round, which may be the last: short runs have one as well. */
 static void
 sink_tick(void *arg, uint64_t now_ns, const struct leat_recorded *recorded)
 {
@@ -61,7 +64,9 @@ leat_samplers_attach(struct leat_recorder *recorder, struct leat_err *err)
 		leat_free(mem, sink);
 		return status;
 	}
-	leat_samplers_take(sink->samplers, leat_now(), record, sink);
+	sink->now = leat_now();
+	sink->due = sink->now + LEAST_NS;
+	leat_samplers_take(sink->samplers, sink->now, record, sink);
 	leat_recorder_attach(recorder, &samplers_sink, sink);
 	return LEAT_OK;
 }

@@ -12,8 +12,10 @@
 
 #include "feed/dlpack.h"
 #include "feed/feed.h"
+#include "support/chrome.h"
 #include "support/data.h"
 #include "support/logged.h"
+#include "support/temp.h"
 #include "support/trace.h"
 
 static const size_t counts[] = {64, 64};
@@ -77,14 +79,22 @@ tear_down(void **state)
 
 /* ---- feeds ---- */
 
-static struct leat_feed *
-open_feed(bool least)
+static const char *
+spec_of(void)
 {
-	struct leat_options options;
-	char spec[800];
+	static char spec[800];
 
 	snprintf(spec, sizeof spec, "%s | example(image=bytes, label=int64, tokens=int64[]) | batch(4)",
 	         data_source(&data));
+	return spec;
+}
+
+static struct leat_feed *
+open_feed(bool least)
+{
+	const char *spec = spec_of();
+	struct leat_options options;
+
 	trace_options(&options);
 	options.epochs = 0;
 	options.threads = 2;
@@ -282,6 +292,34 @@ copies_to_the_device_are_counted(void **state)
 	leat_close(feed);
 }
 
+static void
+copies_to_the_device_are_spans(void **state)
+{
+	struct leat_recorder_options how;
+	struct leat_options options;
+	struct leat_feed *feed;
+	struct temp temp;
+	json_t *trace;
+
+	(void)state;
+	temp_make(&temp);
+	leat_recorder_options_init(&how);
+	how.trace = temp_path(&temp, "run.json");
+	trace_options(&options);
+	assert_int_equal(leat_recorder_open(&how, &options.recorder, NULL), LEAT_OK);
+	feed = trace_open(spec_of(), &options);
+	leat_to_device(feed, 1000, 5000, 64, 0);
+	leat_to_device(feed, 4000, 6000, 64, 0); /* they cannot overlap: there is one stream */
+	leat_to_device(feed, 9000, 8000, 64, 0);
+	leat_close(feed);
+	assert_int_equal(leat_recorder_close(options.recorder, NULL), LEAT_OK);
+	trace = chrome_read(temp_path(&temp, "run.json"));
+	assert_int_equal(chrome_spans(trace, "to device", NULL), 3);
+	assert_true(chrome_has_lane(trace, "device"));
+	json_decref(trace);
+	temp_remove(&temp);
+}
+
 /* Batches may be released by any thread, while others are delivered. */
 struct releasing {
 	struct leat_queue queue;
@@ -332,6 +370,7 @@ main(void)
 		TEST(when_cuda_refuses_batches_come_unpinned_with_one_warning),
 		TEST(without_a_runtime_pinning_is_refused_and_batches_come),
 		TEST(copies_to_the_device_are_counted),
+		TEST(copies_to_the_device_are_spans),
 		TEST(another_thread_may_release_pinned_batches),
 	};
 

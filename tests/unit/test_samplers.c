@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "support/chrome.h"
 #include "support/temp.h"
 #include "trace/sampler.h"
 
@@ -340,9 +342,11 @@ threads_and_children_of_this_process_are_seen(void **state)
 	pid_t pid = fork();
 
 	(void)state;
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not get to end it */
 		for (;;)
 			getppid();
+	}
 	assert_int_equal(pthread_create(&other, NULL, spin, &busy), 0);
 	take(samplers, leat_now());
 	for (int i = 0; i < 3000 && (thread <= 0 || child <= 0); i++) {
@@ -538,6 +542,79 @@ a_rank_looks_at_its_own_gpu(void **state)
 	assert_int_equal(choice.count, 16);
 }
 
+/* ---- in a recorder ---- */
+
+static struct leat_recorder *
+open_recorder(const char *trace, bool samplers)
+{
+	struct leat_recorder_options options;
+	struct leat_recorder *recorder;
+	struct leat_err err;
+
+	leat_recorder_options_init(&options);
+	options.trace = trace;
+	options.samplers = samplers;
+	if (leat_recorder_open(&options, &recorder, &err) != LEAT_OK)
+		fail_msg("%s", err.text);
+	return recorder;
+}
+
+static void
+a_recorder_takes_samples_by_itself(void **state)
+{
+	struct leat_recorder *recorder;
+	struct leat_device device = {0};
+	json_t *trace;
+	double value;
+
+	(void)state;
+	setenv("LEAT_NVML", TOOLS "libnvml_stub.so", 1);
+	setenv("NVML_STUB", "1 7", 1);
+	recorder = open_recorder(temp_path(&temp, "trace.json"), true);
+	for (int i = 0; i < 3000 && device.samples < 3; i++) {
+		usleep(10000);
+		leat_recorder_device(recorder, &device);
+	}
+	assert_int_equal(leat_recorder_close(recorder, NULL), LEAT_OK);
+	assert_in_range(device.samples, 3, 100);
+	assert_near(device.utilization, 70);
+	trace = chrome_read(temp_path(&temp, "trace.json"));
+	assert_in_range(chrome_values(trace, "cpu total %", NULL), 3, 100);
+	assert_in_range(chrome_values(trace, "cpu test_samplers %", NULL), 3, 100);
+	assert_in_range(chrome_values(trace, "rss MB", NULL), 3, 100);
+	assert_in_range(chrome_values(trace, "gpu memory MB", NULL), 3, 100);
+	assert_in_range(chrome_values(trace, "gpu %", &value), 3, 100);
+	assert_near(value, 70);
+	json_decref(trace);
+}
+
+/* Half a second is a long time. */
+static void
+a_short_run_has_a_sample(void **state)
+{
+	struct leat_recorder *recorder = open_recorder(temp_path(&temp, "short.json"), true);
+	json_t *trace;
+
+	(void)state;
+	usleep(60000);
+	assert_int_equal(leat_recorder_close(recorder, NULL), LEAT_OK);
+	trace = chrome_read(temp_path(&temp, "short.json"));
+	assert_in_range(chrome_values(trace, "rss MB", NULL), 1, 1000);
+	json_decref(trace);
+}
+
+static void
+a_recorder_without_samplers_knows_no_device(void **state)
+{
+	struct leat_recorder *recorder = open_recorder(NULL, false);
+	struct leat_device device;
+
+	(void)state;
+	assert_false(leat_recorder_device(recorder, &device));
+	assert_int_equal(device.samples, 0);
+	assert_int_equal(leat_recorder_close(recorder, NULL), LEAT_OK);
+}
+
 int
 main(void)
 {
@@ -557,6 +634,9 @@ main(void)
 		TEST(utilization_may_not_be_supported),
 		TEST(without_a_working_nvml_there_is_no_gpu_track),
 		TEST(a_rank_looks_at_its_own_gpu),
+		TEST(a_recorder_takes_samples_by_itself),
+		TEST(a_short_run_has_a_sample),
+		TEST(a_recorder_without_samplers_knows_no_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
