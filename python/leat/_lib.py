@@ -85,6 +85,11 @@ class RecorderOptions(Structure):
                 ("world", c_int), ("log", LOG), ("log_arg", c_void_p)]
 
 
+class Device(Structure):
+    _fields_ = [("devices", c_uint), ("samples", c_uint64), *((name, ctypes.c_double) for name in (
+        "utilization", "utilization_used", "busy", "memory", "memory_peak", "memory_total"))]
+
+
 class Tensor(Structure):
     _fields_ = [("data", c_void_p), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * (1 + MAX_DIMS)),
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t), ("copied", ctypes.c_bool)]
@@ -160,6 +165,7 @@ recorder_span = _declare(quick, "leat_recorder_span", None, c_void_p, c_int, c_i
                          c_uint64)
 recorder_count = _declare(quick, "leat_recorder_count", None, c_void_p, c_char_p, c_uint64, ctypes.c_double)
 recorder_spans = _declare(quick, "leat_recorder_spans", c_uint64, c_void_p)
+recorder_device = _declare(quick, "leat_recorder_device", ctypes.c_bool, c_void_p, POINTER(Device))
 recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
 

@@ -101,7 +101,7 @@ class Recorder:
     """
 
     def __init__(self, trace: Union[None, str, "os.PathLike[str]"] = None, *, trace_size: Union[int, str] = "256MiB",
-                 memory: Union[int, str] = "64MiB", timeline: bool = False, samplers: bool = False,
+                 memory: Union[int, str] = "64MiB", timeline: bool = False, samplers: bool = True,
                  name: Optional[str] = None, rank: Optional[int] = None, world: Optional[int] = None) -> None:
         options = _lib.RecorderOptions()
         _lib.recorder_options_init(options, ctypes.sizeof(options))
@@ -171,6 +171,17 @@ class Recorder:
     def dropped(self) -> int:
         """Spans and values dropped so far, because they came too fast."""
         return int(_lib.recorder_dropped(self._pointer()))
+
+    def device(self) -> Optional[Dict[str, float]]:
+        """What samplers saw of the GPUs that this process uses; None if there are none, or no sample yet.
+
+        `devices` and `samples` are counts. `utilization` is the mean in percent, `utilization_used` that of the samples
+        with at least 1 %, and `busy` their share. `memory`, `memory_peak` and `memory_total` are bytes.
+        """
+        device = _lib.Device()
+        if not _lib.recorder_device(self._pointer(), device):
+            return None
+        return {name: getattr(device, name) for name, _ in device._fields_}
 
     @property
     def closed(self) -> bool:

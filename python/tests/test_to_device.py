@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import json
 import logging
+import time
 import weakref
 
 import numpy as np
@@ -272,3 +274,24 @@ def test_other_devices_are_timed_as_well(numbers):
         assert sum(1 for _ in feed.torch("meta")) == 10
         stats = feed.stats()
     assert stats["to_device_bytes"] == 2000 and stats["to_device_ns"] > 0
+
+
+def test_copies_are_spans_of_a_trace(numbers, gpu, tmp_path):
+    with numbers.batch(10).feed(trace=tmp_path / "run.json") as feed:
+        assert_all(on_gpu(feed))
+    events = json.loads((tmp_path / "run.json").read_text())
+    spans = [event for event in events if event["ph"] == "X" and event["cat"] == "to device"]
+    assert len(spans) == 10 and all(span["dur"] == 250 for span in spans)
+
+
+def test_a_recorder_knows_what_the_gpu_did(build, monkeypatch):
+    monkeypatch.setenv("LEAT_NVML", str(build / "tests/libnvml_stub.so"))
+    monkeypatch.setenv("NVML_STUB", "1 04")
+    with leat.Recorder() as recorder:
+        while (recorder.device() or {"samples": 0})["samples"] < 2:
+            time.sleep(0.01)
+        device = recorder.device()
+    assert device["devices"] == 1 and device["utilization"] > 0 and device["utilization_used"] == 40
+    assert 0 < device["busy"] < 1 and device["memory_total"] == 1e9
+    with leat.Recorder(samplers=False) as recorder:
+        assert recorder.device() is None
