@@ -122,7 +122,7 @@ function stageLanes(model) {
 	}).filter((lane) => lane.rows.length);
 }
 
-// Curves: the CPU time of all threads is one, every other track by itself.
+// Curves: the CPU time of all threads is one (their sum, if there is no "cpu total %"), every other track by itself.
 function trackGroups(tracks) {
 	const groups = new Map();
 	for (const track of tracks) {
@@ -137,9 +137,10 @@ function trackGroups(tracks) {
 		groups.get(name).curves.push({name: track.name, points});
 	}
 	for (const group of groups.values()) {
-		const tops = group.curves.map((curve) => Math.max(...curve.points.map((point) => point.max)));
-		const top = group.curves.length > 1 ? highestSum(group) : tops[0];
-		group.top = /%/.test(group.name) && group.curves.length === 1 && top <= 100 ? 100 : niceTop(top);
+		group.total = group.curves.length > 1 ? group.curves.find((curve) => curve.name === "cpu total %") : group.curves[0];
+		group.parts = group.curves.filter((curve) => curve !== group.total);
+		const top = group.total ? Math.max(...group.total.points.map((point) => point.max)) : highestSum(group);
+		group.top = /%/.test(group.name) && group.name !== "CPU %" && top <= 100 ? 100 : niceTop(top);
 	}
 	return [...groups.values()];
 }
@@ -414,14 +415,13 @@ class Timeline {
 	}
 
 	describeCurve(group, t) {
-		const at = group.curves.map((curve) => ({name: curve.name, point: pointAt(curve, t)})).filter((one) => one.point);
-		if (!at.length)
+		const at = group.parts.map((curve) => ({name: curve.name, point: pointAt(curve, t)})).filter((one) => one.point);
+		const total = group.total && pointAt(group.total, t), sum = at.reduce((all, one) => all + one.point.mean, 0);
+		if (!at.length && !total)
 			return [group.name, "not known at " + this.clock(t)];
 		at.sort((a, b) => b.point.mean - a.point.mean);
-		const sum = at.reduce((total, one) => total + one.point.mean, 0), one = at[0].point;
-		return group.curves.length > 1
-			? [group.name + " " + number(sum), ...at.slice(0, 4).map((each) => each.name + " " + number(each.point.mean)), this.clock(t)]
-			: [group.name + " " + number(one.mean), one.max > one.min ? number(one.min) + " to " + number(one.max) : "", this.clock(t)];
+		return [group.name + " " + number(total ? total.mean : sum), ...(total && total.max > total.min ? [number(total.min) + " to " + number(total.max)] : []),
+			...at.slice(0, 4).map((each) => each.name + " " + number(each.point.mean)), this.clock(t)];
 	}
 
 	clock(ns) {
@@ -622,10 +622,10 @@ class Timeline {
 		g.beginPath();
 		g.rect(gutter, top - 1, width - gutter, CURVE);
 		g.clip();
-		if (group.curves.length > 1)
-			this.drawSum(group, y);
+		if (group.total)
+			this.drawCurve(group.total, y);
 		else
-			this.drawCurve(group.curves[0], y);
+			this.drawSum(group, y);
 		g.restore();
 	}
 
