@@ -25,7 +25,7 @@ struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
 	float step_ms;
 	int on_error, fingerprint;
-	const char *save, *resume, *list, *bad, *trace;
+	const char *save, *resume, *list, *bad, *trace, *report;
 	struct leat_strings storage;
 	bool force, checksum, json, quiet;
 };
@@ -53,6 +53,7 @@ static const struct leat_opt options[] = {
 	LEAT_BOOL(struct params, checksum, "false", "print a checksum of all samples and their order"),
 	LEAT_STRING(struct params, list, "", "write each sample's epoch, position and hash to this file"),
 	LEAT_STRING(struct params, trace, "", "write what all threads do, and when, to this file, for ui.perfetto.dev"),
+	LEAT_STRING(struct params, report, "", "write the run to this file, as a page with its figures and a timeline"),
 	LEAT_STORAGE_OPTION(struct params),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
 	LEAT_BOOL(struct params, quiet, "false", "suppress progress and messages"),
@@ -65,7 +66,7 @@ struct session {
 	const struct leat_invocation *run;
 	struct leat_mem *mem;
 	struct leat_feed *feed;
-	struct leat_recorder *recorder; /* of --trace; NULL: none */
+	struct leat_recorder *recorder; /* of --trace and --report; NULL: none */
 	struct leat_stores stores;      /* of --list */
 	struct leat_digest digest;
 	struct leat_bad_file bad;
@@ -80,10 +81,11 @@ open_recorder(struct session *s, struct leat_err *err)
 	struct leat_recorder_options o;
 	enum leat_status status;
 
-	if (!*s->p->trace)
+	if (!*s->p->trace && !*s->p->report)
 		return LEAT_OK;
 	leat_recorder_options_init(&o);
-	o.trace = s->p->trace;
+	o.trace = *s->p->trace ? s->p->trace : NULL;
+	o.timeline = *s->p->report != '\0';
 	o.samplers = true;
 	o.name = "leat feed";
 	o.rank = (int)s->p->rank;
@@ -91,7 +93,7 @@ open_recorder(struct session *s, struct leat_err *err)
 	o.log = s->p->quiet ? NULL : leat_print_log;
 	status = leat_recorder_open(&o, &s->recorder, err);
 	if (status != LEAT_OK)
-		leat_err_in(err, "--trace");
+		leat_err_in(err, *s->p->trace ? "--trace" : "--report");
 	return status;
 }
 
@@ -142,9 +144,9 @@ resume(struct session *s, struct leat_err *err)
 	return status;
 }
 
-/* Fails before the run, not after it, if the checkpoint cannot be written. */
+/* Fails before the run, not after it, if a file cannot be written. */
 static enum leat_status
-check_save(const struct session *s, struct leat_err *err)
+check_output(const struct session *s, const char *path, const char *option, struct leat_err *err)
 {
 	struct leat_writer *writer = NULL;
 	struct leat_stores stores;
@@ -152,11 +154,11 @@ check_save(const struct session *s, struct leat_err *err)
 
 	leat_stores_init(&stores, s->mem);
 	stores.storage = s->run->storage;
-	status = leat_write_begin(&writer, &stores, s->p->save, err);
+	status = leat_write_begin(&writer, &stores, path, err);
 	leat_write_abort(writer);
 	leat_stores_close(&stores);
 	if (status != LEAT_OK)
-		leat_err_in(err, "--save");
+		leat_err_in(err, "%s", option);
 	return status;
 }
 
@@ -295,8 +297,9 @@ json_bad(const struct session *s, struct leat_str *out)
 	leat_str_add(out, "]");
 }
 
+/* Prints the result, or writes it to a report. */
 static enum leat_status
-print_json(const struct session *s, const struct result *r, struct leat_err *err)
+give_json(const struct session *s, const struct result *r, bool to_report, struct leat_err *err)
 {
 	const struct leat_stats *st = &r->stats;
 	enum leat_status status = LEAT_OK;
@@ -317,9 +320,13 @@ print_json(const struct session *s, const struct result *r, struct leat_err *err
 	leat_stats_add_json(st, &out);
 	if (s->p->checksum)
 		leat_str_addf(&out, ",\n \"checksum\": \"%s\"", r->checksum);
+	leat_str_addf(&out, ",\n \"step_ms\": %g, \"spec\": ", (double)s->p->step_ms);
+	leat_str_add_json(&out, leat_canonical(s->feed));
 	leat_str_add(&out, "}");
 	if (out.failed)
 		status = leat_fail(err, LEAT_NOMEM, "no memory for the result");
+	else if (to_report)
+		status = leat_report_write(s->recorder, leat_str_text(&out), s->p->report, err);
 	else
 		puts(leat_str_text(&out));
 	leat_str_free(&out);
@@ -379,9 +386,11 @@ report(const struct session *s, struct leat_err *err)
 	if (!s->p->json && leat_batches(s->feed) == 0)
 		status = puts("no batches") < 0 ? leat_fail(err, LEAT_IO, "cannot write the result") : LEAT_OK;
 	else
-		status = s->p->json ? print_json(s, &r, err) : print_table(s, &r, err);
+		status = s->p->json ? give_json(s, &r, false, err) : print_table(s, &r, err);
 	if (s->p->checksum && !s->p->json)
 		printf("checksum %s\n", r.checksum);
+	if (status == LEAT_OK && *s->p->report)
+		status = give_json(s, &r, true, err);
 	if (s->interrupted && !s->p->quiet)
 		fprintf(stderr, "leat: stopped; continue with --resume %s\n", s->p->save);
 	return status;
@@ -430,7 +439,9 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "--force is for --resume, which is not given");
 	status = leat_check_spec(run->operand[0], run->storage, run->mem, err);
 	if (status == LEAT_OK && *s.p->save)
-		status = check_save(&s, err);
+		status = check_output(&s, s.p->save, "--save", err);
+	if (status == LEAT_OK && *s.p->report)
+		status = check_output(&s, s.p->report, "--report", err);
 	if (status != LEAT_OK)
 		return status;
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);

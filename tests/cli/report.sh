@@ -38,3 +38,13 @@ echo '{"samples": ' >cut.json
 try leat report cut.json -o x.html
 try leat report a.json -o no/such/folder/x.html
 ls
+
+# The report of a feed
+mkdir -p cells/a
+for i in 1 2 3 4 5 6 7 8; do cp "$golden/tf/420.jpg" "cells/a/$i.jpg"; done
+leat pack cells --output data --shards 1 >/dev/null
+spec="tfrecord('data-*') | example(image=bytes, label=int64) | decode | resize(8, 8) | batch(4)"
+leat feed "$spec" --epochs 3 --quiet --report run.html >/dev/null && echo written
+leat report run.html -o copy.html && leat report copy.html -o third.html && cmp copy.html third.html && echo "the same"
+sed -n 's/.*id="leat-timeline">//p' copy.html | grep -o '"tags":\[[^]]*\]'
+try leat feed "$spec" --quiet --report no/such/folder/run.html

@@ -243,6 +243,7 @@ const tests = {
 		}
 		for (const name of ["CPU %", "rss MB", "gpu %", "disk MB/s"])
 			assert.ok(seen.has(name), name + " is not in " + [...seen]);
+		assert.ok(!seen.has("network MB/s"), "a curve that is always zero takes room");
 	},
 
 	async "stages can be shown instead of threads"({browser, file}) {

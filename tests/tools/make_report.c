@@ -58,6 +58,7 @@ add_tracks(struct leat_timeline *timeline, uint64_t at)
 	leat_timeline_count(timeline, "rss MB", at, 300 + 40 * wave);
 	leat_timeline_count(timeline, "gpu %", at, 62 + 10 * wave);
 	leat_timeline_count(timeline, "disk MB/s", at, 180 * wave);
+	leat_timeline_count(timeline, "network MB/s", at, 0);
 }
 
 static void

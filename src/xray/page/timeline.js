@@ -101,10 +101,11 @@ function timelineModel(data) {
 			for (let i = 0; i < bins; i++)
 				lane.scale = Math.max(lane.scale, row.busy[i + 1] - row.busy[i]);
 	}
+	const tracks = trackGroups(list(data.tracks));
 	return {
 		lanes: lanes.filter((lane) => lane.rows.length), tags, bins, binNs: data.bin_ns, end: Math.max(data.end * unit, 1),
 		known: mergeIntervals((data.known || []).map(([a, b]) => [a * unit, b * unit])),
-		tracks: trackGroups(list(data.tracks)), spans: data.spans, dropped: data.dropped, leftOut: data.left_out,
+		tracks: tracks.filter((group) => !isFlat(group)), curves: tracks.flatMap((group) => group.curves), spans: data.spans, dropped: data.dropped, leftOut: data.left_out,
 	};
 }
 
@@ -143,6 +144,11 @@ function trackGroups(tracks) {
 		group.top = /%/.test(group.name) && group.name !== "CPU %" && top <= 100 ? 100 : niceTop(top);
 	}
 	return [...groups.values()];
+}
+
+// A curve that is zero all the time is in the table only.
+function isFlat(group) {
+	return group.curves.every((curve) => curve.points.every((point) => point.min === 0 && point.max === 0));
 }
 
 function highestSum(group) {
@@ -225,7 +231,7 @@ class Timeline {
 
 	table() {
 		const rows = this.model.lanes.flatMap((lane) => lane.rows.map((row) => ({lane, row})));
-		const curves = this.model.tracks.flatMap((group) => group.curves);
+		const {curves} = this.model;
 		const most = (curve, f, key) => f(...curve.points.map((point) => point[key]));
 		return [
 			table("Busy time per lane and tag", [
