@@ -6,6 +6,7 @@
  *
  * Nothing is cached; any thread may call. */
 #include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,6 +64,7 @@ take_number(char **text, uint64_t *number)
 	return true;
 }
 
+/* In thousandths of a CPU. */
 static uint64_t
 cpus_of(char *quota_text, char *period_text)
 {
@@ -70,7 +72,8 @@ cpus_of(char *quota_text, char *period_text)
 
 	if (!take_number(&quota_text, &quota) || !take_number(&period_text, &period) || period == 0)
 		return NO_LIMIT;
-	return quota / period + (quota % period != 0);
+	return quota / period > UINT32_MAX ? NO_LIMIT
+	                                   : quota / period * 1000 + (quota % period * 1000 + period - 1) / period;
 }
 
 static uint64_t
@@ -309,14 +312,20 @@ affinity(void)
 	return online < 1 ? 1 : (uint64_t)online;
 }
 
+double
+leat_cpu_limit(const char *root)
+{
+	uint64_t cpus = 1000 * affinity(), quota = group_limit(root, &cpu_resource);
+
+	return (double)(quota < cpus ? quota : cpus) / 1000;
+}
+
 unsigned
 leat_cpus(const char *root)
 {
-	uint64_t cpus = affinity(), quota = group_limit(root, &cpu_resource);
+	unsigned cpus = (unsigned)ceil(leat_cpu_limit(root));
 
-	if (quota < cpus)
-		cpus = quota;
-	return cpus < 1 ? 1 : (unsigned)cpus;
+	return cpus < 1 ? 1 : cpus;
 }
 
 bool
