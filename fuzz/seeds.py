@@ -339,10 +339,21 @@ def report(golden):
             "compare": page(compare={}), "cut": page(run=run)[:200]}
 
 
+def merge(golden):
+    """Figures of runs; a NUL separates two."""
+    run = {"samples": 10, "seconds": 1.5, "samples_per_s": 6.7, "wait_share": 0.2, "rank": 1, "limit": "decode", "sentence": "decode.",
+           "stages": [{"name": "decode", "tag": "decode", "threads": 2, "busy_s": 1.0, "starved_s": 0.5, "blocked_s": 0, "items": 10, "rate_alone": None, "waits_for": ""}],
+           "epochs": [{"epoch": 0, "samples": 10, "seconds": 1.5, "wait_share": 0.2}],
+           "batch_ms": {"p50": 1, "p99": 2, "max": 2, "mean": 1.1, "count": 3, "histogram": [[1.024, 2], [2.048, 1]]},
+           "endpoints": [{"host": "a:80", "requests": 3, "latency_ms": {"max": 1, "count": 1, "histogram": [[1, 1]]}}]}
+    other = dict(run, rank=2, wait_share=0.9, stages=[{"name": "x"}, 7, None], epochs={}, batch_ms=[], endpoints=[{"latency_ms": {"histogram": [[1e308, 9e18], [-1, -1], 3, []]}}])
+    return {"run": compact(run), "two": compact(run) + b"\0" + compact(other), "none": b"[]", "cut": compact(run)[:40]}
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, npy, png, proc, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, merge, npy, png, proc, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
     for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

@@ -436,8 +436,15 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 	leat_stats_sized(feed, stats, sizeof *stats);
 }
 LEAT_API size_t leat_held(const struct leat_feed *feed); /* the statistic `held` alone, for every batch */
-/* The statistics as a JSON object; free it with free(). NULL: out of memory. */
+/* The statistics as a JSON object; free it with free(). NULL: out of memory. Besides the members of struct leat_stats it
+ * has the figures of each stage, epoch, queue and server, histograms, and a sentence that says what limits:
+ * docs/XRAY.md describes all. */
 LEAT_API char *leat_stats_json(const struct leat_feed *feed);
+/* The same in the text format of Prometheus. */
+LEAT_API char *leat_stats_prometheus(const struct leat_feed *feed);
+/* Merges such JSON of several ranks, or what `leat feed --json` prints: counts are added up, and the sentence names the
+ * rank that is slower than the others, if there is one, and its limit. Free it with free(). */
+LEAT_API enum leat_status leat_stats_merge(const char *const *json, size_t count, char **merged, struct leat_err *err);
 
 /* The bad samples of the batches delivered, in plan order. The list keeps the first 1,000, or fewer if their texts need
  * more than 160 KiB; leat_stats counts all, and leat_options.bad gets all. If more than 32 samples of a batch are bad,

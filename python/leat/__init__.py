@@ -13,7 +13,7 @@ library's tables, so `help(leat.tfrecord)` and `help(leat.Pipeline.resize)` matc
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Union
 
 from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
@@ -46,6 +46,20 @@ def feed(spec: Union[str, Pipeline], **options: Any) -> "Feed":
 def pipeline(spec: str) -> Pipeline:
     """Make a pipeline from a spec, to which more ops can be added."""
     return Pipeline([spec])
+
+
+def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]:
+    """Merge what `feed.stats()` returned on several ranks, as dicts or as JSON: `sentence` names the slow rank, if there is
+    one, and its limit; `ranks` has a line for each."""
+    import ctypes
+    import json
+
+    texts = [run if isinstance(run, str) else json.dumps(run) for run in runs]
+    array = (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+    merged, err = ctypes.c_void_p(), _lib.Err()
+    _lib.check(_lib.stats_merge(array, len(texts), merged, err), err)
+    result: Dict[str, Any] = json.loads(_lib.taken(merged.value))
+    return result
 
 
 # Loaded on first use, because they import NumPy, which `python -m leat` does not need.

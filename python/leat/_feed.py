@@ -18,7 +18,8 @@ import warnings
 import weakref
 from os import getpid
 from threading import get_ident
-from typing import Any, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import (Any, Dict, Iterator, List, Literal, NamedTuple, NoReturn, Optional, Tuple, Union,
+                    overload)
 
 from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
@@ -684,11 +685,28 @@ class Feed:
 
     # ---- statistics ----
 
-    def stats(self) -> Dict[str, Any]:
-        """Counts and times since the feed was opened, by name. May be called from any thread."""
+    @overload
+    def stats(self) -> Dict[str, Any]: ...
+
+    @overload
+    def stats(self, format: Literal["dict"]) -> Dict[str, Any]: ...
+
+    @overload
+    def stats(self, format: Literal["prometheus"]) -> str: ...
+
+    def stats(self, format: str = "dict") -> Union[Dict[str, Any], str]:
+        """Counts and times since the feed was opened, by name. May be called from any thread.
+
+        `sentence` says what limits the throughput and what to try. `stages`, `epochs`, `queues`, `endpoints`, `tuning`,
+        `batch_ms` and `first_batch` are lists and dicts; docs/XRAY.md describes them. `format="prometheus"` returns the
+        same as text for Prometheus.
+        """
+        if format not in ("dict", "prometheus"):
+            raise InvalidError(f"format is 'dict' or 'prometheus', not {format!r}")
         with self._gate:
-            text = _lib.taken(_lib.stats_json(self._pointer()))
-        return json.loads(text)
+            make = _lib.stats_json if format == "dict" else _lib.stats_prometheus
+            text = _lib.taken(make(self._pointer()))
+        return json.loads(text) if format == "dict" else text
 
     def _pin(self, on: bool) -> None:
         """Whether batches from now on are in pinned memory. PyTorch copies from it without waiting, and so may a program

@@ -95,7 +95,7 @@ def run_commands(block, build):
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/PYTHON.md", "docs/MIGRATION.md", "docs/TUTORIAL.md",
-                                  "docs/RECIPES.md", "docs/TROUBLESHOOTING.md"])
+                                  "docs/RECIPES.md", "docs/TROUBLESHOOTING.md", "docs/XRAY.md"])
 def test_the_code_of_a_page_runs(root, build, cells, monkeypatch, tmp_path, page):
     """All blocks of a page in one namespace, in order; those of a framework that is missing are left out.
 

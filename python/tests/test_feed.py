@@ -288,13 +288,69 @@ def test_stats_and_memory(images):
     for batch in feed:
         pass
     stats = feed.stats()
-    assert list(stats) == [stat["name"] for stat in _ops.described()["stats"]]
-    assert all(name in leat.Feed.stats.__doc__ for name in stats)
+    names = [stat["name"] for stat in _ops.described()["stats"]]
+    assert list(stats)[:len(names)] == names
+    assert all(name in leat.Feed.stats.__doc__ for name in names)
     assert stats["samples"] == 200 and stats["memory_peak"] <= 64 << 20 and stats["threads"] == 1 and stats["limit"]
     with pytest.raises(leat.LimitError, match="memory"):
         images.batch(8).feed(memory="10kB")
     with pytest.raises(leat.InvalidError, match="64 buckets"):
         images.batch(8).feed(memory="64 buckets")
+
+
+def test_the_figures_of_a_run_are_dicts_and_lists(images):
+    feed = images.batch(8).feed(threads=2, epochs=2)
+    for _ in range(2):
+        for batch in feed:
+            pass
+    stats = feed.stats()
+    assert stats["sentence"].endswith(".") and stats["samples_per_s"] > 0 and 0 <= stats["wait_share"] <= 1
+    assert [epoch["samples"] for epoch in stats["epochs"]] == [200, 200]
+    assert {stage["name"]: stage["items"] for stage in stats["stages"]}["step"] == 400
+    assert sum(count for _, count in stats["batch_ms"]["histogram"]) == stats["batches"] - 1
+    assert {queue["name"] for queue in stats["queues"]} >= {"batches ready", "requests in flight"}
+    assert set(stats["first_batch"]) == {"list_ms", "index_ms", "connect_ms", "first_byte_ms", "decode_ms"}
+    assert stats["endpoints"] == [] and stats["rank"] == 0 and stats["world"] == 1 and stats["cpus"] > 0
+    assert feed.stats(format="dict")["samples"] == 400
+    with pytest.raises(leat.InvalidError, match="prometheus"):
+        feed.stats(format="xml")
+
+
+def test_the_figures_are_text_for_prometheus(images):
+    parser = pytest.importorskip("prometheus_client.parser")
+    feed = images.batch(8).feed(threads=2, epochs=1)
+    for batch in feed:
+        pass
+    stats = feed.stats()
+    found = {family.name: family for family in parser.text_string_to_metric_families(feed.stats(format="prometheus"))}
+    assert all(family.documentation and family.type in ("counter", "gauge", "histogram") for family in found.values())
+    assert found["leat_samples"].type == "counter" and found["leat_samples"].samples[0].value == 200
+    stages = [sample.labels["stage"] for sample in found["leat_stage_busy_seconds"].samples]
+    assert stages == [stage["name"] for stage in stats["stages"]]
+    batch = found["leat_batch_seconds"]
+    assert batch.type == "histogram"
+    counts = [sample.value for sample in batch.samples if sample.name.endswith("_bucket")]
+    assert counts == sorted(counts) and counts[-1] == stats["batches"] - 1
+    (limit,) = found["leat_limit_info"].samples
+    assert limit.labels["limit"] == stats["limit"] and limit.labels["rank"] == "0"
+
+
+def test_the_slow_rank_is_named(images):
+    feed = images.batch(8).feed(threads=1, epochs=1)
+    for batch in feed:
+        pass
+    run = dict(feed.stats(), wait_share=0.01, seconds=10.0, samples_per_s=20.0)
+    slow = dict(run, rank=1, world=2, wait_share=0.4, limit="network", sentence="the network gives 20 samples/s.")
+    merged = leat.merge_stats([run, json.dumps(slow)])
+    assert merged["slow_rank"] == 1 and merged["samples"] == 400 and merged["samples_per_s"] == 40
+    assert merged["sentence"].startswith("rank 1 is the slow one, limited by network: it waited 40 %")
+    assert [rank["slow"] for rank in merged["ranks"]] == [False, True]
+    assert merged["batch_ms"]["count"] == 2 * run["batch_ms"]["count"]
+    assert leat.merge_stats([run, run])["slow_rank"] is None
+    with pytest.raises(leat.DataError, match="figures of a run"):
+        leat.merge_stats(["[]"])
+    with pytest.raises(leat.InvalidError):
+        leat.merge_stats([])
 
 
 def test_the_librarys_words_go_to_pythons_logging(images, caplog):

@@ -17,15 +17,19 @@
 #include "cli/digest.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "cli/stage_table.h"
 #include "cli/text.h"
+#include "feed/figures.h"
 #include "store/store.h"
+#include "trace/limit.h"
+#include "trace/meter.h"
 #include "trace/stats.h"
 
 struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
 	float step_ms;
 	int on_error, fingerprint;
-	const char *save, *resume, *list, *bad, *trace, *report;
+	const char *save, *resume, *list, *bad, *trace, *report, *prometheus;
 	struct leat_strings storage;
 	bool force, checksum, json, quiet;
 };
@@ -55,6 +59,8 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct params, trace, "", "write what all threads do, and when, to this file, for ui.perfetto.dev"),
 	LEAT_STRING(struct params, report, "", "write the run to this file, as a page with its figures and a timeline"),
 	LEAT_STORAGE_OPTION(struct params),
+	LEAT_STRING(struct params, prometheus, "",
+                    "write the figures to this file each second, as text for Prometheus"),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
 	LEAT_BOOL(struct params, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
@@ -71,7 +77,8 @@ struct session {
 	struct leat_digest digest;
 	struct leat_bad_file bad;
 	bool digesting, progress, interrupted;
-	uint64_t begin_ns, end_ns, shown_ns, batches;
+	uint64_t begin_ns, end_ns, shown_ns, exposed_ns, batches;
+	struct leat_meter meter;
 	struct leat_interrupt interrupt;
 };
 
@@ -202,22 +209,69 @@ share(uint64_t part, uint64_t rest)
 	return part + rest ? (double)part / (double)(part + rest) : 0;
 }
 
+/* The part of the run that is done; 0 if it has no end. */
+static double
+done_share(const struct session *s)
+{
+	double samples = (double)leat_samples(s->feed), batches = (double)s->p->batches, share = 0;
+
+	if (s->p->epochs > 0 && samples > 0)
+		share = ((double)leat_epoch(s->feed) + (double)leat_position(s->feed) / samples) / (double)s->p->epochs;
+	if (batches > 0 && (double)s->batches / batches > share)
+		share = (double)s->batches / batches;
+	return share < 1 ? share : 1;
+}
+
 static void
 show_progress(struct session *s)
 {
+	struct leat_meter_mark mark = {.ns = leat_now()};
+	char rate_text[LEAT_RATE_TEXT], left_text[32];
+	double rate, bytes, left;
 	struct leat_stats stats;
-	uint64_t now = leat_now();
-	double seconds = (double)(now - s->begin_ns) / 1e9;
 
-	if (!s->progress || now - s->shown_ns < 200000000)
+	if (!s->progress || mark.ns - s->shown_ns < 200000000)
 		return;
-	s->shown_ns = now;
+	s->shown_ns = mark.ns;
 	leat_stats(s->feed, &stats);
-	fprintf(stderr, "\r\033[Kepoch %" PRIu64 "  %3.0f %%  %.0f samples/s  %.1f MB/s  waited %.0f %%  bottleneck %s",
-	        leat_epoch(s->feed), 100 * (double)leat_position(s->feed) / (double)leat_samples(s->feed),
-	        (double)stats.samples / seconds, (double)stats.bytes / 1e6 / seconds,
-	        100 * share(stats.wait_ns, stats.run_ns), stats.limit);
+	mark.samples = (double)stats.samples;
+	mark.bytes = (double)stats.bytes;
+	mark.done = done_share(s);
+	leat_meter_add(&s->meter, &mark);
+	leat_meter_rate(&s->meter, &rate, &bytes);
+	fprintf(stderr, "\r\033[Kepoch %" PRIu64, leat_epoch(s->feed) + 1);
+	if (s->p->epochs > 0)
+		fprintf(stderr, " of %" PRId64, s->p->epochs);
+	fprintf(stderr, "  %3.0f %%  %s samples/s  %.1f MB/s",
+	        100 * (double)leat_position(s->feed) / (double)leat_samples(s->feed), leat_rate_text(rate_text, rate),
+	        bytes / 1e6);
+	if (s->p->step_ms > 0)
+		fprintf(stderr, "  waited %.0f %%", 100 * share(stats.wait_ns, stats.run_ns));
+	fprintf(stderr, "  limit: %s", stats.limit);
+	left = leat_meter_left(&s->meter);
+	if (left >= 0)
+		fprintf(stderr, "  %s left", leat_meter_text(left_text, sizeof left_text, left));
 	fflush(stderr);
+}
+
+/* The file appears whole, so whoever reads it never sees half of it. */
+static enum leat_status
+expose(struct session *s, bool now, struct leat_err *err)
+{
+	enum leat_status status;
+	char *text;
+
+	if (!*s->p->prometheus || (!now && leat_now() - s->exposed_ns < 1000000000))
+		return LEAT_OK;
+	s->exposed_ns = leat_now();
+	text = leat_stats_prometheus(s->feed);
+	if (!text)
+		return leat_fail(err, LEAT_NOMEM, "no memory for the figures");
+	status = leat_write_whole(s->p->prometheus, text, strlen(text), 0, s->run->storage, s->mem, err);
+	free(text);
+	if (status != LEAT_OK)
+		leat_err_in(err, "--prometheus");
+	return status;
 }
 
 /* The simulated step starts when the batch arrives. */
@@ -239,6 +293,8 @@ consume(struct session *s, struct leat_err *err)
 	enum leat_status status;
 
 	s->begin_ns = s->shown_ns = leat_now();
+	if (expose(s, true, err) != LEAT_OK)
+		return err->status;
 	while (s->p->batches == 0 || s->batches < (uint64_t)s->p->batches) {
 		status = leat_next(s->feed, &batch, err);
 		if (status == LEAT_END && leat_batches(s->feed) > 0)
@@ -253,6 +309,8 @@ consume(struct session *s, struct leat_err *err)
 		if (status != LEAT_OK)
 			break;
 		show_progress(s);
+		if (expose(s, false, err) != LEAT_OK)
+			break;
 	}
 	s->end_ns = leat_now();
 	if (s->progress)
@@ -260,13 +318,13 @@ consume(struct session *s, struct leat_err *err)
 	s->interrupted = s->interrupt.watching && err->status == LEAT_CANCELLED;
 	if (err->status == LEAT_DONE || err->status == LEAT_END || s->interrupted)
 		leat_err_clear(err);
-	return err->status;
+	return err->status == LEAT_OK ? expose(s, true, err) : err->status;
 }
 
 /* ---- the result ---- */
 
 struct result {
-	struct leat_stats stats;
+	struct leat_figures figures;
 	double seconds;
 	size_t peak_rss;
 	char checksum[LEAT_SHA256_HEX];
@@ -277,7 +335,7 @@ measure(const struct session *s, struct result *r)
 {
 	struct rusage usage;
 
-	leat_stats(s->feed, &r->stats);
+	leat_feed_figures(s->feed, s->p->step_ms <= 0, &r->figures);
 	r->seconds = (double)(s->end_ns - s->begin_ns) / 1e9;
 	getrusage(RUSAGE_SELF, &usage);
 	r->peak_rss = (size_t)usage.ru_maxrss * 1024;
@@ -301,7 +359,7 @@ json_bad(const struct session *s, struct leat_str *out)
 static enum leat_status
 give_json(const struct session *s, const struct result *r, bool to_report, struct leat_err *err)
 {
-	const struct leat_stats *st = &r->stats;
+	const struct leat_stats *st = &r->figures.stats;
 	enum leat_status status = LEAT_OK;
 	struct leat_str out;
 
@@ -316,6 +374,8 @@ give_json(const struct session *s, const struct result *r, bool to_report, struc
 	              (double)st->memory_peak / 1048576, st->threads);
 	leat_str_addf(&out, "\"limit\": \"%s\",\n \"bad_count\": %" PRIu64 ", ", st->limit, st->bad);
 	json_bad(s, &out);
+	leat_str_add(&out, ",\n ");
+	leat_figures_add_json(&r->figures, &out);
 	leat_str_add(&out, ",\n \"stats\": ");
 	leat_stats_add_json(st, &out);
 	if (s->p->checksum)
@@ -351,8 +411,9 @@ row(struct leat_table *table, const char *name, const char *fmt, ...)
 static enum leat_status
 print_table(const struct session *s, const struct result *r, struct leat_err *err)
 {
-	const struct leat_stats *st = &r->stats;
-	char resident[32], reserved[32];
+	const struct leat_stats *st = &r->figures.stats;
+	const struct leat_distribution *batches = &r->figures.batch_times;
+	char resident[32], reserved[32], rate[LEAT_RATE_TEXT];
 	struct leat_table table;
 	enum leat_status status;
 
@@ -360,9 +421,15 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "samples", "%" PRIu64 " in %" PRIu64 " batch%s", st->samples, st->batches,
 	    st->batches == 1 ? "" : "es");
 	row(&table, "time", "%.3f s, first batch after %.1f ms", r->seconds, (double)st->first_batch_ns / 1e6);
-	row(&table, "rate", "%.0f samples/s, %.1f MB/s", per_second((double)st->samples, r->seconds),
+	row(&table, "rate", "%s samples/s, %.1f MB/s",
+	    leat_rate_text(rate, per_second((double)st->samples, r->seconds)),
 	    per_second((double)st->bytes / 1e6, r->seconds));
-	row(&table, "waited", "%.1f %% of the time; bottleneck: %s", 100 * share(st->wait_ns, st->run_ns), st->limit);
+	if (s->p->step_ms > 0)
+		row(&table, "waited", "%.1f %% of the time", 100 * share(st->wait_ns, st->run_ns));
+	if (batches->count > 1)
+		row(&table, "batches", "%.2f ms in the median, %.2f ms at the 99th percentile, %.2f ms at most",
+		    leat_distribution_quantile(batches, 0.5) / 1e6, leat_distribution_quantile(batches, 0.99) / 1e6,
+		    (double)batches->max_ns / 1e6);
 	if (st->requests)
 		row(&table, "reads", "%s: %" PRIu64 " request%s, %" PRIu64 " of them again", st->reads, st->requests,
 		    leat_plural(st->requests), st->retries);
@@ -373,24 +440,29 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 		row(&table, "bad", "%" PRIu64 " sample%s", st->bad, leat_plural(st->bad));
 	status = leat_table_print(&table, stdout, err);
 	leat_print_bad(s->feed, st->bad);
+	if (status == LEAT_OK)
+		status = leat_print_stages(&r->figures.stages, &r->figures.limit, s->mem, err);
 	return status;
 }
 
 static enum leat_status
 report(const struct session *s, struct leat_err *err)
 {
-	struct result r;
+	struct result *r = leat_alloc(s->mem, sizeof *r);
 	enum leat_status status;
 
-	measure(s, &r);
+	if (!r)
+		return leat_fail_mem(err, s->mem, sizeof *r, "the result");
+	measure(s, r);
 	if (!s->p->json && leat_batches(s->feed) == 0)
 		status = puts("no batches") < 0 ? leat_fail(err, LEAT_IO, "cannot write the result") : LEAT_OK;
 	else
-		status = s->p->json ? give_json(s, &r, false, err) : print_table(s, &r, err);
+		status = s->p->json ? give_json(s, r, false, err) : print_table(s, r, err);
 	if (s->p->checksum && !s->p->json)
-		printf("checksum %s\n", r.checksum);
+		printf("checksum %s\n", r->checksum);
 	if (status == LEAT_OK && *s->p->report)
-		status = give_json(s, &r, true, err);
+		status = give_json(s, r, true, err);
+	leat_free(s->mem, r);
 	if (s->interrupted && !s->p->quiet)
 		fprintf(stderr, "leat: stopped; continue with --resume %s\n", s->p->save);
 	return status;
@@ -479,7 +551,7 @@ const struct leat_command leat_command_feed = {
 	.min_operands = 1,
 	.max_operands = 1,
 	.help = "Takes batches as a training loop would, with --step-ms simulating the device, and\n"
-		"prints the throughput, the share of time spent waiting, and the bottleneck. The same\n"
+		"prints the throughput, what each stage did, and what limits. The same\n"
 		"seed gives the same batches for any number of threads and ranks and any memory limit;\n"
 		"verify it with --checksum.",
 	.example = "leat feed \"tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64) | decode | "

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+
 /* ---- buffers ---- */
 
 static enum leat_status
@@ -153,6 +155,7 @@ leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 	leat_stores_interrupt(&feed->pipeline.source.stores, false);
 	leat_processes_interrupt(feed->processes, false);
 	feed->running = true;
+	atomic_store_explicit(&feed->started_ns, leat_now(), memory_order_relaxed);
 	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
 	                            feed, err);
 	if (status != LEAT_OK)
@@ -173,6 +176,8 @@ leat_engine_stop(struct leat_feed *feed)
 	leat_processes_interrupt(feed->processes, true);
 	leat_threads_join(&feed->workers);
 	leat_fetch_drain(feed); /* after the join: workers submit reads until they exit */
+	leat_count(&feed->ran_ns, leat_now() - leat_counted(&feed->started_ns));
+	atomic_store_explicit(&feed->started_ns, 0, memory_order_relaxed);
 	feed->running = false;
 }
 
@@ -193,6 +198,7 @@ leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 	leat_fetch_reset(feed);
 	feed->free_runs = feed->ready_runs = NULL;
 	feed->ready_tail = &feed->ready_runs;
+	feed->ready_count = feed->complete = 0;
 	for (int i = 0; i < feed->budget.runs; i++) {
 		feed->run[i].next = feed->free_runs;
 		feed->free_runs = &feed->run[i];

@@ -51,6 +51,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	feed->mem.lends = true;
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &limits, &functions,
 	                            &feed->storage, &feed->mem, &feed->log, err);
+	feed->source_ns = leat_now();
 	if (status == LEAT_OK && feed->pipeline.in_processes)
 		status = leat_processes_check(o, err);
 	if (status == LEAT_OK)
@@ -107,6 +108,8 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	atomic_store(&feed->mem.fail_after, fail_after);
 	feed->pid = getpid();
 	feed->opened_ns = leat_now();
+	feed->cpu_opened = leat_process_seconds();
+	feed->cpus = leat_cpu_limit("");
 	atomic_store(&feed->refs, 1);
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_mutex_init(&feed->jumbo_lock, NULL);
@@ -260,7 +263,7 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 	};
 	bool disk = atomic_load_explicit(&feed->fetch.waiting, memory_order_relaxed) > 0 &&
 	            feed->idle == feed->budget.threads;
-	uint64_t begin = leat_now();
+	uint64_t begin = leat_now(), took;
 
 	feed->waits_since = begin;
 	if (deadline == UINT64_MAX)
@@ -268,8 +271,10 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 	else
 		pthread_cond_timedwait(&feed->ready, &feed->lock, &until);
 	feed->waits_since = 0;
+	took = leat_now() - begin;
+	leat_count(&feed->trace.consumer->asleep_ns, took);
 	if (disk)
-		leat_count(&feed->trace.consumer->count.disk_ns, leat_now() - begin);
+		leat_count(&feed->trace.consumer->count.disk_ns, took);
 }
 
 /* Under the lock. Does the consumer get the slot itself? A loop still holds the previous batch when it asks for the
@@ -368,6 +373,7 @@ take_head(struct leat_feed *feed)
 {
 	feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	feed->flight_count--;
+	feed->complete--;
 	feed->held++;
 }
 
@@ -435,6 +441,8 @@ next_batch(struct leat_feed *feed, uint64_t deadline, struct leat_batch **out, s
 
 	pthread_mutex_lock(&feed->lock);
 	feed->wanted = true;
+	if (!feed->asks_again)
+		leat_feed_note_depths(feed);
 	status = wait_for_head(feed, deadline, &batch, err);
 	feed->wanted = false;
 	if (batch) {
@@ -465,6 +473,22 @@ is_recoverable(enum leat_status status)
 	return status == LEAT_OK || status == LEAT_END || status == LEAT_AGAIN || status == LEAT_TIMEOUT;
 }
 
+/* From one delivery to the next, without what the program does between two epochs. */
+static void
+time_batch(struct leat_feed *feed, enum leat_status status, uint64_t begin, uint64_t end)
+{
+	feed->asks_again = status == LEAT_TIMEOUT || status == LEAT_AGAIN;
+	if (feed->delivered_ns == 0 && leat_counted(&feed->trace.consumer->count.batches) > (status == LEAT_OK))
+		feed->delivered_ns = begin;
+	if (status == LEAT_END)
+		feed->delivered_ns = 0;
+	if (status != LEAT_OK)
+		return;
+	if (feed->delivered_ns)
+		leat_histogram_add(&feed->batch_times, end - feed->delivered_ns);
+	feed->delivered_ns = end;
+}
+
 enum leat_status
 leat_next(struct leat_feed *feed, struct leat_batch **batch, struct leat_err *err)
 {
@@ -477,6 +501,7 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	struct leat_counters *count = &feed->trace.consumer->count;
 	uint64_t begin = leat_now(), end;
 	uint64_t deadline = timeout_ns < UINT64_MAX - begin ? begin + timeout_ns : UINT64_MAX;
+	uint64_t ran = 0, epoch = feed->epoch;
 	struct leat_err why;
 	enum leat_status status;
 
@@ -492,7 +517,8 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 	if (feed->failure.status != LEAT_OK)
 		return leat_fail_as(err, &feed->failure);
 	if (feed->last_out_ns)
-		leat_count(&count->run_ns, begin - feed->last_out_ns);
+		ran = begin - feed->last_out_ns;
+	leat_count(&count->run_ns, ran);
 	if (feed->options.epochs > 0 && feed->epoch >= feed->options.epochs && !feed->epoch_over)
 		status = leat_fail(&why, LEAT_DONE, "all %llu epochs were delivered",
 		                   (unsigned long long)feed->options.epochs);
@@ -502,6 +528,8 @@ leat_next_within(struct leat_feed *feed, uint64_t timeout_ns, struct leat_batch 
 		status = next_batch(feed, deadline, batch, &why);
 	end = leat_now();
 	leat_count(&count->wait_ns, end - begin);
+	leat_epochs_add(&feed->epochs, epoch, status == LEAT_OK ? (uint64_t)(*batch)->samples : 0, end - begin, ran);
+	time_batch(feed, status, begin, end);
 	if (status == LEAT_OK && leat_counted(&count->batches) == 1)
 		leat_count(&count->first_batch_ns, end - feed->opened_ns);
 	feed->last_out_ns = end;

@@ -21,9 +21,12 @@
 #include "feed/batch.h"
 #include "feed/cache.h"
 #include "feed/fetch.h"
+#include "feed/figures.h"
 #include "feed/pin.h"
 #include "feed/pipeline.h"
 #include "feed/process.h"
+#include "trace/figures.h"
+#include "trace/histogram.h"
 #include "trace/lane.h"
 #include "trace/ring.h"
 
@@ -33,6 +36,8 @@ enum {
 	LEAT_REPLACE_TRIES = 8,
 	LEAT_BAD_LISTED = 1000,
 	LEAT_BAD_BYTES = 160 * 1024,
+	LEAT_ERRORS_READ = 0, /* in leat_feed.errors: reading and unpacking, then each stage */
+	LEAT_ERRORS_STAGE = 1,
 };
 
 /* How the feed divides its memory. Computed once, at open (budget.c). */
@@ -71,8 +76,8 @@ struct leat_worker {
 	int64_t row;
 	bool in_chain;                /* past reading and unpacking, whose errors already name the file and offset */
 	uint64_t run_ended, run_took; /* end and duration of the last run, in ns */
-	uint64_t seen;                /* samples so far */
-	uint64_t untimed;             /* stages are timed if seen & untimed is 0: every LEAT_TRACE_EVERY-th, or all */
+	unsigned seen;                /* samples so far */
+	unsigned untimed; /* stages are timed if seen & untimed is 0: one sample in a power of two, or all */
 	struct leat_lane *lane;
 	struct leat_ring *ring;          /* for the spans of the current run; NULL: not recorded */
 	uint16_t every;                  /* runs, of which one is recorded */
@@ -100,7 +105,14 @@ struct leat_feed {
 	struct leat_spans *spans; /* NULL: there is no recorder (spans.h) */
 	char *contents;           /* of LEAT_SHA256_HEX: the hash of all data, once it is known; else "" (contents.c) */
 	uint64_t opened_ns;
-	uint64_t seed; /* changes only while workers are stopped */
+	uint64_t source_ns;            /* when the source was open */
+	_Atomic uint64_t started_ns;   /* when the workers were last started; 0: they are stopped */
+	_Atomic uint64_t ran_ns;       /* how long they ran before that */
+	_Atomic uint64_t first_run_ns; /* when the first bytes were there */
+	double cpus;                   /* that the process may use */
+	double cpu_opened;             /* CPU seconds of the process when the feed was opened */
+	_Atomic uint64_t errors[LEAT_ERRORS_STAGE + LEAT_TRACE_STAGES]; /* samples that failed, by where */
+	uint64_t seed;                                                  /* changes only while workers are stopped */
 	struct leat_worker *worker;
 	struct leat_run *run;
 	struct leat_run_item *run_items; /* storage for all runs */
@@ -123,6 +135,9 @@ struct leat_feed {
 	int held;                        /* slots the consumer holds */
 	struct leat_batch *spare;        /* slot beyond budget.buffers; NULL: none */
 	struct leat_run *free_runs, *ready_runs, **ready_tail;
+	int ready_count;                    /* runs whose bytes are there */
+	int complete;                       /* batches of `flight` that are complete */
+	_Atomic uint64_t first_complete_ns; /* when the first batch ever was; 0: not yet */
 	struct leat_fetch fetch;
 	struct leat_sample plan_sample; /* for the planner's cache lookups */
 
@@ -131,7 +146,12 @@ struct leat_feed {
 	bool epoch_over; /* the last batch was delivered, LEAT_END was not */
 	struct leat_err failure;
 	uint64_t last_out_ns;
-	struct leat_bad *bad; /* the list, LEAT_BAD_BYTES with its texts (bad.c); NULL: on_error=fail */
+	uint64_t delivered_ns; /* when the last batch was, or when the first of an epoch was asked for; 0: none yet */
+	bool asks_again;       /* the last call gave no batch, only because it was not ready */
+	struct leat_histogram batch_times; /* from one delivery to the next */
+	struct leat_epochs epochs;
+	struct leat_depths depths; /* of the queues, each time a batch is taken */
+	struct leat_bad *bad;      /* the list, LEAT_BAD_BYTES with its texts (bad.c); NULL: on_error=fail */
 	uint64_t bad_listed;
 	size_t bad_room; /* where the texts begin */
 	bool bad_full;
@@ -139,7 +159,7 @@ struct leat_feed {
 	struct leat_pin pin;
 
 	atomic_size_t pinned; /* bytes */
-	atomic_int refs; /* the feed itself and each batch in use */
+	atomic_int refs;      /* the feed itself and each batch in use */
 	struct leat_threads workers;
 
 	pthread_mutex_t jumbo_lock;
@@ -195,6 +215,16 @@ void leat_bad_close(struct leat_feed *feed);
 void leat_bad_note(struct leat_batch *batch, int64_t row, uint64_t sample, const struct leat_err *err);
 /* The consumer: counts and lists the bad samples of a batch. LEAT_LIMIT: there are more than max_bad. */
 enum leat_status leat_bad_deliver(struct leat_feed *feed, const struct leat_batch *batch, struct leat_err *err);
+
+/* leat_worker.untimed, if not all samples are to be timed. */
+static inline unsigned
+leat_feed_untimed(const struct leat_feed *feed)
+{
+	return (feed->pipeline.stages ? LEAT_TRACE_EVERY : LEAT_TRACE_EVERY_PLAIN) - 1;
+}
+
+/* figures.c: the consumer, under the lock: how full the queues are. */
+void leat_feed_note_depths(struct leat_feed *feed);
 
 /* engine.c: buffers and threads. */
 enum leat_status leat_engine_open(struct leat_feed *feed, struct leat_err *err);

@@ -324,6 +324,7 @@ make_ready(struct leat_feed *feed, struct leat_run *run)
 	run->started = true;
 	*feed->ready_tail = run;
 	feed->ready_tail = &run->next;
+	feed->ready_count++;
 	leat_feed_wake(feed);
 }
 
@@ -344,14 +345,14 @@ complete(struct leat_read *read)
 	struct leat_run *run = request->run;
 	uint64_t end = feed->spans ? leat_now() : 0;
 
-	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
+	leat_request_count(feed, read);
 	if (read->status != LEAT_OK)
 		mark_unread(run, request->first, request->end);
 	pthread_mutex_lock(&feed->lock);
 	if (feed->spans)
 		leat_spans_add_read(feed, request, 0, leat_batch_positions(run->batch)[run->first_row + request->first],
 		                    end);
-	request->under_way = false;
+	leat_request_ended(feed, request);
 	feed->fetch.requests--;
 	run->requests--;
 	leat_run_progress(feed, run);
@@ -375,6 +376,33 @@ touch_items(struct leat_read *read)
 
 /* ---- starting ---- */
 
+void
+leat_request_count(struct leat_feed *feed, const struct leat_read *read)
+{
+	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
+}
+
+static void
+begin_request(struct leat_feed *feed, struct leat_request *request)
+{
+	request->under_way = true;
+	feed->fetch.under_way++;
+	if (feed->fetch.in_flight++ == 0)
+		atomic_store_explicit(&feed->fetch.busy_since, leat_now(), memory_order_relaxed);
+}
+
+void
+leat_request_ended(struct leat_feed *feed, struct leat_request *request)
+{
+	struct leat_fetch *fetch = &feed->fetch;
+
+	request->under_way = false;
+	if (--fetch->in_flight > 0)
+		return;
+	leat_count(&fetch->busy_ns, leat_now() - leat_counted(&fetch->busy_since));
+	atomic_store_explicit(&fetch->busy_since, 0, memory_order_relaxed);
+}
+
 enum leat_status
 leat_request_submit(struct leat_feed *feed, struct leat_request *request)
 {
@@ -383,8 +411,8 @@ leat_request_submit(struct leat_feed *feed, struct leat_request *request)
 
 	pthread_mutex_lock(&feed->lock);
 	stop = atomic_load(&feed->stop);
-	request->under_way = !stop;
-	feed->fetch.under_way += !stop;
+	if (!stop)
+		begin_request(feed, request);
 	pthread_mutex_unlock(&feed->lock);
 	if (stop)
 		return LEAT_CANCELLED;
@@ -392,7 +420,9 @@ leat_request_submit(struct leat_feed *feed, struct leat_request *request)
 		request->submitted_ns = leat_now();
 	if (store->kind->submit(store, &request->read) == LEAT_OK)
 		return LEAT_OK;
-	request->under_way = false;
+	pthread_mutex_lock(&feed->lock);
+	leat_request_ended(feed, request);
+	pthread_mutex_unlock(&feed->lock);
 	leat_fetch_leave(feed);
 	return LEAT_AGAIN;
 }

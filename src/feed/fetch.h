@@ -117,6 +117,9 @@ struct leat_fetch {
 	struct leat_window_part *lowest; /* first part by address */
 	int limit, requests;             /* max requests; requests planned or in flight */
 	int under_way;                   /* reads submitted to stores, plus threads refilling the window */
+	int in_flight;                   /* the former alone */
+	_Atomic uint64_t busy_ns;        /* time with a read in flight, until the last one ended */
+	_Atomic uint64_t busy_since;     /* since when there is one; 0: there is none */
 	struct leat_request *request;
 	struct leat_unit_slot *slot; /* budget.units */
 	struct leat_unit_slot *planned, *fetched, **fetched_tail;
@@ -184,13 +187,16 @@ void leat_units_decode(struct leat_feed *feed, struct leat_unit_slot *slot, stru
 enum leat_status leat_units_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_unit *unit,
                                  struct leat_scratch *scratch, struct leat_err *err);
 
-/* ---- shared with units.c ---- */
+/* ---- shared with units.c and stretch.c ---- */
 
 /* Under the lock. */
 bool leat_window_take(struct leat_fetch *fetch, struct leat_window_part *part, size_t bytes);
 void leat_window_give(struct leat_fetch *fetch, struct leat_window_part *part);
 /* Under the lock: one read or unit of the run is done. */
 void leat_run_progress(struct leat_feed *feed, struct leat_run *run);
+/* A store's thread, without the lock: counts how long a read took. Under the lock: it is no longer under way. */
+void leat_request_count(struct leat_feed *feed, const struct leat_read *read);
+void leat_request_ended(struct leat_feed *feed, struct leat_request *request);
 /* Submits the request to its store. LEAT_AGAIN: the store cannot take it, so the caller reads. LEAT_CANCELLED: the feed
  * is stopping. */
 enum leat_status leat_request_submit(struct leat_feed *feed, struct leat_request *request);

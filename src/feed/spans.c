@@ -141,7 +141,7 @@ leat_spans_begin_run(struct leat_worker *w, const struct leat_run *run)
 
 	w->every = (uint16_t)(leat_spans_every(own->cost));
 	w->ring = run->items > 0 && own->runs++ % w->every == 0 ? own->ring : NULL;
-	w->untimed = w->ring && times_samples(w->feed, run) ? 0 : LEAT_TRACE_EVERY - 1;
+	w->untimed = w->ring && times_samples(w->feed, run) ? 0 : leat_feed_untimed(w->feed);
 }
 
 static void

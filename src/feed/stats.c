@@ -7,26 +7,7 @@
 #include "trace/limit.h"
 #include "trace/stats.h"
 
-enum { MAX_STATS = 1 << 16 };
-
-static const char *
-limit_name(const struct leat_feed *feed, int limit)
-{
-	switch (limit) {
-	case LEAT_LIMIT_STEP:
-		return "step";
-	case LEAT_LIMIT_DISK:
-		return "disk";
-	case LEAT_LIMIT_NETWORK:
-		return "network";
-	case LEAT_LIMIT_READ:
-		return "read";
-	case LEAT_LIMIT_PREFETCH:
-		return "prefetch";
-	default:
-		return feed->pipeline.stage[limit].op[0]->op->name;
-	}
-}
+enum { MAX_STATS = 1 << 22 };
 
 size_t
 leat_held(const struct leat_feed *feed)
@@ -67,16 +48,12 @@ way_of_reading(const struct leat_feed *feed)
 	                                                                                              : "ranges";
 }
 
-static void
-collect(const struct leat_feed *feed, struct leat_stats *stats)
+void
+leat_feed_stats(const struct leat_feed *feed, const struct leat_totals *totals, const char *limit,
+                struct leat_stats *stats)
 {
-	struct leat_totals totals;
-	bool remote;
-	int limit;
-
-	leat_trace_total(&feed->trace, &totals);
 	*stats = (struct leat_stats){
-#define COPY(name, unit, doc) .name = totals.name,
+#define COPY(name, unit, doc) .name = totals->name,
 		LEAT_COUNTERS(COPY)
 #undef COPY
 			.memory = atomic_load(&feed->mem.used),
@@ -85,11 +62,22 @@ collect(const struct leat_feed *feed, struct leat_stats *stats)
 		.held = leat_held(feed),
 		.pinned = atomic_load(&feed->pinned),
 	};
-	remote = count_requests(feed, stats);
-	if (remote && stats->samples)
+	if (count_requests(feed, stats) && stats->samples)
 		strcpy(stats->reads, way_of_reading(feed));
-	limit = leat_limit(&totals, feed->pipeline.stages, feed->budget.depth > 0, remote);
-	strcpy(stats->limit, limit_name(feed, limit));
+	strcpy(stats->limit, limit);
+}
+
+static void
+collect(const struct leat_feed *feed, struct leat_stats *stats)
+{
+	struct leat_stage_list stages;
+	struct leat_totals totals;
+	struct leat_limit limit;
+
+	leat_trace_total(&feed->trace, &totals);
+	leat_feed_stages(feed, &totals, &stages);
+	leat_limit_find(&stages, &limit);
+	leat_feed_stats(feed, &totals, limit.name, stats);
 }
 
 void
@@ -102,20 +90,69 @@ leat_stats_sized(const struct leat_feed *feed, struct leat_stats *stats, size_t 
 	memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }
 
-char *
-leat_stats_json(const struct leat_feed *feed)
+/* Besides the members of struct leat_stats, what `leat feed --json` has above its own `stats`. */
+static void
+add_headline(const struct leat_figures *f, struct leat_str *out)
 {
-	struct leat_stats stats;
+	const struct leat_stats *st = &f->stats;
+	double time = (double)(st->wait_ns + st->run_ns) / 1e9;
+
+	leat_str_add(out, "\"seconds\": ");
+	leat_figures_add_number(out, time, 6);
+	leat_str_add(out, ", \"samples_per_s\": ");
+	leat_figures_add_number(out, time > 0 ? (double)st->samples / time : 0, 1);
+	leat_str_add(out, ", \"mb_per_s\": ");
+	leat_figures_add_number(out, time > 0 ? (double)st->bytes / 1e6 / time : 0, 3);
+	leat_str_add(out, ", \"wait_share\": ");
+	leat_figures_add_number(out, time > 0 ? (double)st->wait_ns / 1e9 / time : 0, 5);
+	leat_str_add(out, ", \"first_batch_ms\": ");
+	leat_figures_add_number(out, (double)st->first_batch_ns / 1e6, 3);
+	leat_str_addf(out, ", \"bad_count\": %llu, ", (unsigned long long)st->bad);
+}
+
+static void
+add_all(const struct leat_figures *f, struct leat_str *out)
+{
+	leat_stats_add_json(&f->stats, out);
+	if (out->failed)
+		return;
+	out->text[--out->len] = '\0'; /* the brace */
+	leat_str_add(out, ",\n ");
+	add_headline(f, out);
+	leat_figures_add_json(f, out);
+	leat_str_add(out, "}");
+}
+
+static char *
+text_of(const struct leat_feed *feed, void (*add)(const struct leat_figures *f, struct leat_str *out))
+{
+	struct leat_figures *figures;
 	struct leat_mem mem;
 	struct leat_str out;
 	char *text = NULL;
 
-	collect(feed, &stats);
 	leat_mem_init(&mem, SIZE_MAX);
+	figures = leat_alloc(&mem, sizeof *figures);
+	if (!figures)
+		return NULL;
+	leat_feed_figures(feed, false, figures);
 	leat_str_init(&out, &mem, MAX_STATS);
-	leat_stats_add_json(&stats, &out);
+	add(figures, &out);
 	if (!out.failed)
 		text = strdup(leat_str_text(&out)); /* the caller uses free(), not leat_free */
 	leat_str_free(&out);
+	leat_free(&mem, figures);
 	return text;
+}
+
+char *
+leat_stats_json(const struct leat_feed *feed)
+{
+	return text_of(feed, add_all);
+}
+
+char *
+leat_stats_prometheus(const struct leat_feed *feed)
+{
+	return text_of(feed, leat_figures_add_prometheus);
 }

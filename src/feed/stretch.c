@@ -437,12 +437,12 @@ complete(struct leat_read *read)
 	struct leat_feed *feed = stretch->request.feed;
 	uint64_t end = feed->spans ? leat_now() : 0;
 
-	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
+	leat_request_count(feed, read);
 	pthread_mutex_lock(&feed->lock);
 	if (feed->spans)
 		leat_spans_add_read(feed, &stretch->request, feed->spans->stretch, stretch->begin / LEAT_STRETCH_LEAST,
 		                    end);
-	stretch->request.under_way = false;
+	leat_request_ended(feed, &stretch->request);
 	finish(feed, stretch, read->status == LEAT_OK);
 	pthread_mutex_unlock(&feed->lock);
 	leat_fetch_refill(feed);

@@ -209,12 +209,12 @@ complete(struct leat_read *read)
 	struct leat_feed *feed = slot->request.feed;
 	uint64_t end = feed->spans ? leat_now() : 0;
 
-	leat_count(&feed->trace.io[read->object.store->first_thread + read->thread].count.read_wait_ns, read->took_ns);
+	leat_request_count(feed, read);
 	slot->unread = read->status != LEAT_OK;
 	pthread_mutex_lock(&feed->lock);
 	if (feed->spans)
 		leat_spans_add_read(feed, &slot->request, feed->spans->unit, slot->unit.number, end);
-	slot->request.under_way = false;
+	leat_request_ended(feed, &slot->request);
 	feed->fetch.requests--;
 	add_fetched(feed, slot);
 	pthread_mutex_unlock(&feed->lock);

@@ -182,6 +182,7 @@ take_run(struct leat_worker *w)
 	if (!run)
 		return leat_plan_run(feed, w);
 	feed->ready_runs = run->next;
+	feed->ready_count--;
 	if (!feed->ready_runs)
 		feed->ready_tail = &feed->ready_runs;
 	return run;
@@ -215,7 +216,9 @@ run_in_process(struct leat_work *work, const struct leat_map_call *call, struct 
 	return leat_processes_call(w->feed->processes, call, work->large, err);
 }
 
-static enum leat_status
+/* ---- one sample; `timed` is a constant in each of its uses, so that most samples pay nothing for it ---- */
+
+static inline __attribute__((always_inline)) enum leat_status
 run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *id, bool timed, struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
@@ -233,21 +236,50 @@ run_chain(struct leat_worker *w, int from, int to, const struct leat_sample_id *
 	return status;
 }
 
+/* Counts the time since *mark, and moves the mark. */
+static inline __attribute__((always_inline)) void
+lap(_Atomic uint64_t *counter, uint64_t *mark, bool timed)
+{
+	uint64_t now;
+
+	if (!timed)
+		return;
+	now = leat_now();
+	leat_count(counter, now - *mark);
+	*mark = now;
+}
+
 /* Unpacks an item and runs the stages before the cache. */
-static enum leat_status
+static inline __attribute__((always_inline)) enum leat_status
 make_first(struct leat_worker *w, const struct leat_run_item *item, const struct leat_sample_id *id, bool timed,
            struct leat_err *err)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
+	uint64_t mark = timed ? leat_now() : 0;
 	enum leat_status status = leat_source_unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
 
+	lap(&w->lane->unpack_ns, &mark, timed);
 	if (status != LEAT_OK || w->batch->form->direct)
 		return status;
 	w->in_chain = true;
 	status = run_chain(w, 0, p->cached, id, timed, err);
-	if (status == LEAT_OK && w->feed->cache)
+	if (status == LEAT_OK && w->feed->cache) {
+		mark = timed ? leat_now() : 0;
 		leat_cache_put(w->feed->cache, item->raw.index, w->sample);
+		lap(&w->lane->cache_ns, &mark, timed);
+	}
 	return status;
+}
+
+static bool
+get_cached(struct leat_worker *w, const struct leat_run_item *item, bool timed)
+{
+	uint64_t mark = timed ? leat_now() : 0;
+	bool there = leat_cache_get(w->feed->cache, item->raw.index, w->sample);
+
+	lap(&w->lane->cache_ns, &mark, timed);
+	leat_count(&w->lane->from_cache, there);
+	return there;
 }
 
 /* run_chain with a span for each stage, which begin at *at. */
@@ -262,7 +294,7 @@ run_recorded_chain(struct leat_worker *w, int from, int to, const struct leat_sa
 		return LEAT_OK;
 	memset(stage_ns, 0, sizeof stage_ns);
 	status = leat_chain_run(&w->feed->pipeline, from, to, &w->work, id, stage_ns, err);
-	for (int s = from; s < to && w->seen % LEAT_TRACE_EVERY == 0; s++)
+	for (int s = from; s < to; s++)
 		leat_count(&w->lane->stage_ns[s], stage_ns[s]);
 	*at = leat_spans_add_stages(w, from, to, stage_ns, *at, id->position);
 	return status;
@@ -276,56 +308,78 @@ make_recorded_sample(struct leat_worker *w, const struct leat_run_item *item, co
 	struct leat_feed *feed = w->feed;
 	const struct leat_pipeline *p = &feed->pipeline;
 	enum leat_status status = LEAT_OK;
-	uint64_t at = leat_now();
+	uint64_t at = leat_now(), mark = at;
 
 	if (!item->cached) {
 		status = leat_source_unpack(&p->source, &item->raw, w->work.scratch, w->sample, err);
 		at = leat_spans_add(w, LEAT_TAG_DECODE, feed->spans->unpack, at, id->position);
+		leat_count(&w->lane->unpack_ns, at - mark);
 		if (status != LEAT_OK || w->batch->form->direct)
 			return status;
 		w->in_chain = true;
 		status = run_recorded_chain(w, 0, p->cached, id, &at, err);
+		mark = at;
 		if (status == LEAT_OK && feed->cache)
 			leat_cache_put(feed->cache, item->raw.index, w->sample);
-	} else if (!leat_cache_get(feed->cache, item->raw.index, w->sample)) {
+	} else if (!get_cached(w, item, false)) {
 		status = LEAT_AGAIN;
 	}
-	if (feed->cache)
+	if (feed->cache) {
 		at = leat_spans_add(w, LEAT_TAG_CACHE, 0, at, id->position);
+		leat_count(&w->lane->cache_ns, at - mark);
+	}
 	if (status == LEAT_OK)
 		status = run_recorded_chain(w, p->cached, p->stages, id, &at, err);
 	if (status == LEAT_OK) {
+		mark = at;
 		status = leat_batch_store(w->batch, w->row, w->sample, err);
-		leat_spans_add(w, LEAT_TAG_COLLATE, 0, at, id->position);
+		at = leat_spans_add(w, LEAT_TAG_COLLATE, 0, at, id->position);
+		leat_count(&w->lane->store_ns, at - mark);
 	}
 	return status;
+}
+
+static inline __attribute__((always_inline)) enum leat_status
+make_and_store(struct leat_worker *w, const struct leat_run_item *item, bool timed, struct leat_err *err)
+{
+	const struct leat_pipeline *p = &w->feed->pipeline;
+	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, leat_row_position(w->feed, w->batch, w->row),
+	                            item->raw.index};
+	enum leat_status status = LEAT_OK;
+	uint64_t mark;
+
+	if (timed && w->untimed == 0)
+		return make_recorded_sample(w, item, &id, err);
+	if (!item->cached)
+		status = make_first(w, item, &id, timed, err);
+	else if (!get_cached(w, item, timed))
+		status = LEAT_AGAIN;
+	if (status != LEAT_OK || w->batch->form->direct)
+		return status;
+	status = run_chain(w, p->cached, p->stages, &id, timed, err);
+	mark = timed ? leat_now() : 0;
+	if (status == LEAT_OK)
+		status = leat_batch_store(w->batch, w->row, w->sample, err);
+	lap(&w->lane->store_ns, &mark, timed);
+	return status;
+}
+
+static __attribute__((noinline)) enum leat_status
+make_timed_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
+{
+	return make_and_store(w, item, true, err);
 }
 
 /* Makes a sample from its bytes or the cache and stores it in its row. LEAT_AGAIN: no longer in the cache. */
 static enum leat_status
 make_sample(struct leat_worker *w, const struct leat_run_item *item, struct leat_scratch *scratch, struct leat_err *err)
 {
-	const struct leat_pipeline *p = &w->feed->pipeline;
-	struct leat_sample_id id = {w->feed->seed, w->batch->epoch, leat_row_position(w->feed, w->batch, w->row),
-	                            item->raw.index};
-	bool timed = (w->seen++ & w->untimed) == 0;
-	enum leat_status status = LEAT_OK;
-
 	w->work.scratch = scratch;
 	w->work.large = scratch == &w->feed->jumbo;
 	w->in_chain = item->cached;
-	if (timed && w->untimed == 0)
-		return make_recorded_sample(w, item, &id, err);
-	if (!item->cached)
-		status = make_first(w, item, &id, timed, err);
-	else if (!leat_cache_get(w->feed->cache, item->raw.index, w->sample))
-		status = LEAT_AGAIN;
-	if (status != LEAT_OK || w->batch->form->direct)
-		return status;
-	status = run_chain(w, p->cached, p->stages, &id, timed, err);
-	if (status == LEAT_OK)
-		status = leat_batch_store(w->batch, w->row, w->sample, err);
-	return status;
+	if ((w->seen++ & w->untimed) == 0)
+		return make_timed_sample(w, item, err);
+	return make_and_store(w, item, false, err);
 }
 
 /* Retries a sample that overflowed the worker's scratch in the shared large one, one sample at a time. */
@@ -396,10 +450,17 @@ locate(struct leat_feed *feed, struct leat_run_item *item)
 static enum leat_status
 store_cached(struct leat_worker *w, const struct leat_run_item *item, struct leat_err *err)
 {
+	bool timed = (w->seen++ & w->untimed) == 0;
+	enum leat_status status;
+	uint64_t mark;
+
 	w->in_chain = true;
-	if (!leat_cache_get(w->feed->cache, item->raw.index, w->sample))
+	if (!get_cached(w, item, timed))
 		return LEAT_AGAIN;
-	return leat_batch_store(w->batch, w->row, w->sample, err);
+	mark = timed ? leat_now() : 0;
+	status = leat_batch_store(w->batch, w->row, w->sample, err);
+	lap(&w->lane->store_ns, &mark, timed);
+	return status;
 }
 
 static enum leat_status
@@ -495,12 +556,21 @@ replace(struct leat_worker *w, struct leat_err *err)
 	return status;
 }
 
+/* Where the sample failed: at the stage that ran last, or while it was read and unpacked. */
+static void
+count_error(struct leat_worker *w)
+{
+	atomic_fetch_add_explicit(&w->feed->errors[w->in_chain ? LEAT_ERRORS_STAGE + w->work.stage : LEAT_ERRORS_READ],
+	                          1, memory_order_relaxed);
+}
+
 static enum leat_row_state
 handle_bad_sample(struct leat_worker *w, const struct leat_run_item *item, enum leat_status status,
                   struct leat_err *err)
 {
 	enum leat_on_error on_error = w->feed->options.on_error;
 
+	count_error(w);
 	if (!is_bad_sample(status) || on_error == LEAT_ON_ERROR_FAIL) {
 		fail_row(w, item, err);
 		return LEAT_ROW_BAD;
@@ -568,12 +638,12 @@ mix(const struct leat_feed *feed, struct leat_batch *batch)
 	}
 }
 
-/* Without the lock. */
-static void
+/* Without the lock. Returns the time when it is done. */
+static uint64_t
 complete(struct leat_worker *w, struct leat_batch *batch)
 {
 	struct leat_feed *feed = w->feed;
-	uint64_t at = feed->spans ? leat_now() : 0;
+	uint64_t begin = leat_now(), at = begin, end;
 
 	leat_batch_complete(batch, leat_ranks_keep_bad(feed));
 	if (feed->spans)
@@ -582,6 +652,9 @@ complete(struct leat_worker *w, struct leat_batch *batch)
 		mix(feed, batch);
 	if (feed->spans && feed->pipeline.mixes > 0)
 		leat_spans_add_batch(w, LEAT_TAG_TRANSFORM, feed->spans->mix, at, batch);
+	end = leat_now();
+	leat_count(&w->lane->collate_ns, end - begin);
+	return end;
 }
 
 /* Under the lock, released while a batch is completed. */
@@ -590,6 +663,7 @@ finish_run(struct leat_worker *w, struct leat_run *run)
 {
 	struct leat_feed *feed = w->feed;
 	struct leat_batch *batch = run->batch;
+	uint64_t end;
 
 	batch->done += run->items;
 	leat_fetch_release(feed, run);
@@ -598,9 +672,12 @@ finish_run(struct leat_worker *w, struct leat_run *run)
 	if (batch->done < batch->good_rows)
 		return;
 	pthread_mutex_unlock(&feed->lock);
-	complete(w, batch);
+	end = complete(w, batch);
 	pthread_mutex_lock(&feed->lock);
 	batch->complete = true;
+	feed->complete++;
+	if (leat_counted(&feed->first_complete_ns) == 0)
+		atomic_store_explicit(&feed->first_complete_ns, end, memory_order_relaxed);
 }
 
 /* Processes a run, starting its reads if needed. False: its reads are in flight. */
@@ -617,10 +694,14 @@ do_run(struct leat_worker *w, struct leat_run *run)
 		return false;
 	if (feed->spans)
 		leat_spans_begin_run(w, run);
+	if (leat_counted(&feed->first_run_ns) == 0)
+		atomic_store_explicit(&feed->first_run_ns, middle, memory_order_relaxed);
 	leat_count(&w->lane->count.bytes_read, run->bytes);
+	leat_count(&w->lane->made, (uint64_t)run->items);
 	do_items(w, run);
 	w->run_ended = leat_now();
 	w->run_took = w->run_ended - begin;
+	leat_count(&w->lane->made_ns, w->run_ended - middle);
 	leat_count(feed->pipeline.stages ? &w->lane->count.op_ns : &w->lane->count.read_ns, w->run_ended - middle);
 	if (feed->spans)
 		leat_spans_end_run(w, run, begin, middle);
@@ -630,25 +711,47 @@ do_run(struct leat_worker *w, struct leat_run *run)
 static void
 decode_unit(struct leat_worker *w, struct leat_unit_slot *unit)
 {
-	uint64_t begin = leat_now(), number = unit->unit.number;
+	uint64_t begin = leat_now(), number = unit->unit.number, took;
 
 	leat_count(&w->lane->count.bytes_read, unit->extent.length);
 	leat_units_decode(w->feed, unit, &w->scratch);
 	if (w->feed->spans)
 		leat_spans_add_unit(w, begin, number);
-	leat_count(&w->lane->count.read_ns, leat_now() - begin);
+	took = leat_now() - begin;
+	leat_count(&w->lane->count.read_ns, took);
+	leat_count(&w->lane->units_ns, took);
+}
+
+/* Under the lock: is a worker idle because the batches ahead, or all there are, are made or being made, and not for
+ * want of data? */
+static bool
+is_blocked(const struct leat_feed *feed)
+{
+	uint64_t epoch = feed->plan_epoch, position = feed->plan_position;
+
+	if (feed->filling || atomic_load_explicit(&feed->fetch.waiting, memory_order_relaxed) > 0)
+		return false;
+	return !may_begin_batch(feed) || !leat_plan_next_batch(feed, &epoch, &position);
 }
 
 static void
 idle(struct leat_worker *w)
 {
 	struct leat_feed *feed = w->feed;
-	uint64_t begin = leat_now();
+	struct leat_lane *lane = w->lane;
+	bool blocked = is_blocked(feed);
+	uint64_t begin = leat_now(), took;
 
+	atomic_store_explicit(&lane->idle_blocked, blocked, memory_order_relaxed);
+	atomic_store_explicit(&lane->idle_since, begin, memory_order_relaxed);
 	feed->idle++;
 	pthread_cond_wait(&feed->work, &feed->lock);
 	feed->idle--;
-	leat_count(&w->lane->count.idle_ns, leat_now() - begin);
+	took = leat_now() - begin;
+	atomic_store_explicit(&lane->idle_since, 0, memory_order_relaxed);
+	leat_count(&lane->count.idle_ns, took);
+	if (blocked)
+		leat_count(&lane->blocked_ns, took);
 }
 
 /* Under the lock: is it time to wake the consumer? Not if it just began to wait and the next run, after which we
@@ -677,7 +780,7 @@ leat_worker_body(void *arg, unsigned i)
 	w->work.output_slot_arg = w;
 	w->work.run_in_process = run_in_process;
 	w->work.thread = i;
-	w->untimed = LEAT_TRACE_EVERY - 1;
+	w->untimed = leat_feed_untimed(feed);
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
 		struct leat_unit_slot *unit = leat_units_take(feed);

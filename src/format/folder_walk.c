@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/threads.h"
 #include "format/image_formats.h"
 
@@ -493,6 +494,7 @@ leat_folder_walk(const struct leat_confine *confine, unsigned threads, struct le
 	};
 	struct entries classes;
 	struct listing listing = {.folders = &classes, .others = &walk.left_out, .other = &walk.root.other};
+	uint64_t begin = leat_now();
 	enum leat_status status;
 
 	entries_init(&classes, mem);
@@ -507,6 +509,8 @@ leat_folder_walk(const struct leat_confine *confine, unsigned threads, struct le
 	leat_free(mem, walk.names.value);
 	leat_free(mem, walk.root.other);
 	entries_free(&classes);
+	if (walk.store->stores)
+		atomic_fetch_add_explicit(&walk.store->stores->list_ns, leat_now() - begin, memory_order_relaxed);
 	return status;
 }
 

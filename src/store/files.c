@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "store/set.h"
 
 struct leat_files {
@@ -162,6 +163,7 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
                 struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_files *files = leat_alloc(mem, sizeof(*files));
+	uint64_t begin = leat_now();
 	enum leat_status status;
 	struct leat_sets sets;
 
@@ -172,6 +174,7 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	leat_sets_init(&sets, mem);
 	status = add_patterns(files, stores, patterns, count, &sets, err);
 	leat_sets_free(&sets);
+	atomic_fetch_add_explicit(&stores->list_ns, leat_now() - begin, memory_order_relaxed);
 	if (status == LEAT_OK && files->count == 0)
 		status = leat_fail(err, LEAT_INVALID, "no file name or pattern given");
 	return end_opening(result, files, status, err);

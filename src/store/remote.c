@@ -665,14 +665,21 @@ leat_remote_open(struct leat_remote *remote, const struct leat_store_kind *store
 	return leat_disk_open(&remote->disk, &remote->storage, &wire, mem, err);
 }
 
+struct leat_wire *
+leat_remote_wire(const struct leat_store *store)
+{
+	return store->kind->submit == leat_remote_submit ? ((const struct leat_remote *)store)->wire : NULL;
+}
+
 bool
 leat_remote_counts(const struct leat_store *store, struct leat_origin_counts *counts)
 {
+	struct leat_wire *wire = leat_remote_wire(store);
+
 	*counts = (struct leat_origin_counts){0};
-	if (store->kind->submit != leat_remote_submit)
-		return false;
-	leat_wire_counts(((const struct leat_remote *)store)->wire, counts);
-	return true;
+	if (wire)
+		leat_wire_counts(wire, counts);
+	return wire != NULL;
 }
 
 void

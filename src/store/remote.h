@@ -92,6 +92,8 @@ void leat_remote_close(struct leat_remote *remote); /* all but the store's own m
 
 /* What a store has asked of its servers since it was opened. False: it is not a remote one. */
 bool leat_remote_counts(const struct leat_store *store, struct leat_origin_counts *counts);
+/* The wire of a remote store; NULL: it is not one. */
+struct leat_wire *leat_remote_wire(const struct leat_store *store);
 
 static inline struct leat_remote *
 leat_remote_of(struct leat_store *store)

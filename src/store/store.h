@@ -269,7 +269,8 @@ struct leat_stores {
 	unsigned threads, in_flight;  /* sum and maximum over all open stores */
 	struct leat_waiter *waiting;  /* blocking reads in progress */
 	atomic_bool interrupted;
-	atomic_int ahead; /* blocks read ahead (ahead.h) */
+	atomic_int ahead;              /* blocks read ahead (ahead.h) */
+	atomic_uint_least64_t list_ns; /* time spent on finding out which files there are */
 };
 
 void leat_stores_init(struct leat_stores *stores, struct leat_mem *mem);

@@ -32,6 +32,7 @@
 #include "store/store.h"
 #include "store/url.h"
 #include "store/wire_pace.h"
+#include "trace/histogram.h"
 
 enum {
 	LEAT_WIRE_THREADS = 4,     /* at most */
@@ -89,8 +90,9 @@ struct leat_origin {
 	bool tls;
 	char host[LEAT_HOST];
 	unsigned port;
-	atomic_bool answered;        /* at least once */
-	struct leat_latency latency; /* of the first byte of reads */
+	atomic_bool answered;          /* at least once */
+	struct leat_latency latency;   /* of the first byte of reads */
+	struct leat_histogram answers; /* the same since the wire was opened, for people */
 	struct leat_hedging hedging;
 	struct leat_hosts hosts;
 	atomic_uint window;  /* pace.window */
@@ -101,6 +103,7 @@ struct leat_origin {
 	/* Under the lock: */
 	struct leat_pace pace;
 	struct leat_origin_counts counts;
+	uint64_t connected_ns, connecting_ns; /* when the first connection was there, and how long it had taken */
 	unsigned late, calm;     /* grows with requests that are given up; answers since the last of them */
 	char why[LEAT_WIRE_WHY]; /* no connection could be made; printable */
 	/* Under the wire's lock: */
@@ -184,6 +187,11 @@ struct leat_origin *leat_wire_origin(struct leat_wire *wire, bool tls, const cha
 
 /* Requests in flight, at most. */
 unsigned leat_wire_most(const struct leat_wire *wire);
+/* Calls `visit` for each origin, with its counts. */
+void leat_wire_visit(struct leat_wire *wire,
+                     void (*visit)(void *arg, const struct leat_origin *origin,
+                                   const struct leat_origin_counts *counts),
+                     void *arg);
 /* The sum over all origins. */
 void leat_wire_counts(struct leat_wire *wire, struct leat_origin_counts *total);
 

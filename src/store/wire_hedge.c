@@ -222,12 +222,19 @@ leat_hedge_begin(struct leat_link *link)
 	atomic_fetch_add_explicit(&link->origin->hedging.requests, 1, memory_order_relaxed);
 }
 
+static void
+hear(struct leat_link *link, uint64_t now)
+{
+	leat_latency_add(&link->origin->latency, now - link->begin_ns);
+	leat_histogram_add(&link->origin->answers, now - link->begin_ns);
+}
+
 void
 leat_hedge_heard(struct leat_link *link, uint64_t now)
 {
 	counts_of(link->loop, link->origin)->answers++;
 	if (is_read(link->exchange))
-		leat_latency_add(&link->origin->latency, now - link->begin_ns);
+		hear(link, now);
 	if (link->wants_hedge)
 		leat_hedge_unwant(link);
 }

@@ -247,7 +247,7 @@ leat_link_connected(struct leat_link *link, CURLcode code)
 	end_connecting(link);
 	leat_hosts_connected(link, fd);
 	link->origin->loop[loop->index].links++;
-	leat_origin_connected(link->origin);
+	leat_origin_connected(link->origin, link->begin_ns);
 	link->fd = link->origin->tls ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	enter_idle(link);
 	if (!link->origin->tls)

@@ -168,7 +168,7 @@ uint64_t leat_origin_due(struct leat_origin *origin);
 void leat_origin_began(struct leat_link *link);
 void leat_origin_ended(struct leat_link *link, enum leat_pace_result result);
 enum leat_pace_result leat_origin_result(int status); /* of an answer */
-void leat_origin_connected(struct leat_origin *origin);
+void leat_origin_connected(struct leat_origin *origin, uint64_t begin_ns);
 void leat_origin_unreachable(struct leat_origin *origin, const char *why); /* a connection failed, and there are none */
 /* A request has failed; the server asks us to wait for `wait_ns`. True: it is down, so all wait for a probe. *held_ns
  * is how long they ever did. */

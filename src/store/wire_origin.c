@@ -196,12 +196,17 @@ leat_origin_result(int status)
 /* ---- connections, and servers that are down ---- */
 
 void
-leat_origin_connected(struct leat_origin *origin)
+leat_origin_connected(struct leat_origin *origin, uint64_t begin_ns)
 {
+	uint64_t now = leat_now();
+
 	atomic_fetch_add_explicit(&origin->open, 1, memory_order_relaxed);
 	pthread_mutex_lock(&origin->lock);
-	origin->counts.connections++;
-	leat_pace_connected(&origin->pace, leat_now());
+	if (origin->counts.connections++ == 0) {
+		origin->connected_ns = now;
+		origin->connecting_ns = now - begin_ns;
+	}
+	leat_pace_connected(&origin->pace, now);
 	pthread_mutex_unlock(&origin->lock);
 }
 
@@ -260,26 +265,46 @@ leat_origin_timeout(struct leat_origin *origin, uint64_t longest)
 /* ---- counts ---- */
 
 void
-leat_wire_counts(struct leat_wire *wire, struct leat_origin_counts *total)
+leat_wire_visit(struct leat_wire *wire,
+                void (*visit)(void *arg, const struct leat_origin *origin, const struct leat_origin_counts *counts),
+                void *arg)
 {
-	*total = (struct leat_origin_counts){0};
 	pthread_mutex_lock(&wire->lock);
 	for (struct leat_origin *origin = wire->origin; origin; origin = origin->next) {
-		const struct leat_origin_counts *counts = &origin->counts;
+		struct leat_origin_counts counts;
 
 		pthread_mutex_lock(&origin->lock);
-		total->requests += counts->requests;
-		total->retries += counts->retries;
-		total->throttled += counts->throttled;
-		total->failures += counts->failures;
-		total->timeouts += counts->timeouts;
-		total->connections += counts->connections;
-		total->bytes += counts->bytes;
-		total->window += origin->pace.window;
-		total->most_window += counts->most_window;
-		total->most_in_flight += counts->most_in_flight;
-		total->hedges += atomic_load_explicit(&origin->hedging.sent, memory_order_relaxed);
+		counts = origin->counts;
+		counts.window = origin->pace.window;
+		counts.hedges = atomic_load_explicit(&origin->hedging.sent, memory_order_relaxed);
+		visit(arg, origin, &counts);
 		pthread_mutex_unlock(&origin->lock);
 	}
 	pthread_mutex_unlock(&wire->lock);
+}
+
+static void
+add_counts(void *arg, const struct leat_origin *origin, const struct leat_origin_counts *counts)
+{
+	struct leat_origin_counts *total = arg;
+
+	(void)origin;
+	total->requests += counts->requests;
+	total->retries += counts->retries;
+	total->throttled += counts->throttled;
+	total->failures += counts->failures;
+	total->timeouts += counts->timeouts;
+	total->connections += counts->connections;
+	total->bytes += counts->bytes;
+	total->window += counts->window;
+	total->most_window += counts->most_window;
+	total->most_in_flight += counts->most_in_flight;
+	total->hedges += counts->hedges;
+}
+
+void
+leat_wire_counts(struct leat_wire *wire, struct leat_origin_counts *total)
+{
+	*total = (struct leat_origin_counts){0};
+	leat_wire_visit(wire, add_counts, total);
 }

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
+
 static unsigned
 lane_count(unsigned workers, unsigned io_threads)
 {
@@ -62,14 +64,34 @@ add_lane(struct leat_totals *totals, const struct leat_lane *lane)
 #define ADD(name, unit, doc) totals->name += leat_counted(&lane->count.name);
 	LEAT_COUNTERS(ADD)
 #undef ADD
+#define ADD(name) totals->name += leat_counted(&lane->name);
+	LEAT_LANE_COUNTERS(ADD)
+#undef ADD
 	for (int s = 0; s < LEAT_TRACE_STAGES; s++)
 		totals->stage_ns[s] += leat_counted(&lane->stage_ns[s]);
+}
+
+/* A worker counts its idle time when it wakes up, which may be much later. */
+static void
+add_idle(struct leat_totals *totals, const struct leat_lane *lane, uint64_t now)
+{
+	uint64_t since = leat_counted(&lane->idle_since);
+
+	if (since == 0 || since >= now)
+		return;
+	totals->idle_ns += now - since;
+	if (leat_counted(&lane->idle_blocked))
+		totals->blocked_ns += now - since;
 }
 
 void
 leat_trace_total(const struct leat_trace *trace, struct leat_totals *totals)
 {
+	uint64_t now = leat_now();
+
 	*totals = (struct leat_totals){0};
 	for (unsigned i = 0; i < lane_count(trace->workers, trace->io_threads); i++)
 		add_lane(totals, &trace->consumer[i]);
+	for (unsigned i = 0; i < trace->workers; i++)
+		add_idle(totals, &trace->worker[i], now);
 }

@@ -19,8 +19,9 @@
 
 enum {
 	LEAT_TRACE_STAGES = 64,
-	LEAT_TRACE_EVERY = 8, /* stages are timed for one sample in this many */
-	LEAT_APART = 128,     /* alignment of data written by different threads */
+	LEAT_TRACE_EVERY = 8,        /* stages are timed for one sample in this many, a power of two */
+	LEAT_TRACE_EVERY_PLAIN = 64, /* the same without ops, where a sample costs as much as reading the clock */
+	LEAT_APART = 128,            /* alignment of data written by different threads */
 };
 
 /* Expands X(name, unit, doc) for each counter in LEAT_STATS, skipping gauges and names. */
@@ -35,11 +36,29 @@ struct leat_counters {
 #undef LEAT_COUNTER
 };
 
+/* Counters of lanes that no struct shows: the figures of a run are made from them (feed/figures.h). */
+#define LEAT_LANE_COUNTERS(X)                                                                                          \
+	X(made)       /* workers: samples made, repeats included */                                                    \
+	X(from_cache) /* workers: those of them that were in the cache */                                              \
+	X(made_ns)    /* workers: making them, in op_ns or read_ns */                                                  \
+	X(unpack_ns)  /* workers: of the samples that are timed, as are the next two */                                \
+	X(cache_ns)                                                                                                    \
+	X(store_ns)                                                                                                    \
+	X(collate_ns)   /* workers: completing batches */                                                              \
+	X(units_ns)     /* workers: decoding units, also in read_ns */                                                 \
+	X(blocked_ns)   /* workers: the part of idle_ns without a batch to fill */                                     \
+	X(asleep_ns)    /* consumer: the part of wait_ns spent waiting for a batch */                                  \
+	X(idle_since)   /* workers: when the worker became idle; 0: it is not */                                       \
+	X(idle_blocked) /* ... and whether that will be blocked_ns */
+
 struct leat_lane {
 	_Alignas(LEAT_APART) enum leat_lane_kind kind;
 	unsigned index; /* among lanes of its kind */
 	char name[24];  /* for display: "worker 3" */
 	struct leat_counters count;
+#define LEAT_COUNTER(name) _Atomic uint64_t name;
+	LEAT_LANE_COUNTERS(LEAT_COUNTER)
+#undef LEAT_COUNTER
 	_Atomic uint64_t stage_ns[LEAT_TRACE_STAGES]; /* of one sample in LEAT_TRACE_EVERY */
 };
 
@@ -53,6 +72,9 @@ struct leat_trace {
 struct leat_totals {
 #define LEAT_COUNTER(name, unit, doc) uint64_t name;
 	LEAT_COUNTERS(LEAT_COUNTER)
+#undef LEAT_COUNTER
+#define LEAT_COUNTER(name) uint64_t name;
+	LEAT_LANE_COUNTERS(LEAT_COUNTER)
 #undef LEAT_COUNTER
 	uint64_t stage_ns[LEAT_TRACE_STAGES];
 };

@@ -1,19 +1,18 @@
-/* limit.h - find a feed's bottleneck from its totals */
+/* limit.h - what limits a feed, from its figures alone, in a sentence that says what to try */
 #ifndef LEAT_TRACE_LIMIT_H
 #define LEAT_TRACE_LIMIT_H
 
-#include "trace/lane.h"
+#include "trace/figures.h"
 
-/* The bottleneck. 0 and up: the stage with that number. */
-enum {
-	LEAT_LIMIT_STEP = -1,     /* the consumer */
-	LEAT_LIMIT_DISK = -2,     /* storage */
-	LEAT_LIMIT_READ = -3,     /* reading from the page cache and verifying */
-	LEAT_LIMIT_PREFETCH = -4, /* no batches are prefetched */
-	LEAT_LIMIT_NETWORK = -5,  /* servers, or the way to them */
-};
+/* A pure function of the list. The sentence names the rate that the limit gives, what the step could take where there
+ * is a step, and what to try; it proposes more threads only while there are CPUs for them. */
+void leat_limit_find(const struct leat_stage_list *list, struct leat_limit *limit);
 
-/* `ahead`: batches are prefetched. `remote`: samples are read from servers. */
-int leat_limit(const struct leat_totals *totals, int stages, bool ahead, bool remote);
+/* The parts of such sentences, for others that know more than the counters (src/xray). Each returns buf. */
+enum { LEAT_RATE_TEXT = 32 };
+char *leat_rate_text(char buf[LEAT_RATE_TEXT], double rate);   /* "1,900", "61", "3.5" */
+char *leat_times_text(char buf[LEAT_RATE_TEXT], double times); /* "2.3" */
+/* May more threads help? Not if they outnumber the CPUs, or if all CPUs are busy. */
+bool leat_limit_has_free_cpus(const struct leat_stage_list *list);
 
 #endif

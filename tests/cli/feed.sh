@@ -86,6 +86,34 @@ leat ops --json >ops.json
 leat feed "$spec" --json | python3 -c 'import json, sys; s = json.load(sys.stdin)["stats"]; print(list(s)); print(s["samples"], s["batches"], s["bad"])
 print(list(s) == [stat["name"] for stat in json.load(open("ops.json"))["stats"]])'
 
+echo "# what each stage did: with a step, and without one"
+rows() { awk 'NF == 0 { below = 1 } $1 ~ /^(waited|example|step)$/ { print $1 } END { print (below ? "sentence: " : "none"), /[.]$/ }'; }
+leat feed "$spec" --step-ms 1 | rows
+leat feed "$spec" | rows
+leat feed "${spec%batch(6)}batch(6) | prefetch(0)" | tail -1 | sed 's/; the loader.*much//'
+leat feed "$spec" --json | python3 -c 'import json, sys; d = json.load(sys.stdin)
+print([stage["name"] for stage in d["stages"] if stage["name"] != "disk"])
+print({stage["items"] for stage in d["stages"]}, [(e["epoch"], e["samples"]) for e in d["epochs"]], d["endpoints"], d["tuning"] is not None)'
+
+echo "# for Prometheus"
+leat feed "$spec" --prometheus figures.prom >/dev/null
+grep -E '^leat_(samples|batches)_total|^# TYPE leat_batch_seconds|leat_batch_seconds_count' figures.prom
+try leat feed "$spec" --prometheus none/figures.prom
+
+echo "# the ranks of a run"
+for rank in 0 1 2; do
+	wait=0.02 limit=step; [ $rank = 2 ] && wait=0.31 limit=network
+	echo '{"samples": 1000, "batches": 10, "seconds": 10.0, "samples_per_s": 100.0, "wait_share": '$wait', "rank": '$rank', "limit": "'$limit'",
+	"sentence": "the '$limit' gives 100 samples/s.", "stages": [{"name": "decode", "tag": "decode", "threads": 2, "busy_s": 9.0, "starved_s": 1.0, "blocked_s": 0.0, "items": 1000}]}' >rank-$rank.json
+done
+try leat stats rank-0.json rank-1.json rank-2.json
+try leat stats rank-0.json rank-1.json
+leat stats rank-?.json --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["seconds"], d["samples_per_s"], d["slow_rank"], d["limit"], d["stages"])'
+leat feed "$spec" --json >rank-1.json && leat stats rank-1.json | wc -l
+try leat stats place.json
+try leat stats torn.json
+try leat stats
+
 echo "# what is wrong"
 try leat feed "tfrecord('nothing-*') | batch(2)"
 try leat feed "tfrecord(cells-*.tfrecord) | batch(6)"
@@ -110,7 +138,7 @@ leat feed "$order" --on-error skip --json | python3 -c 'import json, sys; d = js
 leat feed "$order" --on-error replace --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["samples"], d["bad"])'
 try leat feed "$order" --on-error skip --max-bad 0 --bad bad.jsonl
 cat bad.jsonl
-leat feed "${order%batch(6)}repeat(20) | batch(6)" --on-error skip --bad bad.jsonl | tail -1
+leat feed "${order%batch(6)}repeat(20) | batch(6)" --on-error skip --bad bad.jsonl | grep more
 wc -l < bad.jsonl
 try leat feed "$order" --bad none/bad.jsonl
 

@@ -1,4 +1,4 @@
-/* test_lanes.c - each thread counts in its own lane, one list makes all forms of the stats, and what limits a feed */
+/* test_lanes.c - each thread counts in its own lane, and one list makes all forms of the stats */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,73 +14,7 @@
 #include "store/file.h"
 #include "support/data.h"
 #include "support/trace.h"
-#include "trace/limit.h"
 #include "trace/stats.h"
-
-/* ---- what limits ---- */
-
-static struct leat_totals
-busy(uint64_t wait_ns, uint64_t run_ns)
-{
-	return (struct leat_totals){
-		.wait_ns = wait_ns, .run_ns = run_ns, .read_ns = 10, .op_ns = 100, .stage_ns = {5, 70, 25}};
-}
-
-static void
-a_consumer_that_rarely_waits_sets_the_pace(void **state)
-{
-	struct leat_totals totals = busy(4, 96);
-
-	(void)state;
-	assert_int_equal(leat_limit(&totals, 3, true, false), LEAT_LIMIT_STEP);
-}
-
-static void
-a_feed_that_makes_nothing_ahead_lacks_prefetch(void **state)
-{
-	struct leat_totals totals = busy(50, 50);
-
-	(void)state;
-	assert_int_equal(leat_limit(&totals, 3, false, false), LEAT_LIMIT_PREFETCH);
-}
-
-static void
-waiting_while_every_worker_waits_for_storage_is_the_disk(void **state)
-{
-	struct leat_totals totals = busy(50, 50);
-
-	(void)state;
-	totals.disk_ns = 30;
-	assert_int_equal(leat_limit(&totals, 3, true, false), LEAT_LIMIT_DISK);
-	assert_int_equal(leat_limit(&totals, 3, true, true), LEAT_LIMIT_NETWORK);
-	totals.disk_ns = 20;
-	assert_int_equal(leat_limit(&totals, 3, true, false), 1);
-}
-
-static void
-workers_idle_for_a_quarter_of_the_time_wait_for_the_network(void **state)
-{
-	struct leat_totals totals = busy(50, 50);
-
-	(void)state;
-	totals.idle_ns = (totals.read_ns + totals.op_ns) / 3 + 1;
-	assert_int_equal(leat_limit(&totals, 3, true, true), LEAT_LIMIT_NETWORK);
-	assert_int_equal(leat_limit(&totals, 3, true, false), 1);
-	totals.idle_ns = (totals.read_ns + totals.op_ns) / 4;
-	assert_int_equal(leat_limit(&totals, 3, true, true), 1);
-}
-
-static void
-otherwise_the_slowest_stage_or_reading_is_it(void **state)
-{
-	struct leat_totals totals = busy(50, 50);
-	struct leat_totals reading = {.wait_ns = 50, .run_ns = 50, .read_ns = 100, .op_ns = 10, .stage_ns = {10}};
-
-	(void)state;
-	assert_int_equal(leat_limit(&totals, 3, true, false), 1);
-	assert_int_equal(leat_limit(&reading, 1, true, false), LEAT_LIMIT_READ);
-	assert_int_equal(leat_limit(&totals, 0, true, false), LEAT_LIMIT_READ);
-}
 
 /* ---- lanes ---- */
 
@@ -375,11 +309,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_consumer_that_rarely_waits_sets_the_pace),
-		cmocka_unit_test(a_feed_that_makes_nothing_ahead_lacks_prefetch),
-		cmocka_unit_test(waiting_while_every_worker_waits_for_storage_is_the_disk),
-		cmocka_unit_test(workers_idle_for_a_quarter_of_the_time_wait_for_the_network),
-		cmocka_unit_test(otherwise_the_slowest_stage_or_reading_is_it),
 		cmocka_unit_test(every_thread_has_a_lane_apart_from_the_others),
 		cmocka_unit_test(lanes_without_memory_are_an_error),
 		cmocka_unit_test(totals_lose_nothing_that_threads_count_at_once),
