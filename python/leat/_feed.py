@@ -24,7 +24,7 @@ from typing import (Any, Dict, Iterator, List, Literal, NamedTuple, NoReturn, Op
 from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
-from ._recorder import Recorder
+from ._recorder import Recorder, write_report
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
@@ -118,12 +118,16 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
     return _UNKNOWN[0] if rank is None else rank, _UNKNOWN[1] if world is None else world
 
 
-def _recorder_for(trace: Any, ranks: Tuple[int, int]) -> Tuple[Optional[Recorder], bool]:
-    """The recorder for the option `trace`, and whether the feed closes it."""
-    if trace is None or isinstance(trace, Recorder):
+def _recorder_for(trace: Any, report: Any, ranks: Tuple[int, int]) -> Tuple[Optional[Recorder], bool]:
+    """The recorder for the options `trace` and `report`, and whether the feed closes it."""
+    if report is not None:
+        folder = os.path.dirname(os.fspath(report))
+        if "://" not in folder and not os.path.isdir(folder or "."):  # better now than after hours
+            raise InvalidError(f"report={os.fspath(report)!r}: there is no folder {folder!r}")
+    if isinstance(trace, Recorder) or (trace is None and report is None):
         return trace, False
     rank, world = ranks
-    return Recorder(trace, rank=None if rank < 0 else rank, world=world or None), True
+    return Recorder(trace, timeline=report is not None, rank=None if rank < 0 else rank, world=world or None), True
 
 
 def _place(batch: Batch) -> Tuple[int, int]:
@@ -200,7 +204,8 @@ class _Handle:
         storage = _options.storage_texts(options.get("storage"))
         given.storage = (ctypes.c_char_p * (len(storage) + 1))(*storage, None)
         self.pointer: Optional[int] = None
-        self.recorder, self._owns_recorder = _recorder_for(options.get("trace"), self.ranks)
+        self.recorder, self._owns_recorder = _recorder_for(options.get("trace"), options.get("report"), self.ranks)
+        self._report = options.get("report")
         given.recorder = self.recorder._pointer() if self.recorder else None
         if functions:
             given.threads = given.threads or _lib.default_threads()
@@ -221,6 +226,16 @@ class _Handle:
         if self.recorder and self._owns_recorder:
             self.recorder._handle.end()
 
+    def _write_report(self, pointer: int) -> None:
+        """Write the report, when nobody may be there to see an exception."""
+        try:
+            run = json.loads(_lib.taken(_lib.stats_json(pointer)))
+            run["spec"] = _lib.canonical(pointer).decode(errors="replace")
+            run["bad"] = [_bad(_lib.bad_at(pointer, i).contents)._asdict() for i in range(_lib.bad_count(pointer))]
+            write_report(self.recorder._pointer() if self.recorder else None, self._report, run)
+        except Exception as error:
+            _log.warning("cannot write the report: %s", error)
+
     def drain(self) -> None:
         while self.log:
             level, text = self.log.popleft()
@@ -233,6 +248,8 @@ class _Handle:
         _lib.cancel(pointer)  # makes a thread that waits for a batch release the lock, even at interpreter exit
         with self.lock:
             self.pointer = None
+            if self._report is not None:
+                self._write_report(pointer)
             _lib.close(pointer)
         self._end_recorder()
         if self.bad:
@@ -270,6 +287,7 @@ class Feed:
             environment.
         trace: write what the feed's threads do, and when, to this file, for Perfetto (docs/XRAY.md); or a
             `leat.Recorder`, which must be closed after the feed.
+        report: write the run to this file when the feed is closed, as a page with its figures and a timeline.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
@@ -277,10 +295,11 @@ class Feed:
                  on_error: str = "fail", max_bad: Optional[int] = None, fingerprint: str = "names",
                  max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
                  bad: Union[None, str, "os.PathLike[str]"] = None, storage: Optional[_options.Storage] = None,
-                 trace: Union[None, str, "os.PathLike[str]", Recorder] = None, **unknown: NoReturn) -> None:
+                 trace: Union[None, str, "os.PathLike[str]", Recorder] = None,
+                 report: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                       max_bytes=max_bytes, bad=bad, storage=storage, trace=trace)
+                       max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
@@ -758,7 +777,7 @@ class Feed:
         return f"<leat.Feed {repr(self._pipeline)[1:-1]}, seed={self._seed}{state}>"
 
     def __getstate__(self) -> Dict[str, Any]:
-        options = {**self._options, "trace": None}  # two processes cannot write one file
+        options = {**self._options, "trace": None, "report": None}  # two processes cannot write one file
         return {"pipeline": self._pipeline, "options": options, "state": self.state_dict()}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:

@@ -117,13 +117,13 @@ class Pipeline:
              max_bad: Optional[int] = None, fingerprint: str = "names", max_pixels: Optional[int] = 89478485,
              max_bytes: Union[int, str, None] = "256MiB", bad: Union[None, str, "os.PathLike[str]"] = None,
              storage: Optional["Storage"] = None, trace: Union[None, str, "os.PathLike[str]", "Recorder"] = None,
-             **unknown: NoReturn) -> "Feed":
+             report: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                     on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                    max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, **unknown)
+                    max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report, **unknown)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

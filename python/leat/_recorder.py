@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import json
 import logging
 import math
 import operator
@@ -37,6 +38,12 @@ def _size(value: Union[int, str], name: str) -> int:
     if _lib.parse_size(_text(value, name), size, err) != _lib.OK:
         raise InvalidError(f"{name}: " + err.text.decode(errors="replace"))
     return size.value
+
+
+def write_report(recorder: Optional[int], path: Union[str, "os.PathLike[str]"], run: Dict[str, Any]) -> None:
+    err = _lib.Err()
+    text = json.dumps(run, allow_nan=False).encode()
+    _lib.check(_lib.report_write(recorder, text, _text(os.fspath(path), "report"), err), err)
 
 
 class _Handle:
@@ -161,6 +168,13 @@ class Recorder:
             raise InvalidError(f"a track takes finite numbers, not {value}")
         _lib.recorder_count(self._pointer(), _text(track, "a name"), time.monotonic_ns() if at is None else int(at),
                             float(value))
+
+    def report(self, path: Union[str, "os.PathLike[str]"], run: Dict[str, Any]) -> None:
+        """Write a report: one HTML page with the figures of `run`, such as `feed.stats()`, and what was recorded so far.
+
+        With `timeline=True`, the page has a timeline. Recording goes on.
+        """
+        write_report(self._pointer(), path, run)
 
     @property
     def spans(self) -> int:
