@@ -16,10 +16,10 @@ function stageShares(a, b) {
 	const names = [...new Set([...list(a.stages), ...list(b.stages)].map((stage) => stage.name))];
 	const find = (run, name) => list(run.stages).find((stage) => stage.name === name) || {};
 	return names.length ? section("Stages", table("Stages", [
-		{title: "stage", head: true, of: (name) => [swatch(find(a, name).tag || find(b, name).tag), plain(name)]},
+		{title: "stage", head: true, of: (name) => [swatch(find(a, name).tag || find(b, name).tag), breakable(plain(name))]},
 		{title: "share of time, A", n: true, of: (name) => percent(find(a, name).share)}, {title: "B", n: true, of: (name) => percent(find(b, name).share)},
 		{title: "alone, samples/s, A", n: true, of: (name) => number(find(a, name).rate_alone)}, {title: "B", n: true, of: (name) => number(find(b, name).rate_alone)},
-		{title: "waits for, A", class: "text", of: (name) => plain(find(a, name).waits_for)}, {title: "B", class: "text", of: (name) => plain(find(b, name).waits_for)},
+		{title: "waits for, A", class: "text", of: (name) => breakable(plain(find(a, name).waits_for))}, {title: "B", class: "text", of: (name) => breakable(plain(find(b, name).waits_for))},
 	], names)) : null;
 }
 

@@ -29,12 +29,19 @@ function logTicks(low, high) {
 	return inside.length <= 10 ? inside : inside.filter((tick) => /^1(e|0|$)|^0\.0*1$/.test(String(Number(tick.toPrecision(1)))));
 }
 
+// Where the axis begins: the few shortest, such as a batch that was ready before it was asked for, would take most of it.
+function lowest(buckets) {
+	let seen = 0;
+	const found = buckets.find((bucket) => (seen += bucket.share) > 0.005);
+	return found ? found.lower : Infinity;
+}
+
 function histogram(name, one, figures, two) {
 	const first = withLower(cleanHistogram(one)), second = withLower(cleanHistogram(two)), both = [...first, ...second];
 	if (!both.length)
 		return null;
 	const wide = 560, high = 132;
-	const low = Math.min(...both.map((bucket) => bucket.lower)) / 1.1, top = Math.max(...both.map((bucket) => bucket.upper)) * 1.1;
+	const low = Math.min(lowest(first), lowest(second)) / 1.1, top = Math.max(...both.map((bucket) => bucket.upper)) * 1.1;
 	const x = (ms) => Math.log(ms / low) / Math.log(top / low) * wide, tallest = Math.max(...both.map((bucket) => bucket.share));
 	const y = (share) => high - share / tallest * (high - 26);
 	const close = Math.abs(x(figures.p99) - x(figures.p50)) < 30;
@@ -44,9 +51,9 @@ function histogram(name, one, figures, two) {
 			h("svg:text", {x: at + (left ? -4 : 4), y: close && key === "p99" ? 21 : 9, "text-anchor": left ? "end" : "start"}, key)];
 	});
 	const label = name + ": " + ["p50", "p99", "max"].filter((key) => isNumber(figures[key])).map((key) => key + " " + milliseconds(figures[key])).join(", ");
-	const outline = second.map((bucket) => "M" + x(bucket.lower) + " " + high + "V" + y(bucket.share) + "H" + x(bucket.upper) + "V" + high).join("");
+	const outline = second.filter((bucket) => bucket.lower >= low).map((bucket) => "M" + x(bucket.lower) + " " + high + "V" + y(bucket.share) + "H" + x(bucket.upper) + "V" + high).join("");
 	return h("svg", {class: "bars", viewBox: "0 0 " + wide + " " + (high + 20), role: "img", "aria-label": label},
-		first.map((bucket) => h("svg:rect", {class: "one", x: x(bucket.lower) + 0.4, y: y(bucket.share), width: Math.max(x(bucket.upper) - x(bucket.lower) - 0.8, 0.8), height: high - y(bucket.share)},
+		first.filter((bucket) => bucket.lower >= low).map((bucket) => h("svg:rect", {class: "one", x: x(bucket.lower) + 0.4, y: y(bucket.share), width: Math.max(x(bucket.upper) - x(bucket.lower) - 0.8, 0.8), height: high - y(bucket.share)},
 			h("svg:title", {}, number(bucket.count) + ": " + milliseconds(bucket.lower) + " to " + milliseconds(bucket.upper)))),
 		outline && h("svg:path", {class: "two", d: outline}),
 		h("svg:line", {class: "axis", x1: 0, x2: wide, y1: high, y2: high}),

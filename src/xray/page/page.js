@@ -62,18 +62,23 @@ function shareBar(stage) {
 		h("span", {style: {width: 100 * (stage[key] || 0) / sum + "%", background: key === "busy_s" && stage.tag ? "var(" + tagVariable(stage.tag) + ")" : "var(" + color + ")"}})));
 }
 
+// "decode+resize+flip" may continue on the next line after a plus.
+function breakable(name) {
+	return String(name).replace(/\+/g, "+\u200b");
+}
+
 function stages(run) {
 	const rows = list(run.stages), has = (key) => rows.some((row) => row[key] !== undefined && row[key] !== null);
 	const times = ["busy_s", "starved_s", "blocked_s"].some(has);
 	const columns = [
-		{title: "stage", head: true, of: (row) => [swatch(row.tag), row.name || row.tag || DASH]},
+		{title: "stage", head: true, of: (row) => [swatch(row.tag), breakable(row.name || row.tag || DASH)]},
 		has("share") && {title: "share of time", n: true, of: (row) => percent(row.share)},
 		times && {title: "busy, starved, blocked", class: "bar", of: shareBar},
 		has("rate_alone") && {title: "alone, samples/s", n: true, of: (row) => number(row.rate_alone)},
 		has("items") && {title: "items", n: true, of: (row) => number(row.items)},
 		has("bytes") && {title: "bytes", n: true, of: (row) => bytes(row.bytes)},
 		has("errors") && rows.some((row) => row.errors > 0) && {title: "errors", n: true, of: (row) => number(row.errors)},
-		has("waits_for") && {title: "waits for", class: "text", of: (row) => row.waits_for || DASH},
+		has("waits_for") && {title: "waits for", class: "text", of: (row) => breakable(row.waits_for || DASH)},
 	].filter(Boolean);
 	return rows.length ? section("Stages", table("Stages", columns, rows),
 		times && h("p", {class: "note"}, "Busy is drawn in the stage's colour, starved (no input) in amber, blocked (no room for output) in gray.")) : null;
