@@ -284,13 +284,15 @@ def test_copies_are_spans_of_a_trace(numbers, gpu, tmp_path):
     assert len(spans) == 10 and all(span["dur"] == 250 for span in spans)
 
 
-def test_a_recorder_knows_what_the_gpu_did(build, monkeypatch):
+def test_a_recorder_knows_what_the_gpu_did(build, monkeypatch, numbers):
     monkeypatch.setenv("LEAT_NVML", str(build / "tests/libnvml_stub.so"))
     monkeypatch.setenv("NVML_STUB", "1 04")
     with leat.Recorder() as recorder:
         while (recorder.device() or {"samples": 0})["samples"] < 2:
             time.sleep(0.01)
         device = recorder.device()
+        with numbers.batch(10).feed(trace=recorder) as feed:
+            assert feed.stats()["device"]["utilization_used"] == 40
     assert device["devices"] == 1 and device["utilization"] > 0 and device["utilization_used"] == 40
     assert 0 < device["busy"] < 1 and device["memory_total"] == 1e9
     with leat.Recorder(samplers=False) as recorder:

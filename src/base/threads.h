@@ -11,10 +11,10 @@
 /* CPUs this process may use: min(affinity, cgroup CPU quota rounded up), at least 1. `root` is "", except in
  * tests, where it is a folder with fake proc/self/cgroup, proc/self/mountinfo, proc/meminfo and sys/fs/cgroup. */
 unsigned leat_cpus(const char *root);
-/* The cgroup whose CPU quota is the smallest: its folder, as seen below `root`. False: there is no quota. */
-bool leat_cpu_quota_group(const char *root, char *folder, size_t cap);
 /* The same, not rounded: 1.5 with a quota of one and a half. */
 double leat_cpu_limit(const char *root);
+/* The cgroup whose CPU quota is the smallest: its folder, as seen below `root`. False: there is no quota. */
+bool leat_cpu_quota_group(const char *root, char *folder, size_t cap);
 /* RAM this process may use: min(MemTotal, the cgroup's memory limit), in bytes. */
 size_t leat_ram(const char *root);
 

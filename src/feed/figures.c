@@ -375,4 +375,6 @@ leat_feed_figures(const struct leat_feed *feed, bool stepless, struct leat_figur
 	read_depths((struct leat_feed *)feed, f);
 	f->rank = feed->options.rank;
 	f->world = feed->options.world;
+	if (feed->options.recorder)
+		leat_recorder_device(feed->options.recorder, &f->device);
 }

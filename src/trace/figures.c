@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/opt.h"
+#include "trace/sampler.h"
 
 /* ---- epochs ---- */
 
@@ -298,4 +299,8 @@ leat_figures_add_json(const struct leat_figures *f, struct leat_str *out)
 	add_queues(out, f);
 	add_endpoints(out, f);
 	add_tuning(out, f);
+	if (f->device.samples) {
+		leat_str_add(out, ",\n \"device\": ");
+		leat_device_add_json(&f->device, out);
+	}
 }

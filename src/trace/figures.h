@@ -139,6 +139,7 @@ struct leat_figures {
 	struct leat_tuning_figures tuning[LEAT_FIGURE_TUNING];
 	int tunings;
 	int rank, world;
+	struct leat_device device; /* no samples: there is no GPU, or no recorder with samplers */
 };
 
 /* Reads what the consumer has counted. */
@@ -149,7 +150,7 @@ void leat_epochs_read(const struct leat_epochs *epochs, struct leat_figures *fig
 void leat_stages_relate(struct leat_stage_list *list, double starved_s, double blocked_s);
 
 /* Appends the members of the run's JSON, without braces, each but the first after a comma: sentence, batch_ms,
- * first_batch, epochs, stages, queues, endpoints, tuning, rank, world, cpus. */
+ * first_batch, epochs, stages, queues, endpoints, tuning, rank, world, cpus, and device if it has samples. */
 void leat_figures_add_json(const struct leat_figures *figures, struct leat_str *out);
 /* Appends a number that is finite; others as null. Rounded to `digits` after the point, in any locale. */
 void leat_figures_add_number(struct leat_str *out, double value, int digits);

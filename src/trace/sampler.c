@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "trace/figures.h"
 #include "trace/proc.h"
 
 static const struct leat_sampler *const kinds[] = {
@@ -219,11 +220,25 @@ leat_samplers_device(struct leat_samplers *s, struct leat_device *device)
 void
 leat_device_add_json(const struct leat_device *device, struct leat_str *out)
 {
-	leat_str_addf(out, "{\"devices\": %u, \"samples\": %llu, \"utilization\": %.1f, \"utilization_used\": %.1f, ",
-	              device->devices, (unsigned long long)device->samples, device->utilization,
-	              device->utilization_used);
-	leat_str_addf(out, "\"busy\": %.3f, \"memory_mb\": %.1f, \"memory_peak_mb\": %.1f, \"memory_total_mb\": %.1f}",
-	              device->busy, device->memory / 1e6, device->memory_peak / 1e6, device->memory_total / 1e6);
+	const struct {
+		const char *name;
+		double value;
+		int digits;
+	} members[] = {
+		{"utilization", device->utilization, 1},
+		{"utilization_used", device->utilization_used, 1},
+		{"busy", device->busy, 3},
+		{"memory_mb", device->memory / 1e6, 1},
+		{"memory_peak_mb", device->memory_peak / 1e6, 1},
+		{"memory_total_mb", device->memory_total / 1e6, 1},
+	};
+
+	leat_str_addf(out, "{\"devices\": %u, \"samples\": %llu", device->devices, (unsigned long long)device->samples);
+	for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		leat_str_addf(out, ", \"%s\": ", members[i].name);
+		leat_figures_add_number(out, members[i].value, members[i].digits);
+	}
+	leat_str_add(out, "}");
 }
 
 void

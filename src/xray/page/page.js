@@ -20,6 +20,8 @@ function figure(key, title, value, ...more) {
 function deviceUse(run, timeline) {
 	if (isNumber(run.device_use))
 		return run.device_use;
+	if (run.device && isNumber(run.device.utilization))
+		return run.device.utilization / 100;
 	const track = timeline && list(timeline.tracks).find((one) => /^gpu( \d+)? %$/.test(one.name));
 	const means = track ? track.points.map((point) => point[2]) : [];
 	return means.length ? means.reduce((sum, mean) => sum + mean, 0) / means.length / 100 : undefined;
