@@ -118,6 +118,8 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
 	if (status == LEAT_OK)
+		status = leat_spans_check(&feed->options, err);
+	if (status == LEAT_OK)
 		status = leat_storage_parse(&feed->storage, feed->options.storage, &feed->mem, err);
 	feed->options.storage = NULL; /* the caller's, until leat_open returns */
 	feed->log = (struct leat_log){feed->options.log, feed->options.log_arg};

@@ -61,6 +61,16 @@ add_lanes(struct leat_spans *spans, const struct leat_trace *trace)
 }
 
 enum leat_status
+leat_spans_check(const struct leat_options *options, struct leat_err *err)
+{
+	if (!options->recorder || leat_recorder_is_ours(options->recorder))
+		return LEAT_OK;
+	return leat_fail(err, LEAT_INVALID,
+	                 "the recorder was opened in another process; open it after the fork, in the process that uses "
+	                 "it");
+}
+
+enum leat_status
 leat_spans_open(struct leat_feed *feed, struct leat_err *err)
 {
 	struct leat_recorder *r = feed->options.recorder;
@@ -69,15 +79,10 @@ leat_spans_open(struct leat_feed *feed, struct leat_err *err)
 
 	if (!r)
 		return LEAT_OK;
-	if (!leat_recorder_hold(r))
-		return leat_fail(err, LEAT_INVALID,
-		                 "the recorder was opened in another process; open it after the fork, in the process "
-		                 "that uses it");
 	spans = leat_alloc(leat_recorder_mem(r), bytes);
-	if (!spans) {
-		leat_recorder_let_go(r);
+	if (!spans)
 		return leat_fail(err, LEAT_NOMEM, "the recorder has no memory for one more feed");
-	}
+	leat_recorder_hold(r);
 	spans->recorder = r;
 	spans->workers = feed->budget.threads;
 	spans->batch = UINT64_MAX;

@@ -54,6 +54,8 @@ struct leat_spans {
 
 void leat_stage_describe(const struct leat_stage *stage, struct leat_stage_label *label);
 
+/* Before anything is opened: can this process use the recorder? */
+enum leat_status leat_spans_check(const struct leat_options *options, struct leat_err *err);
 /* After the pipeline and the budget are made, and after all threads have stopped. */
 enum leat_status leat_spans_open(struct leat_feed *feed, struct leat_err *err);
 void leat_spans_close(struct leat_feed *feed);

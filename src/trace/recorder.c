@@ -285,6 +285,12 @@ leat_recorder_spans(const struct leat_recorder *r)
 }
 
 bool
+leat_recorder_is_ours(const struct leat_recorder *r)
+{
+	return !is_forked(r);
+}
+
+bool
 leat_recorder_hold(struct leat_recorder *r)
 {
 	if (is_forked(r))

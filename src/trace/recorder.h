@@ -63,8 +63,9 @@ struct leat_ring *leat_recorder_ring(struct leat_recorder *recorder, int lane);
 /* A number for a span's name. 0: none, or too many. Any thread; without a lock if the name is known. */
 uint32_t leat_recorder_name(struct leat_recorder *recorder, const char *name);
 
-/* A feed uses the recorder: it cannot be closed until the feed lets go. False: this process is a fork of the one that
- * opened it. */
+/* False: this process is a fork of the one that opened it. */
+bool leat_recorder_is_ours(const struct leat_recorder *recorder);
+/* A feed or a report uses the recorder: it cannot be closed until that lets go. False: it is not ours. */
 bool leat_recorder_hold(struct leat_recorder *recorder);
 void leat_recorder_let_go(struct leat_recorder *recorder);
 
