@@ -563,6 +563,12 @@ LEAT_API enum leat_status leat_report_write(struct leat_recorder *recorder, cons
 
 /* ---- introspection ---- */
 
+/* How the engine runs a spec: stages with their fields and what is fused, the order of samples, how memory is divided,
+ * what an epoch reads, and threads; as text for people or as JSON. Free it with free(). Opens the source but reads no
+ * samples, and starts no threads. `batch` may be missing. `options` as for leat_open. */
+LEAT_API enum leat_status leat_explain(const char *spec, const struct leat_options *options, bool json, char **text,
+                                       struct leat_err *err);
+
 /* All sources, ops, options and statistics as JSON; free it with free(). NULL: out of memory. */
 LEAT_API char *leat_describe(void);
 

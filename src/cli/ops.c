@@ -6,24 +6,18 @@
 #include <string.h>
 
 #include "base/names.h"
-#include "base/threads.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "feed/describe.h"
-#include "feed/explain.h"
 #include "trace/stats.h"
 
 struct ops {
 	bool json, markdown;
-	char *plan;
-	struct leat_strings storage;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_BOOL(struct ops, json, "false", "print everything as JSON"),
 	LEAT_BOOL(struct ops, markdown, "false", "print everything as Markdown, as in docs/REFERENCE.md"),
-	LEAT_STRING(struct ops, plan, "", "show the execution plan of a SPEC; ops on one line are fused"),
-	LEAT_STORAGE_OPTION(struct ops),
 	LEAT_OPT_END,
 };
 
@@ -314,42 +308,16 @@ page(const struct leat_invocation *run, struct leat_err *err)
 	return status;
 }
 
-/* ---- a spec ---- */
-
-static enum leat_status
-explain(const struct leat_invocation *run, const char *spec, struct leat_err *err)
-{
-	struct leat_pipeline *p = leat_alloc(run->mem, sizeof(*p));
-	enum leat_status status;
-	struct leat_str out;
-
-	if (!p)
-		return leat_fail_mem(err, run->mem, sizeof(*p), "a pipeline");
-	leat_str_init(&out, run->mem, MAX_PAGE);
-	status = leat_pipeline_open(p, spec, LEAT_BATCH_OPTIONAL, 0, leat_cpus(""), NULL, NULL, run->storage, run->mem,
-	                            NULL, err);
-	if (status == LEAT_OK) {
-		leat_explain(p, &out);
-		leat_pipeline_close(p);
-		fputs(leat_str_text(&out), stdout);
-	}
-	leat_str_free(&out);
-	leat_free(run->mem, p);
-	return status;
-}
-
 static enum leat_status
 run_ops(const struct leat_invocation *run, struct leat_err *err)
 {
 	const struct ops *ops = run->params;
 	char *json;
 
-	if (run->operands + ops->json + ops->markdown + !!*ops->plan > 1)
-		return leat_fail(err, LEAT_INVALID, "give only one of NAME, --json, --markdown and --plan");
+	if (run->operands + ops->json + ops->markdown > 1)
+		return leat_fail(err, LEAT_INVALID, "give only one of NAME, --json and --markdown");
 	if (run->operands)
 		return show_named(run, run->operand[0], err);
-	if (*ops->plan)
-		return explain(run, ops->plan, err);
 	if (ops->markdown)
 		return page(run, err);
 	if (!ops->json)
@@ -367,8 +335,7 @@ const struct leat_command leat_command_ops = {
 	.summary = "List the sources and ops for specs, or describe one",
 	.operands = "[NAME]",
 	.max_operands = 1,
-	.example = "leat ops\nleat ops resize\n"
-		   "leat ops --plan \"folder(cells) | decode | random_resized_crop(224, 224) | flip | batch(32)\"",
+	.example = "leat ops\nleat ops resize",
 	.opts = options,
 	.params_size = sizeof(struct ops),
 	.run = run_ops,

@@ -328,13 +328,40 @@ set_least(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	set_exchange(b, p);
 }
 
+int
+leat_budget_parts(const struct leat_budget *b, const struct leat_pipeline *p,
+                  struct leat_budget_part part[LEAT_BUDGET_PARTS])
+{
+	const struct leat_budget_part all[] = {
+		{"batches", (uint64_t)b->buffers, batch_cost(b) + sizeof(void *)},
+		{"window", 1, page_up(b->window)},
+		{"runs", (uint64_t)b->runs, run_cost(b)},
+		{"units", (uint64_t)b->units, unit_cost(p)},
+		{"scratch", b->threads, worker_cost(b, p)},
+		{"large samples", 1, page_up(b->jumbo) + p->source.decode_memory},
+		{"processes", b->threads, page_up(b->exchange)},
+		{"large exchange", 1, page_up(b->exchange_large)},
+		{"counters", 1, page_up(leat_trace_bytes(b->threads, b->io_threads))},
+		{"bad samples", 1, SLACK},
+	};
+	int parts = 0;
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i].count > 0 && all[i].each > 0)
+			part[parts++] = all[i];
+	return parts;
+}
+
 static size_t
 total(const struct leat_budget *b, const struct leat_pipeline *p)
 {
-	return (size_t)b->units * unit_cost(p) + (size_t)b->buffers * (batch_cost(b) + sizeof(void *)) +
-	       (size_t)b->runs * run_cost(b) + page_up(b->window) + b->threads * worker_cost(b, p) + page_up(b->jumbo) +
-	       p->source.decode_memory + page_up(leat_trace_bytes(b->threads, b->io_threads)) +
-	       b->threads * page_up(b->exchange) + page_up(b->exchange_large) + SLACK;
+	struct leat_budget_part part[LEAT_BUDGET_PARTS];
+	int parts = leat_budget_parts(b, p, part);
+	size_t sum = 0;
+
+	for (int i = 0; i < parts; i++)
+		sum += (size_t)part[i].count * part[i].each;
+	return sum;
 }
 
 static int

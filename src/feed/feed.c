@@ -36,8 +36,9 @@ has_sized_cache(const struct leat_pipeline *p)
 	return params && (params->size > 0 || params->where == LEAT_CACHE_DISK);
 }
 
+/* Compiles the spec and divides the memory. */
 static enum leat_status
-open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
+prepare(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
 {
 	const struct leat_options *o = &feed->options;
 	const struct leat_functions functions = {o->functions, o->function_count};
@@ -52,7 +53,7 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 	status = leat_pipeline_open(&feed->pipeline, spec, batching, o->seed, o->threads, &limits, &functions,
 	                            &feed->storage, &feed->mem, &feed->log, err);
 	feed->source_ns = leat_now();
-	if (status == LEAT_OK && feed->pipeline.in_processes)
+	if (status == LEAT_OK && feed->pipeline.in_processes && batching != LEAT_BATCH_EXPLAINED)
 		status = leat_processes_check(o, err);
 	if (status == LEAT_OK)
 		status = leat_ranks_open(feed, &rows, err);
@@ -66,9 +67,18 @@ open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batchin
 		if (status == LEAT_OK)
 			status = divide(feed, rows, err);
 	}
-	if (status != LEAT_OK)
+	if (status == LEAT_OK)
+		feed->mem.lends = false;
+	return status;
+}
+
+static enum leat_status
+open_inside(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
+{
+	enum leat_status status = prepare(feed, spec, batching, err);
+
+	if (status != LEAT_OK || batching == LEAT_BATCH_EXPLAINED)
 		return status;
-	feed->mem.lends = false;
 	feed->contents = leat_alloc(&feed->mem, LEAT_SHA256_HEX);
 	if (!feed->contents)
 		return leat_fail_mem(err, &feed->mem, LEAT_SHA256_HEX, "the fingerprint of the data");

@@ -171,12 +171,25 @@ struct leat_feed {
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used, size_t peak,
                                   const struct leat_log *log, struct leat_err *err);
+/* stats.c: "objects" (one request per sample), "ranges" (the same), "merged ranges" or "streaming". */
+const char *leat_way_of_reading(const struct leat_feed *feed);
+
 
 /* budget.c: a sample did not fit, even into `scratch`, the large one: appends the memory= that should do to the error.
  * Workers, without the lock. */
 void leat_advise_memory(struct leat_worker *worker, const struct leat_scratch *scratch, struct leat_err *err);
 
 /* open_cache.c: opens the cache if the spec has one; `room` is what memory= leaves for it. Call again after the seed
+/* budget.c: what the memory is divided into, in the order shown. Their sum is what the feed reserves. */
+struct leat_budget_part {
+	const char *what;
+	uint64_t count;
+	size_t each;
+};
+enum { LEAT_BUDGET_PARTS = 12 };
+int leat_budget_parts(const struct leat_budget *budget, const struct leat_pipeline *pipeline,
+                      struct leat_budget_part part[LEAT_BUDGET_PARTS]);
+
  * changes: results of random ops before the cache depend on it. */
 enum leat_status leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err);
 
@@ -237,7 +250,8 @@ void leat_engine_close(struct leat_feed *feed); /* keeps only what batches still
 /* options.c: fills in defaults from the environment and checks all options. */
 enum leat_status leat_options_resolve(struct leat_options *to, const struct leat_options *from, struct leat_err *err);
 
-/* feed.c: leat_open with optional batching, and a test hook: allocations fail after `fail_after` (-1: never). */
+/* feed.c: leat_open with optional batching, and a test hook: allocations fail after `fail_after` (-1: never). With
+ * LEAT_BATCH_EXPLAINED, only compiles the spec and divides the memory: the feed has no buffers and no threads. */
 enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
                                 long fail_after, struct leat_feed **feed, struct leat_err *err);
 void leat_feed_unref(struct leat_feed *feed);

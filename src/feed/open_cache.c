@@ -88,5 +88,7 @@ leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err)
 			         "nothing is cached: memory= leaves no room for a cache; it takes more than %s", need);
 		return LEAT_OK;
 	}
+	if (p->explained && params->where == LEAT_CACHE_DISK) /* would write files */
+		return LEAT_OK;
 	return open_cache(feed, feed->cache_size, err);
 }

@@ -38,6 +38,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 
 	memset(p, 0, sizeof *p);
 	p->mem = mem;
+	p->explained = batching == LEAT_BATCH_EXPLAINED;
 	p->limits = limits ? *limits : (struct leat_limits){UINT64_MAX, UINT64_MAX};
 	status = leat_spec_parse(&p->spec, spec, mem, err);
 	if (status == LEAT_OK)
@@ -74,6 +75,7 @@ leat_pipeline_close(struct leat_pipeline *p)
 	for (int s = 0; s < p->stages; s++) {
 		leat_free(p->mem, p->stage[s].field);
 		leat_free(p->mem, p->stage[s].output_slot);
+		leat_schema_free(&p->stage[s].after, p->mem);
 	}
 	leat_schema_free(&p->schema, p->mem);
 	leat_schema_free(&p->cache_schema, p->mem);

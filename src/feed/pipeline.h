@@ -38,9 +38,10 @@ struct leat_stage {
 	bool fused; /* fused image ops; more may be added */
 	int fields; /* number of fields it works on */
 	struct leat_stage_field *field;
-	int count;        /* fields of the sample after this stage */
-	int *output_slot; /* by field after this stage: the batch field to write results to, if no later stage
-	                     writes it to new memory; -1: scratch */
+	int count;                /* fields of the sample after this stage */
+	int *output_slot;         /* by field after this stage: the batch field to write results to, if no later stage
+	                             writes it to new memory; -1: scratch */
+	struct leat_schema after; /* of samples after this stage; empty unless LEAT_BATCH_EXPLAINED */
 };
 
 /* Scratch for results of bounded size. */
@@ -97,6 +98,7 @@ struct leat_pipeline {
 	char *identity;             /* for `hash`: without locations and hints, with versions */
 	char hash[LEAT_SHA256_HEX]; /* of identity */
 	char data[LEAT_SHA256_HEX]; /* the source's fingerprint */
+	bool explained;             /* stages keep their schemas */
 };
 
 /* The caller's functions, for `map`. */
@@ -105,8 +107,9 @@ struct leat_functions {
 	size_t count;
 };
 
-/* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. */
-enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL };
+/* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. EXPLAINED:
+ * optional, for explain.h, and stages keep the schema of samples after them. */
+enum leat_batching { LEAT_BATCH_REQUIRED, LEAT_BATCH_OPTIONAL, LEAT_BATCH_EXPLAINED };
 
 /* Initializes `p`. Frees everything on failure. `limits` NULL: none. `functions`, for `map`, may be NULL; `storage`
  * too, and outlives `p`. */
@@ -115,6 +118,9 @@ enum leat_status leat_pipeline_open(struct leat_pipeline *p, const char *spec, e
                                     const struct leat_functions *functions, const struct leat_storage *storage,
                                     struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_pipeline_close(struct leat_pipeline *p); /* a zeroed pipeline is allowed */
+
+/* Appends an op with the value of every option: "resize(height=100, width=100, ...)". */
+void leat_bound_print(const struct leat_bound *bound, struct leat_str *out);
 
 /* Sets cache_key. */
 enum leat_status leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err *err);

@@ -43,7 +43,7 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 {
 	size_t before;
 
-	leat_str_addf(out, " | %s", bound->op->name);
+	leat_str_add(out, bound->op->name);
 	if (identity)
 		leat_str_addf(out, "@%d", bound->op->version);
 	leat_str_add(out, "(");
@@ -58,6 +58,19 @@ print_op(const struct leat_bound *bound, bool identity, struct leat_str *out)
 		leat_opts_print(bound->op->opts, bound->params, !identity, out);
 	print_fields(bound, out->len > before ? ", " : "", out);
 	leat_str_add(out, ")");
+}
+
+void
+leat_bound_print(const struct leat_bound *bound, struct leat_str *out)
+{
+	print_op(bound, false, out);
+}
+
+static void
+print_piped(const struct leat_bound *bound, bool identity, struct leat_str *out)
+{
+	leat_str_add(out, " | ");
+	print_op(bound, identity, out);
 }
 
 /* Does an op affect the output? A cache does only if it freezes random ops before it. */
@@ -77,7 +90,7 @@ print_pipeline(const struct leat_pipeline *p, bool identity)
 	print_source(p, identity, &out);
 	for (int i = 0; i < p->ops; i++)
 		if (!identity || affects_output(p, p->op[i].op))
-			print_op(&p->op[i], identity, &out);
+			print_piped(&p->op[i], identity, &out);
 	text = leat_str_take(&out);
 	if (!text)
 		leat_str_free(&out);
@@ -110,7 +123,7 @@ leat_pipeline_cache_key(struct leat_pipeline *p, uint64_t seed, struct leat_err 
 	print_source(p, true, &out);
 	for (int s = 0; s < p->cached; s++)
 		for (int k = 0; k < p->stage[s].ops; k++)
-			print_op(p->stage[s].op[k], true, &out);
+			print_piped(p->stage[s].op[k], true, &out);
 	leat_str_addf(&out, " max_pixels %llu max_bytes %llu", (unsigned long long)p->limits.pixels,
 	              (unsigned long long)p->limits.bytes);
 	if (p->cache_frozen)

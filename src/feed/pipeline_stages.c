@@ -383,6 +383,16 @@ keep_stage(struct compile *c, struct leat_stage *stage, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* What the last stage, to which an op was just added, makes of samples. */
+static enum leat_status
+keep_schema(struct compile *c, struct leat_err *err)
+{
+	struct leat_schema *after = &c->p->stage[c->p->stages - 1].after;
+
+	leat_schema_free(after, c->p->mem);
+	return leat_schema_copy(after, c->schema, 0, c->p->mem, err);
+}
+
 /* The sample is copied to the function's process and back. */
 static void
 count_exchange(struct compile *c, const struct leat_needs *in)
@@ -415,6 +425,8 @@ add_stage(struct compile *c, const struct leat_bound *bound, struct leat_err *er
 		count_exchange(c, &in);
 	if (status == LEAT_OK)
 		status = keep_stage(c, &stage, err);
+	if (status == LEAT_OK && c->p->explained)
+		status = keep_schema(c, err);
 	leat_free(c->p->mem, stage.field);
 	c->p->decodes |= bound->op->kind == LEAT_OP_DECODE || has_unbounded(c->schema);
 	c->p->converts |= bound->op->kind == LEAT_OP_CONVERT;

@@ -35,8 +35,8 @@ count_requests(const struct leat_feed *feed, struct leat_stats *stats)
 }
 
 /* As planned: neighbours share requests if their order is kept, or if they are in a unit. */
-static const char *
-way_of_reading(const struct leat_feed *feed)
+const char *
+leat_way_of_reading(const struct leat_feed *feed)
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
@@ -63,7 +63,7 @@ leat_feed_stats(const struct leat_feed *feed, const struct leat_totals *totals, 
 		.pinned = atomic_load(&feed->pinned),
 	};
 	if (count_requests(feed, stats) && stats->samples)
-		strcpy(stats->reads, way_of_reading(feed));
+		strcpy(stats->reads, leat_way_of_reading(feed));
 	strcpy(stats->limit, limit);
 }
 
