@@ -2,7 +2,7 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench bench-images bench-remote soak torture sanitize fuzz format docs wheel install clean help
+.PHONY: all setup configure demo test test-all bench bench-images bench-remote bench-xray soak torture sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
@@ -38,6 +38,10 @@ bench-images: all ## measure image pipelines against PyTorch, tf.data and others
 bench-remote: all ## measure reading over a network: latency, other loaders, faults (30 minutes, 3 GB)
 	@scripts/setup all
 	@bench/remote/run $(BUILD)
+
+bench-xray: all ## measure how training waits: remote and local, loops and loaders, with timelines (30 minutes, 3 GB)
+	@scripts/setup all
+	@bench/xray/run $(BUILD)
 
 torture: all ## RUNS (default 10000) random runs from SEED: specs against themselves, faults, kill -9, hostile bytes
 	@tests/run torture $(BUILD) $(or $(RUNS),10000) $(SEED)

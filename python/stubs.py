@@ -18,6 +18,8 @@ import numpy as np
 
 from . import errors as errors
 from . import jax as jax
+from . import keras as keras
+from . import lightning as lightning
 from . import tensorflow as tensorflow
 from . import torch as torch
 from ._batch import Batch as Batch
@@ -29,6 +31,10 @@ from ._options import Storage
 from ._pipeline import Pipeline as _Base
 from ._recorder import Recorder as Recorder
 from ._text import feature as feature
+from ._watch import tag as tag
+from ._watch import watch as watch
+from ._xray import xray as xray
+from ._xray_result import Xray as Xray
 from .errors import *
 
 _Text = Union[str, "os.PathLike[str]"]

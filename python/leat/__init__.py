@@ -64,8 +64,9 @@ def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]:
 
 # Loaded on first use, because they import NumPy, which `python -m leat` does not need.
 _later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch",
-          "Recorder": "_recorder", "array": "_array"}
-_modules = ("torch", "jax", "tensorflow", "errors")
+          "Recorder": "_recorder", "array": "_array", "xray": "_xray", "Xray": "_xray_result", "watch": "_watch",
+          "tag": "_watch"}
+_modules = ("torch", "jax", "tensorflow", "lightning", "keras", "errors")
 
 
 def __getattr__(name: str) -> Any:

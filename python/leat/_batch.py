@@ -165,6 +165,11 @@ class Batch(Mapping[str, Any]):
         fields = (f"{name}: {form.dtype}{[self.count, *form.shape]}" for name, form in self._fields.items())
         return f"<batch of {self.count}: {', '.join(fields)}>"
 
+    def _repr_html_(self) -> str:
+        from . import _html
+
+        return _html.batch(self)
+
     def _ipython_key_completions_(self) -> List[str]:
         return list(self)
 

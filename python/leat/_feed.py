@@ -70,6 +70,15 @@ def _bad(found: _lib.Bad) -> Bad:
                _lib.status_name(found.status).decode())
 
 
+class Stats(Dict[str, Any]):
+    """The statistics of a feed, by name. A notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        from . import _html
+
+        return _html.values(self, {stat["name"]: stat["doc"] for stat in _ops.described()["stats"]})
+
+
 class _BadFile:
     """A file that gets a line of JSON for each bad sample, when its batch is delivered."""
 
@@ -705,15 +714,15 @@ class Feed:
     # ---- statistics ----
 
     @overload
-    def stats(self) -> Dict[str, Any]: ...
+    def stats(self) -> Stats: ...
 
     @overload
-    def stats(self, format: Literal["dict"]) -> Dict[str, Any]: ...
+    def stats(self, format: Literal["dict"]) -> Stats: ...
 
     @overload
     def stats(self, format: Literal["prometheus"]) -> str: ...
 
-    def stats(self, format: str = "dict") -> Union[Dict[str, Any], str]:
+    def stats(self, format: str = "dict") -> Union[Stats, str]:
         """Counts and times since the feed was opened, by name. May be called from any thread.
 
         `sentence` says what limits the throughput and what to try. `stages`, `epochs`, `queues`, `endpoints`, `tuning`,
@@ -725,7 +734,7 @@ class Feed:
         with self._gate:
             make = _lib.stats_json if format == "dict" else _lib.stats_prometheus
             text = _lib.taken(make(self._pointer()))
-        return json.loads(text) if format == "dict" else text
+        return Stats(json.loads(text)) if format == "dict" else text
 
     def _pin(self, on: bool) -> None:
         """Whether batches from now on are in pinned memory. PyTorch copies from it without waiting, and so may a program
@@ -775,6 +784,11 @@ class Feed:
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return f"<leat.Feed {repr(self._pipeline)[1:-1]}, seed={self._seed}{state}>"
+
+    def _repr_html_(self) -> str:
+        from . import _notebook
+
+        return _notebook.feed(self)
 
     def __getstate__(self) -> Dict[str, Any]:
         options = {**self._options, "trace": None, "report": None}  # two processes cannot write one file

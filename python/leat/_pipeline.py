@@ -40,6 +40,11 @@ class Pipeline:
         calls = [call if isinstance(call, str) else repr(call) for call in self._calls]
         return "<" + " | ".join(calls + [str(stage) for stage in self._maps]) + ">"
 
+    def _repr_html_(self) -> str:
+        from . import _notebook
+
+        return _notebook.pipeline(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
             return NotImplemented

@@ -18,6 +18,10 @@ BUILD = pathlib.Path(os.environ.get("LEAT_BUILD", ROOT / "build"))
 COUNT = 200
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "real_time: measures with the real clock, in a file of tests with a simulated one")
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

@@ -1,0 +1,46 @@
+"""What the callbacks of Lightning and Keras share: a profile, and what to do with it at the end."""
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, Dict, List, Optional
+
+from ._profile import Profile
+from ._watch import feed_of, figures_of, lanes_of
+from ._watch_torch import Workers
+from ._xray_result import Xray
+from .errors import InvalidError
+
+_log = logging.getLogger("leat")
+
+
+class Session:
+    """The profile of a training run."""
+
+    def __init__(self, names: Dict[int, str], report: "str | os.PathLike[str] | None",
+                 trace: "str | os.PathLike[str] | None") -> None:
+        self.profile, self.workers = Profile(names), Workers()
+        self.report, self.trace, self.notes = report, trace, []  # type: Any, Any, List[str]
+        self.loader: Any = None
+        self.ended: Optional[Xray] = None
+
+    def result(self) -> Xray:
+        if self.ended is not None:
+            return self.ended
+        if not self.profile.batches:
+            raise InvalidError("there is no result before the first batch: train first")
+        seen = self.workers.seen()
+        return Xray(figures_of(self.profile, seen, None, feed_of(self.loader), False, self.notes),
+                    lanes_of(self.profile, seen))
+
+    def end(self) -> None:
+        """Training has ended: the figures are final."""
+        self.workers.close()
+        if not self.profile.batches:
+            return
+        self.ended = self.result()
+        if self.report:
+            self.ended.report(self.report)
+        if self.trace:
+            self.ended.trace(self.trace)
+        _log.info("%s", self.ended.sentence)

@@ -1,0 +1,148 @@
+"""Spans of a profiled loop and their totals, in bounded memory.
+
+Times are CLOCK_MONOTONIC in nanoseconds, the clock of the engine's spans; all processes of a machine share it, so spans
+from worker processes fit on one timeline.
+"""
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from array import array
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+GET, DEVICE, RUN, FETCH, DECODE, TRANSFORM, CACHE, COLLATE = range(8)
+TAGS = ("get batch", "to device", "run batch", "fetch", "decode", "transform", "cache", "collate")
+MOST_SPANS = 500_000  # per lane; later ones are counted, not kept
+
+now = time.monotonic_ns
+
+
+class Span(NamedTuple):
+    tag: int
+    name: str
+    begin: int
+    end: int
+    item: int  # number of the batch or sample; -1: unknown
+
+
+class Lane:
+    """A row of the timeline: the spans of one thread or process."""
+
+    def __init__(self, name: str, limit: int = MOST_SPANS) -> None:
+        self.name, self.dropped, self._limit = name, 0, limit
+        self._tags, self._names, self._times, self._items = array("B"), array("H"), array("Q"), array("q")
+        self._known: Dict[str, int] = {}
+
+    def add(self, tag: int, name: str, begin: int, end: int, item: int = -1) -> None:
+        if len(self._tags) >= self._limit or (name not in self._known and len(self._known) >= 65535):
+            self.dropped += 1
+            return
+        self._tags.append(tag)
+        self._names.append(self._known.setdefault(name, len(self._known)))
+        self._times.extend((begin, end))
+        self._items.append(item)
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    def __iter__(self) -> Iterator[Span]:
+        names = list(self._known)
+        for i, tag in enumerate(self._tags):
+            yield Span(tag, names[self._names[i]], self._times[2 * i], self._times[2 * i + 1], self._items[i])
+
+
+class Total:
+    """Calls of one kind: how many, and how long they took."""
+
+    __slots__ = ("calls", "items", "ns", "own_ns", "most_ns")
+
+    def __init__(self) -> None:
+        self.calls = self.items = self.ns = self.own_ns = self.most_ns = 0
+
+    def add(self, ns: int, own_ns: int, items: int, calls: int = 1, most_ns: int = 0) -> None:
+        self.calls += calls
+        self.items += items
+        self.ns += ns
+        self.own_ns += own_ns
+        self.most_ns = max(self.most_ns, most_ns or ns)
+
+
+class Totals(Dict[Tuple[int, str], Total]):
+    """Totals by tag and name."""
+
+    def of(self, tag: int, name: str) -> Total:
+        found = self.get((tag, name))
+        if found is None:
+            found = self[tag, name] = Total()
+        return found
+
+    def merge(self, other: "Totals") -> None:
+        for (tag, name), total in other.items():
+            self.of(tag, name).add(total.ns, total.own_ns, total.items, total.calls, total.most_ns)
+
+    def to_rows(self) -> List[List[Any]]:
+        return [[tag, name, t.calls, t.items, t.ns, t.own_ns, t.most_ns] for (tag, name), t in self.items()]
+
+    @classmethod
+    def from_rows(cls, rows: List[List[Any]]) -> "Totals":
+        totals = cls()
+        for tag, name, calls, items, ns, own_ns, most_ns in rows:
+            totals.of(int(tag), str(name)).add(int(ns), int(own_ns), int(items), int(calls), int(most_ns))
+        return totals
+
+
+class Calls:
+    """Times calls, which may nest: a call's own time is without that of the calls inside it. Any thread."""
+
+    def __init__(self) -> None:
+        self.lane, self.totals, self.on = Lane(""), Totals(), True
+        self._lock, self._local = threading.Lock(), threading.local()
+
+    def _inside(self) -> List[int]:
+        """Of each call under way on this thread: time spent in calls inside it."""
+        stack: Optional[List[int]] = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        return stack
+
+    def timed(self, tag: int, name: str, item: int, items: int, function: Callable[..., Any], *args: Any,
+              **named: Any) -> Any:
+        """Call `function`, which works on `items` samples."""
+        if not self.on:
+            return function(*args, **named)
+        stack = self._inside()
+        stack.append(0)
+        begin = now()
+        try:
+            return function(*args, **named)
+        finally:
+            end = now()
+            inside = stack.pop()
+            if stack:
+                stack[-1] += end - begin
+            with self._lock:
+                self.lane.add(tag, name, begin, end, item)
+                self.totals.of(tag, name).add(end - begin, max(0, end - begin - inside), items)
+
+
+def write_chrome(path: "str | os.PathLike[str]", lanes: List[Lane], tracks: Dict[str, List[Tuple[int, float]]]) -> None:
+    """Write spans and counter tracks as Chrome's trace JSON, which Perfetto opens."""
+    with open(path, "w", encoding="utf-8") as out:
+        out.write('{"displayTimeUnit":"ms","traceEvents":[\n')
+        out.write(json.dumps({"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "leat"}}))
+        for number, lane in enumerate(lanes, 1):
+            out.write(",\n" + json.dumps({"ph": "M", "pid": 1, "tid": number, "name": "thread_name",
+                                          "args": {"name": lane.name}}))
+            for span in lane:
+                event: Dict[str, Any] = {"ph": "X", "pid": 1, "tid": number, "cat": TAGS[span.tag], "name": span.name,
+                                         "ts": span.begin / 1000, "dur": (span.end - span.begin) / 1000}
+                if span.item >= 0:
+                    event["args"] = {"item": span.item}
+                out.write(",\n" + json.dumps(event))
+        for track, values in tracks.items():
+            for at, value in values:
+                out.write(",\n" + json.dumps({"ph": "C", "pid": 1, "name": track, "ts": at / 1000,
+                                              "args": {"value": value}}))
+        out.write("\n]}\n")

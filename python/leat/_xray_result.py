@@ -1,0 +1,128 @@
+"""What an x-ray found: figures, a verdict in one sentence, and the spans behind them."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Optional
+
+from . import _html
+from ._spans import COLLATE, DECODE, FETCH, TAGS, TRANSFORM, Lane, write_chrome
+
+WAITS = 0.05  # share of time: a step that waits less is the limit itself
+_PLAIN = {FETCH: "reading samples", DECODE: "decode", COLLATE: "collate"}
+
+
+def count_text(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _part(stage: Dict[str, Any]) -> str:
+    tag = TAGS.index(stage["tag"])
+    return f"transform {stage['name']}" if tag == TRANSFORM else _PLAIN.get(tag, stage["tag"])
+
+
+def limit_of(figures: Dict[str, Any]) -> str:
+    """The name of what limits the rate: step, a part of the loader, or loader if its parts are not seen."""
+    if figures["wait_share"] is not None and figures["wait_share"] < WAITS:
+        return "step"
+    if figures.get("feed"):
+        limit = str(figures["feed"].get("limit"))
+        return "loader" if limit in ("", "None", "step", "prefetch") else limit
+    stages = figures["stages"]
+    return _part(max(stages, key=lambda stage: stage["busy_s"])) if stages else "loader"
+
+
+def sentence_of(figures: Dict[str, Any]) -> str:
+    rate, waits, perfect = figures["samples_per_s"], figures["wait_share"], figures["perfect_loader"]
+    stages, loader = figures["stages"], figures["loader_per_s"]
+    most = max(stages, key=lambda stage: stage["busy_s"]) if stages else None
+    inside = ""
+    if most:
+        inside = (f" Most of the loader's work is {_part(most)}: {most['per_sample_ms']:.3g} ms of "
+                  f"{sum(stage['per_sample_ms'] for stage in stages):.3g} ms per sample.")
+    elif figures["limit"] not in ("step", "loader"):
+        inside = f" The feed is limited by {figures['limit']}."
+    if waits is None:
+        return f"The loader alone gives {count_text(rate)} samples/s.{inside}"
+    slowed = ""
+    if perfect and perfect["step_slowed"] > 1.15:
+        slowed = f" While the loader works, the step takes {perfect['step_slowed']:.2g} times as long as alone."
+    if figures["limit"] == "step":
+        could = f"; the loader could give {loader / rate:.2g}x" if loader and loader > 1.1 * rate else ""
+        return f"The step is the limit: it waits {100 * waits:.1f} % of the time{could}.{slowed}"
+    brings = ""
+    if perfect:
+        brings = (f" A perfect loader would give {perfect['speedup']:.2f}x: {count_text(perfect['samples_per_s'])} "
+                  f"instead of {count_text(rate)} samples/s.")
+    return f"The loader is the limit: the step waits {100 * waits:.0f} % of the time.{brings}{inside}{slowed}"
+
+
+class Xray:
+    """The result of `leat.xray`, `leat.watch` and the callbacks.
+
+    `figures` has everything as plain values, and `json()` as text. The most important ones are attributes:
+    `samples_per_s`, `wait_share`, `batch_ms`, `limit`, `sentence`, `perfect_loader`. `report(path)` writes one HTML
+    page, `trace(path)` a file for Perfetto or chrome://tracing.
+    """
+
+    def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None) -> None:
+        self.figures, self._lanes = figures, lanes or []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "figures":
+            raise AttributeError(name)
+        try:
+            return self.figures[name]
+        except KeyError:
+            raise AttributeError(f"an Xray has no figure '{name}'; there are {', '.join(self.figures)}") from None
+
+    def __dir__(self) -> List[str]:
+        return sorted({*super().__dir__(), *self.figures})
+
+    def json(self) -> str:
+        """All figures as JSON text."""
+        return json.dumps(self.figures)
+
+    def trace(self, path: "str | os.PathLike[str]") -> None:
+        """Write the spans as Chrome's trace JSON, which Perfetto opens."""
+        write_chrome(path, self._lanes, {})
+
+    # ---- tables ----
+
+    def _rows(self) -> List[List[str]]:
+        rows = [["samples/s", count_text(self.figures["samples_per_s"])]]
+        if self.figures["wait_share"] is not None:
+            rows += [["waited", f"{100 * self.figures['wait_share']:.1f} %"],
+                     ["step busy", f"{100 * self.figures['utilisation']:.1f} %"]]
+        batch = self.figures["batch_ms"]
+        rows += [["batch, p50 / p99", f"{batch['p50']:.3g} / {batch['p99']:.3g} ms"],
+                 ["first batch", f"{self.figures['first_batch_ms']:.3g} ms"]]
+        perfect = self.figures["perfect_loader"]
+        if perfect:
+            rows.append(["perfect loader", f"{count_text(perfect['samples_per_s'])} samples/s, "
+                                           f"{perfect['speedup']:.2f}x"])
+        return rows
+
+    def _stage_rows(self) -> List[List[str]]:
+        return [[stage["tag"], stage["name"], f"{stage['per_sample_ms']:.3g}", f"{100 * stage['share']:.0f} %"]
+                for stage in self.figures["stages"]]
+
+    def __repr__(self) -> str:
+        if "stages" not in self.figures or "samples_per_s" not in self.figures:
+            return f"<leat.Xray: {self.figures.get('sentence', '')}>"
+        lines = [self.figures["sentence"], ""]
+        lines += [f"  {name:<18}{value}" for name, value in self._rows()]
+        stages = self._stage_rows()
+        if stages:
+            lines += ["", f"  {'in the loader':<34}{'ms/sample':>10}{'share':>8}"]
+            lines += [f"  {tag + ' ' + name:<34}{cost:>10}{share:>8}" for tag, name, cost, share in stages]
+        return "\n".join(lines + [f"  note: {note}" for note in self.figures["notes"]])
+
+    def _repr_html_(self) -> str:
+        if "stages" not in self.figures or "samples_per_s" not in self.figures:
+            return _html.paragraph(str(self.figures.get("sentence", "")))
+        text = _html.paragraph(self.figures["sentence"]) + _html.table([], self._rows())
+        stages = self._stage_rows()
+        if stages:
+            text += _html.table(["tag", "part", "ms/sample", "share"], stages)
+        return _html.block(text + "".join(_html.paragraph(note) for note in self.figures["notes"]))

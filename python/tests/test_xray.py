@@ -1,0 +1,330 @@
+"""leat.xray, leat.watch and leat.tag on loaders that need no framework.
+
+Most tests run on a clock that only `sleep` moves, so their figures are exact, however busy the machine is.
+"""
+import itertools
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+
+import leat
+from leat import _replay, _spans, _watch, _xray
+
+
+class Clock:
+    """Stands in for the clock of the profiler, and for time.sleep."""
+
+    def __init__(self):
+        self.ns = 10**9
+
+    def now(self):
+        return self.ns
+
+    def sleep(self, seconds):
+        self.ns += round(seconds * 1e9)
+
+
+@pytest.fixture(autouse=True)
+def clock(request, monkeypatch):
+    if "real_time" in request.keywords:
+        return time
+    clock = Clock()
+    for module in (_replay, _spans, _watch, _xray):
+        monkeypatch.setattr(module, "now", clock.now)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    return clock
+
+
+def batches(count, rows=8, wait=0.0):
+    for i in range(count):
+        time.sleep(wait)
+        yield {"x": np.full((rows, 4), i + 1.0), "y": np.arange(rows)}
+
+
+def sleeping(seconds):
+    return lambda batch: time.sleep(seconds)
+
+
+# ---- figures ----
+
+def test_a_planted_stall_is_what_a_perfect_loader_would_save():
+    found = leat.xray(batches(20, wait=0.1), sleeping(0.06))
+    assert found.perfect_loader["speedup"] == pytest.approx(160 / 60)
+    assert found.perfect_loader["samples_per_s"] == pytest.approx(8 / 0.06)
+    assert found.wait_share == pytest.approx(100 / 160) and found.utilisation == pytest.approx(60 / 160)
+    assert found.samples_per_s == pytest.approx(8 / 0.16)
+    assert found.limit == "loader" and "A perfect loader would give 2.67x: 133 instead of 50 samples/s" in found.sentence
+
+
+@pytest.mark.real_time
+def test_a_planted_stall_on_a_real_clock():
+    """Against the times that loader and step took in fact: a busy machine sleeps longer than it was told."""
+    waits, steps = [], []
+
+    def slow():
+        for batch in batches(20):
+            begin = time.monotonic()
+            time.sleep(0.1)
+            waits.append(time.monotonic() - begin)
+            yield batch
+
+    def step(batch):
+        begin = time.monotonic()
+        time.sleep(0.06)
+        steps.append(time.monotonic() - begin)
+
+    found = leat.xray(slow(), step)
+    expected = (sum(waits[1:]) + sum(steps[:19])) / 19 / (sum(steps[21:]) / len(steps[21:]))
+    assert found.perfect_loader["speedup"] == pytest.approx(expected, rel=0.1)
+    assert found.samples_per_s == pytest.approx(8 * 19 / (sum(waits[1:]) + sum(steps[:19])), rel=0.1)
+
+
+def test_a_loader_that_slows_the_step_down_is_told():
+    def step(batch):
+        time.sleep(0.02 if loading else 0.01)
+
+    def loads():
+        nonlocal loading
+        yield from batches(30, wait=0.02)
+        loading = False
+
+    loading = True
+    found = leat.xray(loads(), step)
+    assert found.perfect_loader["step_slowed"] == pytest.approx(2) and "2 times as long as alone" in found.sentence
+
+
+def test_a_step_that_never_waits_is_the_limit():
+    data = list(batches(12))
+    found = leat.xray(data, sleeping(0.03))
+    assert found.limit == "step" and found.wait_share < 0.05 and found.sentence.startswith("The step is the limit")
+    assert found.utilisation > 0.9 and found.perfect_loader["speedup"] == pytest.approx(1)
+
+
+def test_a_loader_without_a_step_is_measured_alone():
+    found = leat.xray(batches(10, wait=0.02))
+    assert found.wait_share is None and found.utilisation is None and found.perfect_loader is None
+    assert found.sentence.startswith("The loader alone gives") and found.samples_per_s == pytest.approx(8 / 0.02)
+
+
+def test_a_simulated_step():
+    assert leat.xray(list(batches(10)), step_ms=20).parts["Run training batch"]["ms"] == pytest.approx(20)
+    with pytest.raises(leat.InvalidError, match="not both"):
+        leat.xray([], sleeping(0), step_ms=1)
+
+
+def test_to_device_has_its_own_tag():
+    seen = []
+
+    def to_device(batch):
+        time.sleep(0.02)
+        return batch["x"]
+
+    found = leat.xray(list(batches(10)), lambda x: seen.append(x.shape), to_device=to_device)
+    assert found.parts["Training batch to device"]["share"] == 1 and set(seen) == {(8, 4)}
+
+
+def test_batch_times_and_the_first_batch():
+    def slow_start():
+        time.sleep(0.3)
+        yield from batches(10)
+
+    found = leat.xray(slow_start(), sleeping(0.01))
+    assert found.first_batch_ms == 300 and found.samples_per_s == pytest.approx(800)  # the start is not part of the rate
+    assert found.batch_ms["p50"] == found.batch_ms["p99"] == found.batch_ms["max"] == 10
+    assert sum(count for _, count in found.batch_ms["histogram"]) == 9
+    assert found.samples == 80 and found.batches == 10 and found.epochs[0]["samples"] == 80
+
+
+def test_it_stops_after_batches_or_seconds():
+    endless = ({"x": np.zeros((2, 2))} for _ in itertools.count())
+    assert leat.xray(endless, batches=7).batches == 7
+    assert leat.xray(({"x": np.zeros(2)} for _ in itertools.count()), sleeping(0.01), seconds=0.3).batches == 30
+    with pytest.raises(leat.InvalidError, match="no batch"):
+        leat.xray([])
+
+
+@pytest.mark.parametrize("batch, rows", [
+    ({"a": np.zeros((5, 2))}, 5), ((np.zeros((4, 3)), np.zeros(4)), 4), ([[1, 2, 3], [4, 5, 6]], 3), ([1, 2, 3], 3),
+    (np.zeros((6,)), 6), ("text", 1), (["a", "b"], 2), (np.float32(1), 1)])
+def test_samples_are_counted_in_batches_of_any_form(batch, rows):
+    assert leat.xray([batch] * 3).samples == 3 * rows
+    assert leat.xray([batch] * 3, rows=lambda one: 10).samples == 30
+
+
+# ---- the replay ----
+
+def test_a_step_may_change_its_batch():
+    """Kept batches are copies: the replay sees what the loader gave."""
+    seen = []
+
+    def step(batch):
+        seen.append(float(batch["x"].min()))
+        batch["x"][:] = 0
+        batch.pop("y")
+
+        time.sleep(0.01)
+
+    leat.xray(list(batches(6)), step, keep=3)
+    assert 0 not in seen and set(seen[6:]) == {1.0, 2.0, 3.0} and len(seen) > 10
+
+
+def test_the_memory_of_kept_batches_is_bounded():
+    big = [{"x": np.zeros((8, 1000))} for _ in range(6)]  # 64 kB each
+    assert leat.xray(big, sleeping(0.01), keep_memory="150kB").perfect_loader["kept"] == 2
+    assert leat.xray(big, sleeping(0.01), keep_memory=1).perfect_loader["kept"] == 1  # one always
+    assert leat.xray(big, sleeping(0.01), keep=4).perfect_loader["kept"] == 4
+
+
+def test_batches_that_cannot_be_copied_are_noted():
+    class Odd:
+        def __deepcopy__(self, memo):
+            raise TypeError("no")
+
+    found = leat.xray([Odd() for _ in range(4)], sleeping(0.001))
+    assert any("could not be copied" in note for note in found.notes)
+
+
+def test_random_numbers_and_models_are_as_before():
+    class Model:
+        def __init__(self):
+            self.steps = 0
+
+        def state_dict(self):
+            return {"steps": self.steps}
+
+        def load_state_dict(self, state):
+            self.steps = state["steps"]
+
+    model, other = Model(), Model()
+
+    def step(batch):
+        model.steps += 1
+        random.random()
+        np.random.rand()
+        time.sleep(0.1)
+
+    random.seed(1)
+    np.random.seed(1)
+    expected = random.getstate(), np.random.get_state()[1].tolist()
+    hidden = {"step": lambda batch: setattr(other, "steps", other.steps + 1)}
+    leat.xray(list(batches(4)), lambda batch: (step(batch), hidden["step"](batch)), restore=[other])
+    assert (model.steps, other.steps) == (0, 0)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == expected
+
+
+# ---- Leat's own ----
+
+def test_a_feed_is_profiled_and_stays_where_it_was(numbers):
+    feed = numbers.shuffle().batch(10).feed(seed=1)
+    first = next(iter(feed))["x"].tolist()
+    found = leat.xray(feed, sleeping(0.002), batches=5)
+    assert found.batches == 5 and found.samples == 50 and found.figures["feed"]["batches"] >= 6
+    assert feed.position == 10
+    again = numbers.shuffle().batch(10).feed(seed=1)
+    assert [b["x"].tolist() for b in itertools.chain([{"x": np.array(first)}], feed)] == [b["x"].tolist() for b in again]
+
+
+def test_a_step_may_change_the_batch_of_a_feed(numbers):
+    seen = []
+
+    def step(batch):
+        seen.append(float(batch["y"].sum()))
+        batch["y"][:] = -1
+        time.sleep(0.1)
+
+    leat.xray(numbers.batch(50).feed(), step, batches=2)
+    assert min(seen) > 0 and len(set(seen)) == 2
+
+
+def test_a_pipeline_with_a_step_is_opened(numbers):
+    assert leat.xray(numbers.batch(10), sleeping(0.001)).samples == 100
+
+
+# ---- spans ----
+
+def test_the_trace_has_every_span(tmp_path):
+    found = leat.xray(list(batches(5)), sleeping(0.002))
+    found.trace(tmp_path / "run.json")
+    events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert [e["name"] for e in events if e["ph"] == "X"][:2] == ["Get batch", "Run training batch"]
+    assert sum(e["cat"] == "run batch" for e in spans) == 5 and all(e["dur"] >= 0 for e in spans)
+    assert [e["args"]["item"] for e in spans if e["cat"] == "get batch"] == list(range(5))
+    runs = [e for e in spans if e["cat"] == "run batch"]
+    assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in zip(runs, runs[1:]))
+
+
+def test_the_json_has_the_figures():
+    found = leat.xray(list(batches(5)), sleeping(0.002))
+    figures = json.loads(found.json())
+    assert {"limit", "sentence", "parts", "remedies", "stages", "batch_ms", "first_batch_ms", "epochs"} <= set(figures)
+    assert figures["sentence"] == found.sentence and found.sentence in repr(found) and "limit" in dir(found)
+    with pytest.raises(AttributeError, match="no figure 'speed'"):
+        found.speed
+
+
+# ---- a loop of the program's own ----
+
+def test_watch_gives_the_tags_of_the_study():
+    data, seen = list(batches(10)), []
+    watched = leat.watch(data)
+    for _ in range(2):
+        for batch in watched:
+            with leat.tag("to device"):
+                time.sleep(0.02)
+            time.sleep(0.01)
+            seen.append(int(batch["x"][0, 0]))
+        time.sleep(0.2)  # between epochs: nobody waits
+    found = watched.result()
+    assert seen == [*range(1, 11)] * 2 and len(watched) == 10
+    assert found.parts["Training batch to device"]["ms"] == pytest.approx(20)
+    assert found.parts["Run training batch"]["ms"] == pytest.approx(10)
+    assert found.seconds == pytest.approx(0.6) and found.wait_share == 0 and [epoch["samples"] for epoch in found.epochs] == [80, 80]
+    assert found.sentence in repr(watched)
+
+
+def test_watch_takes_a_tagged_step():
+    for _ in (watched := leat.watch(list(batches(6)))):
+        with leat.tag("Run training batch"):
+            time.sleep(0.01)
+        time.sleep(0.03)
+    assert watched.result().parts["Run training batch"]["ms"] == pytest.approx(10)
+    assert watched.result().utilisation == pytest.approx(0.25)
+
+
+def test_a_loop_that_is_left_early():
+    watched = leat.watch(batches(10))
+    for batch in watched:
+        break
+    assert watched.result().batches == 1 and leat.watch([1]).__len__() == 1
+    with pytest.raises(leat.InvalidError, match="before the first batch"):
+        leat.watch([]).result()
+
+
+def test_tags_outside_of_a_loop_do_nothing():
+    with leat.tag("to device"):
+        pass
+    with pytest.raises(ValueError, match="no tag 'to devise'"):
+        leat.tag("to devise")
+    for _ in leat.watch([1]):
+        with pytest.raises(leat.InvalidError, match="can tag"):
+            with leat.tag("decode"):
+                pass
+
+
+def test_a_trace_of_a_watched_loop(tmp_path):
+    for _ in leat.watch(list(batches(3)), trace=tmp_path / "t.json"):
+        pass
+    assert len(json.loads((tmp_path / "t.json").read_text())["traceEvents"]) == 2 + 2 * 3
+
+
+def test_spans_beyond_the_limit_are_counted():
+    from leat._spans import Lane
+
+    lane = Lane("x", limit=2)
+    for i in range(5):
+        lane.add(0, f"name {i}", i, i + 1)
+    assert len(lane) == 2 and lane.dropped == 3 and [span.name for span in lane] == ["name 0", "name 1"]

@@ -1,0 +1,96 @@
+"""leat.keras.XrayCallback with real Keras, and leat.xray on tf.data."""
+import os
+import time
+
+import numpy as np
+import pytest
+
+import leat
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+
+
+def model(seconds=0.0):
+    class Sleeps(keras.layers.Layer):
+        """The planted step: sleeps in the compiled function."""
+
+        def call(self, x):
+            def sleep(x):
+                time.sleep(seconds)
+                return x
+            y = tf.numpy_function(sleep, [x], tf.float32)
+            return tf.ensure_shape(y, x.shape)
+
+    net = keras.Sequential([keras.Input((3,)), Sleeps(), keras.layers.Dense(1)])
+    net.compile("sgd", "mse", jit_compile=False)
+    return net
+
+
+def dataset(seconds, batches=12):
+    def slow():
+        for i in range(batches):
+            time.sleep(seconds)
+            yield np.zeros((4, 3), np.float32), np.zeros((4, 1), np.float32)
+
+    return tf.data.Dataset.from_generator(slow, output_signature=(tf.TensorSpec((None, 3)), tf.TensorSpec((None, 1))))
+
+
+def test_waiting_for_tf_data_is_told_from_the_step():
+    xray = leat.keras.XrayCallback()
+    model(0.02).fit(xray.watch(dataset(0.06)), epochs=2, verbose=0, callbacks=[xray])
+    found = xray.result()
+    assert found.batches == 24 and found.samples == 96 and len(found.epochs) == 2
+    took = {tag: np.median([span.end - span.begin for span in found._lanes[0] if span.tag == tag]) / 1e6 for tag in (0, 2)}
+    assert 60 <= took[0] < 75 and 20 <= took[2] < 35  # on a busy machine, too
+    assert found.wait_share > 0.4 and found.limit == "loader" and set(found.parts) == {"Get batch", "Run training batch"}
+
+
+def test_a_step_that_does_not_wait():
+    x = np.zeros((48, 3), np.float32)
+    xray = leat.keras.XrayCallback()
+    data = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4)
+    model(0.03).fit(xray.watch(data), verbose=0, callbacks=[xray])
+    assert xray.result().samples == 48 and xray.result().utilisation > 0.5
+
+
+def test_a_feed(numbers):
+    pipeline = leat.array(x=np.zeros((40, 3), np.float32), y=np.zeros((40, 1), np.float32)).batch(4)
+    xray = leat.keras.XrayCallback()
+    with pipeline.feed() as feed:
+        model(0.01).fit(xray.watch(feed.tensorflow("x", "y")), epochs=2, verbose=0, callbacks=[xray])
+        assert feed.epoch == 2
+    assert xray.result().samples == 80 and xray.result().batches == 20
+
+
+def test_data_that_was_not_passed_through_the_callback():
+    with pytest.raises(leat.InvalidError, match="xray.watch"):
+        model().fit(dataset(0), verbose=0, callbacks=[leat.keras.XrayCallback()])
+
+
+def test_xray_takes_a_dataset():
+    found = leat.xray(dataset(0.04, 15), lambda batch: time.sleep(0.02))
+    assert found.samples == 60 and 120 < found.perfect_loader["samples_per_s"] <= 200 and found.limit == "loader"
+
+
+def test_with_another_backend(python):
+    """A DataLoader in Keras on PyTorch: workers are seen, too."""
+    pytest.importorskip("torch")
+    assert python("""
+import time, torch, keras, leat
+class Slow:
+    def __call__(self, x):
+        time.sleep(0.02)
+        return x
+class Data(torch.utils.data.Dataset):
+    def __init__(self): self.transform = Slow()
+    def __len__(self): return 32
+    def __getitem__(self, i): return self.transform(torch.zeros(3)), torch.zeros(1)
+net = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+net.compile("sgd", "mse")
+xray = leat.keras.XrayCallback()
+net.fit(xray.watch(torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2)), verbose=0, callbacks=[xray])
+found = xray.result()
+print(found.samples, found.batches, found.limit, 20 <= found.stages[0]["per_sample_ms"] < 35)
+""", KERAS_BACKEND="torch").split("\n")[-2] == "32 8 transform Slow True"

@@ -1,0 +1,109 @@
+"""leat.lightning.XrayCallback gives the tags of the study from a real Trainer."""
+import json
+import time
+
+import numpy as np
+import pytest
+
+import leat
+
+torch = pytest.importorskip("torch")
+lightning = pytest.importorskip("lightning")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+
+
+class Slow:
+    def __call__(self, x):
+        time.sleep(0.02)
+        return x
+
+
+class Numbers(torch.utils.data.Dataset):
+    def __init__(self, count, transform=None):
+        self.count, self.transform = count, transform
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        x = torch.full((3,), float(i))
+        return x if self.transform is None else self.transform(x)
+
+
+class Module(lightning.LightningModule):
+    def __init__(self, seconds):
+        super().__init__()
+        self.layer, self.seconds = torch.nn.Linear(3, 1), seconds
+
+    def training_step(self, batch, number):
+        time.sleep(self.seconds)
+        return self.layer(batch.float()).mean()
+
+    def validation_step(self, batch, number):
+        time.sleep(0.05)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 1e-3)
+
+
+def fit(callback, loader, seconds=0.01, valid=None, **options):
+    trainer = lightning.Trainer(**{"max_epochs": 1, "logger": False, "enable_checkpointing": False, "accelerator": "cpu",
+                                   "enable_progress_bar": False, "enable_model_summary": False, **options},
+                                callbacks=[callback])
+    before = trainer.profiler
+    trainer.fit(Module(seconds), loader, valid)
+    assert trainer.profiler is before and "leat" not in torch.utils.data.DataLoader.__iter__.__module__
+    return callback.result()
+
+
+def test_a_slow_transform_in_a_worker_is_the_limit(tmp_path):
+    loader = torch.utils.data.DataLoader(Numbers(48, Slow()), batch_size=4, num_workers=2)
+    found = fit(leat.lightning.XrayCallback(trace=tmp_path / "run.json"), loader, max_epochs=2)
+    assert set(found.parts) == {"Get next data", "Training batch to device", "Run training batch"}
+    assert found.batches == 24 and found.samples == 96 and found.limit == "transform Slow"
+    assert 20 <= found.stages[0]["per_sample_ms"] < 40 and found.stages[0]["calls"] == 96
+    assert found.parts["Run training batch"]["ms"] >= 10 and found.wait_share > 0.3
+    assert [epoch["samples"] for epoch in found.epochs] == [48, 48]
+    events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    names = [event["name"] for event in events if event["ph"] == "X"]
+    assert names.count("Get next data") >= 24 and names.count("Run training batch") == 24
+    assert names.count("Training batch to device") == 24 and names.count("Slow") == 96
+
+
+def test_a_slow_step_is_the_limit_and_validation_is_nobodys_time():
+    loader = torch.utils.data.DataLoader(Numbers(40), batch_size=4)
+    valid = torch.utils.data.DataLoader(Numbers(8), batch_size=4)
+    found = fit(leat.lightning.XrayCallback(), loader, 0.03, valid, max_epochs=2)
+    assert found.limit == "step" and found.samples == 80 and found.batches == 20
+    assert found.utilisation > 0.5
+
+
+def test_leats_loader():
+    loader = leat.torch.DataLoader(leat.array(x=np.zeros((60, 3), np.float32)).batch(10), fields="x")
+    found = fit(leat.lightning.XrayCallback(), loader, 0.01, max_epochs=2)
+    assert found.samples == 120 and found.stages == [] and "feed" in found.figures
+
+
+def test_a_profiler_of_the_users_still_works():
+    mine = lightning.pytorch.profilers.SimpleProfiler()
+    fit(leat.lightning.XrayCallback(), torch.utils.data.DataLoader(Numbers(8), batch_size=4), profiler=mine)
+    assert "run_training_batch" in mine.recorded_durations
+
+
+def test_an_error_in_training_restores_the_trainer():
+    class Broken(Module):
+        def training_step(self, batch, number):
+            raise KeyError("my own")
+
+    callback = leat.lightning.XrayCallback()
+    trainer = lightning.Trainer(max_epochs=1, logger=False, enable_checkpointing=False, accelerator="cpu",
+                                enable_progress_bar=False, enable_model_summary=False, callbacks=[callback])
+    before = trainer.profiler
+    with pytest.raises(KeyError, match="my own"):
+        trainer.fit(Broken(0), torch.utils.data.DataLoader(Numbers(8), batch_size=4))
+    assert trainer.profiler is before and "leat" not in torch.utils.data.DataLoader.__iter__.__module__
+
+
+def test_there_is_no_result_before_training():
+    with pytest.raises(leat.InvalidError, match="train first"):
+        leat.lightning.XrayCallback().result()
