@@ -167,7 +167,7 @@ def optimizer(model):
 # ---- loops ----
 
 def plain(s, model, loader):
-    update, watched = optimizer(model), leat.watch(loader)
+    update, watched = optimizer(model), leat.watch(loader, report=s["out"] + ".html")
     for _ in range(s["epochs"]):
         for batch in watched:
             with leat.tag("Training batch to device"):
@@ -191,7 +191,7 @@ def with_lightning(s, model, loader):
         def configure_optimizers(self):
             return optimizer(self)
 
-    xray = leat.lightning.XrayCallback()
+    xray = leat.lightning.XrayCallback(report=s["out"] + ".html")
     lightning.Trainer(max_epochs=s["epochs"], accelerator="cpu", logger=False, enable_checkpointing=False,
                       enable_progress_bar=False, enable_model_summary=False, callbacks=[xray]).fit(Module(), loader)
     return xray.result
@@ -211,8 +211,6 @@ def main():
     seen = result()
     out = pathlib.Path(s["out"])
     seen.trace(out.with_suffix(".trace.json"))
-    if hasattr(seen, "report"):
-        seen.report(out.with_suffix(".html"))
     busy = sum(span.end - span.begin for span in seen._lanes[0] if span.tag == 2) / 1e9
     print(json.dumps({"runtime_s": runtime, "images": seen.samples, "images_per_s": seen.samples / runtime,
                       "waited": seen.wait_share, "idle": 1 - min(1, busy / runtime), "busy": min(1, busy / runtime),

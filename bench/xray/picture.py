@@ -11,7 +11,7 @@ SLICES = 120  # of the curve
 
 def spans_of(path):
     """[tag, begin, end] in seconds from the first one."""
-    events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X" and e.get("cat") in LANES]
+    events = [e for e in json.loads(path.read_text()) if e["ph"] == "X" and e.get("cat") in LANES]
     start = min((e["ts"] for e in events), default=0)
     return [(e["cat"], (e["ts"] - start) / 1e6, (e["ts"] + e["dur"] - start) / 1e6) for e in events]
 

@@ -5,6 +5,7 @@ import logging
 import os
 from typing import Any, Dict, List, Optional
 
+from ._live import Live
 from ._profile import Profile
 from ._watch import feed_of, figures_of, lanes_of
 from ._watch_torch import Workers
@@ -22,6 +23,10 @@ class Session:
         self.profile, self.workers = Profile(names), Workers()
         self.report, self.trace, self.notes = report, trace, []  # type: Any, Any, List[str]
         self.loader: Any = None
+        self._live: Optional[Live] = None
+        if report:
+            self._live = Live()
+            self._live.attach(self.profile.lane)
         self.ended: Optional[Xray] = None
 
     def result(self) -> Xray:
@@ -31,7 +36,7 @@ class Session:
             raise InvalidError("there is no result before the first batch: train first")
         seen = self.workers.seen()
         return Xray(figures_of(self.profile, seen, None, feed_of(self.loader), False, self.notes),
-                    lanes_of(self.profile, seen))
+                    lanes_of(self.profile, seen), self._live)
 
     def end(self) -> None:
         """Training has ended: the figures are final."""

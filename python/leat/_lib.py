@@ -168,9 +168,9 @@ recorder_span = _declare(quick, "leat_recorder_span", None, c_void_p, c_int, c_i
 recorder_count = _declare(quick, "leat_recorder_count", None, c_void_p, c_char_p, c_uint64, ctypes.c_double)
 recorder_spans = _declare(quick, "leat_recorder_spans", c_uint64, c_void_p)
 recorder_device = _declare(quick, "leat_recorder_device", ctypes.c_bool, c_void_p, POINTER(Device))
-report_write = _declare(waiting, "leat_report_write", c_int, c_void_p, c_char_p, c_char_p, POINTER(Err))
 recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
+report_write = _declare(waiting, "leat_report_write", c_int, c_void_p, c_char_p, c_char_p, POINTER(Err))
 
 # A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
 # be interrupted by a signal.

@@ -5,8 +5,6 @@ from worker processes fit on one timeline.
 """
 from __future__ import annotations
 
-import json
-import os
 import threading
 import time
 from array import array
@@ -34,8 +32,11 @@ class Lane:
         self.name, self.dropped, self._limit = name, 0, limit
         self._tags, self._names, self._times, self._items = array("B"), array("H"), array("Q"), array("q")
         self._known: Dict[str, int] = {}
+        self.echo: Optional[Callable[[Span], None]] = None  # is told of every span
 
     def add(self, tag: int, name: str, begin: int, end: int, item: int = -1) -> None:
+        if self.echo is not None:
+            self.echo(Span(tag, name, begin, end, item))
         if len(self._tags) >= self._limit or (name not in self._known and len(self._known) >= 65535):
             self.dropped += 1
             return
@@ -125,24 +126,3 @@ class Calls:
             with self._lock:
                 self.lane.add(tag, name, begin, end, item)
                 self.totals.of(tag, name).add(end - begin, max(0, end - begin - inside), items)
-
-
-def write_chrome(path: "str | os.PathLike[str]", lanes: List[Lane], tracks: Dict[str, List[Tuple[int, float]]]) -> None:
-    """Write spans and counter tracks as Chrome's trace JSON, which Perfetto opens."""
-    with open(path, "w", encoding="utf-8") as out:
-        out.write('{"displayTimeUnit":"ms","traceEvents":[\n')
-        out.write(json.dumps({"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "leat"}}))
-        for number, lane in enumerate(lanes, 1):
-            out.write(",\n" + json.dumps({"ph": "M", "pid": 1, "tid": number, "name": "thread_name",
-                                          "args": {"name": lane.name}}))
-            for span in lane:
-                event: Dict[str, Any] = {"ph": "X", "pid": 1, "tid": number, "cat": TAGS[span.tag], "name": span.name,
-                                         "ts": span.begin / 1000, "dur": (span.end - span.begin) / 1000}
-                if span.item >= 0:
-                    event["args"] = {"item": span.item}
-                out.write(",\n" + json.dumps(event))
-        for track, values in tracks.items():
-            for at, value in values:
-                out.write(",\n" + json.dumps({"ph": "C", "pid": 1, "name": track, "ts": at / 1000,
-                                              "args": {"value": value}}))
-        out.write("\n]}\n")

@@ -8,6 +8,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
+from ._live import Live
 from ._profile import Profile, rows_of, tag_number
 from ._spans import DEVICE, GET, RUN, TAGS, Lane, Totals, now
 from ._watch_torch import Seen, Workers, is_dataloader
@@ -111,7 +112,10 @@ class Watch:
                  report: _Path = None, trace: _Path = None) -> None:
         self.loader, self.report, self.trace = loader, report, trace
         self._rows, self._sync = rows or rows_of, sync
-        self.profile, self._workers = Profile(), Workers()
+        self.profile, self._workers, self._live = Profile(), Workers(), None  # type: Profile, Workers, Optional[Live]
+        if report:
+            self._live = Live()
+            self._live.attach(self.profile.lane)
         self._inner = 0  # nanoseconds of tags inside the current step
         self._tagged_run = False
         self._close = weakref.finalize(self, self._workers.close)
@@ -184,7 +188,7 @@ class Watch:
         seen = self._workers.seen()
         synchronous = is_dataloader(self.loader) and not self.loader.num_workers
         return Xray(figures_of(self.profile, seen, None, feed_of(self.loader), synchronous),
-                    lanes_of(self.profile, seen))
+                    lanes_of(self.profile, seen), self._live)
 
     def _write(self) -> None:
         if self.profile.batches and (self.report or self.trace):

@@ -5,6 +5,7 @@ import contextlib
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
+from ._live import Live
 from ._pipeline import Pipeline
 from ._profile import Profile, rows_of
 from ._replay import Before, Keeper, replay
@@ -23,8 +24,8 @@ class _Run:
 
     def __init__(self, loader: Any, step: _Step, to_device: _Step, rows: Callable[[Any], int], keeper: Keeper) -> None:
         self.loader, self.step, self.to_device, self.rows, self.keeper = loader, step, to_device, rows, keeper
-        self.profile, self.workers = Profile(), Workers()
-        self.exhausted = False
+        self.profile, self.workers, self.live = Profile(), Workers(), Live()
+        self.live.attach(self.profile.lane)
 
     def cycle(self, batch: Any, note: bool = False) -> None:
         """Copy a batch to the device and run the step, as the training loop does."""
@@ -45,7 +46,6 @@ class _Run:
         try:
             batch = next(batches)
         except StopIteration:
-            self.exhausted = True
             return False
         self.profile.get(begin, now())
         self.profile.rows(self.rows(batch))
@@ -114,7 +114,7 @@ def _of_loader(loader: Any, step: _Step, to_device: _Step, batches: Optional[int
         figures = figures_of(run.profile, seen, perfect, feed, synchronous, _notes(run))
     finally:
         before.restore()
-    return Xray(figures, lanes_of(run.profile, seen))
+    return Xray(figures, lanes_of(run.profile, seen), run.live)
 
 
 def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: Optional[float] = None,

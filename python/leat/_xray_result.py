@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from . import _html
-from ._spans import COLLATE, DECODE, FETCH, TAGS, TRANSFORM, Lane, write_chrome
+from ._spans import COLLATE, DECODE, FETCH, TAGS, TRANSFORM, Lane
 
 WAITS = 0.05  # share of time: a step that waits less is the limit itself
 _PLAIN = {FETCH: "reading samples", DECODE: "decode", COLLATE: "collate"}
@@ -62,11 +62,11 @@ class Xray:
 
     `figures` has everything as plain values, and `json()` as text. The most important ones are attributes:
     `samples_per_s`, `wait_share`, `batch_ms`, `limit`, `sentence`, `perfect_loader`. `report(path)` writes one HTML
-    page, `trace(path)` a file for Perfetto or chrome://tracing.
+    page, `trace(path)` a file for Perfetto.
     """
 
-    def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None) -> None:
-        self.figures, self._lanes = figures, lanes or []
+    def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None, live: Any = None) -> None:
+        self.figures, self._lanes, self._live = figures, lanes or [], live
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "figures":
@@ -84,8 +84,19 @@ class Xray:
         return json.dumps(self.figures)
 
     def trace(self, path: "str | os.PathLike[str]") -> None:
-        """Write the spans as Chrome's trace JSON, which Perfetto opens."""
-        write_chrome(path, self._lanes, {})
+        """Write the spans to a file that Perfetto (ui.perfetto.dev) shows."""
+        from ._live import write_trace
+
+        write_trace(path, self._lanes)
+
+    def report(self, path: "str | os.PathLike[str]") -> None:
+        """Write figures and timeline as one HTML page, which needs no network and no other file."""
+        from ._recorder import write_report
+
+        if self._live is None:
+            write_report(None, path, self.figures)
+        else:
+            self._live.report(path, self.figures, self._lanes)
 
     # ---- tables ----
 

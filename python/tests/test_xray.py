@@ -248,7 +248,7 @@ def test_a_pipeline_with_a_step_is_opened(numbers):
 def test_the_trace_has_every_span(tmp_path):
     found = leat.xray(list(batches(5)), sleeping(0.002))
     found.trace(tmp_path / "run.json")
-    events = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    events = json.loads((tmp_path / "run.json").read_text())
     spans = [event for event in events if event["ph"] == "X"]
     assert [e["name"] for e in events if e["ph"] == "X"][:2] == ["Get batch", "Run training batch"]
     assert sum(e["cat"] == "run batch" for e in spans) == 5 and all(e["dur"] >= 0 for e in spans)
@@ -318,7 +318,7 @@ def test_tags_outside_of_a_loop_do_nothing():
 def test_a_trace_of_a_watched_loop(tmp_path):
     for _ in leat.watch(list(batches(3)), trace=tmp_path / "t.json"):
         pass
-    assert len(json.loads((tmp_path / "t.json").read_text())["traceEvents"]) == 2 + 2 * 3
+    assert sum(event["ph"] == "X" for event in json.loads((tmp_path / "t.json").read_text())) == 2 * 3
 
 
 def test_spans_beyond_the_limit_are_counted():
@@ -328,3 +328,26 @@ def test_spans_beyond_the_limit_are_counted():
     for i in range(5):
         lane.add(0, f"name {i}", i, i + 1)
     assert len(lane) == 2 and lane.dropped == 3 and [span.name for span in lane] == ["name 0", "name 1"]
+
+
+# ---- reports ----
+
+@pytest.mark.real_time
+def test_a_report_has_the_figures_and_the_timeline(tmp_path):
+    found = leat.xray(batches(10, wait=0.001), sleeping(0.002))
+    found.report(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text()
+    assert found.sentence.replace("<", "\\u003c") in page and "Run training batch" in page
+    with pytest.raises(leat.IOError):
+        found.report(tmp_path / "missing" / "run.html")
+
+
+@pytest.mark.real_time
+def test_watch_writes_a_report_after_each_epoch(tmp_path):
+    watched = leat.watch(list(batches(5)), report=tmp_path / "run.html")
+    sizes = []
+    for _ in range(2):
+        for batch in watched:
+            pass
+        sizes.append(len((tmp_path / "run.html").read_text()))
+    assert sizes[0] > 1000 and watched.result().sentence in (tmp_path / "run.html").read_text()
