@@ -146,6 +146,10 @@ struct leat_options {
 	/* Where the feed records what its threads do and when; see "recorder" below. NULL (default): nowhere. Must stay
 	 * open until leat_close. Not part of checkpoints. */
 	struct leat_recorder *recorder;
+	/* Default true: use only as many of the threads and batches ahead as keep the consumer from waiting, found
+	 * while the feed runs; see `tuning` in leat_stats_json. False: all from the start. Never changes what is
+	 * delivered. Values that you set, by `threads` or prefetch(n), are not tuned. */
+	bool tune;
 };
 
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */

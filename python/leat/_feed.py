@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import gc
+import inspect
 import json
 import logging
 import operator
@@ -191,6 +192,7 @@ class _Handle:
         given.epochs = _whole(options, "epochs", 2**63)
         given.threads = _whole(options, "threads", 2**31)
         given.memory = _bytes_of(options, "memory")
+        given.tune = bool(options.get("tune", True))
         given.rank, given.world = self.ranks = _ranks(options["rank"], options["world"])
         if options["on_error"] not in _ON_ERROR:
             raise InvalidError(f"on_error={options['on_error']!r} must be one of {', '.join(_ON_ERROR)}")
@@ -218,14 +220,17 @@ class _Handle:
         given.recorder = self.recorder._pointer() if self.recorder else None
         if functions:
             given.threads = given.threads or _lib.default_threads()
-            functions.install(given)
-        opening = _Opening(spec, given, (self._callback, self.bad, functions))
         try:
-            self.pointer = opening.result()
+            self._start(spec, given)
         finally:
             self.drain()
             if self.pointer is None:
                 self._end_recorder()
+
+    def _start(self, spec: str, given: _lib.Options) -> None:
+        if self.functions:
+            self.functions.install(given)
+        self.pointer = _Opening(spec, given, (self._callback, self.bad, self.functions)).result()
 
     def error(self, err: _lib.Err) -> Exception:
         error = _lib.error(err)
@@ -267,6 +272,23 @@ class _Handle:
             self.functions.close()
 
 
+class _Explanation(_Handle):
+    """What leat_explain says of a pipeline with these options; nothing is opened for long."""
+
+    def __init__(self, spec: str, options: Dict[str, Any], functions: Any, as_json: bool) -> None:
+        self.text, self._json = "", as_json
+        super().__init__(spec, dict(options, bad=None, trace=None, report=None), functions)
+
+    def _start(self, spec: str, given: _lib.Options) -> None:
+        if "\0" in spec:
+            raise SpecError("a spec cannot contain a NUL character")
+        if self.functions:
+            self.functions.describe(given)
+        text, err = ctypes.c_void_p(), _lib.Err()
+        _lib.check(_lib.explain(spec.encode("utf-8", "surrogateescape"), given, self._json, text, err), err)
+        self.text = _lib.taken(text.value)
+
+
 class Feed:
     """An open pipeline. `for batch in feed` runs to the end of the epoch; the next loop runs the next epoch.
 
@@ -297,6 +319,8 @@ class Feed:
         trace: write what the feed's threads do, and when, to this file, for Perfetto (docs/XRAY.md); or a
             `leat.Recorder`, which must be closed after the feed.
         report: write the run to this file when the feed is closed, as a page with its figures and a timeline.
+        tune: use only as many threads and batches ahead as keep your loop from waiting; False: all from the start.
+            Values that you set, by `threads` or `prefetch(n)`, are not tuned.
     """
 
     def __init__(self, pipeline: Union[str, Pipeline], *, seed: int = 0, epochs: int = 0, threads: int = 0,
@@ -305,10 +329,12 @@ class Feed:
                  max_pixels: Optional[int] = 89478485, max_bytes: Union[int, str, None] = "256MiB",
                  bad: Union[None, str, "os.PathLike[str]"] = None, storage: Optional[_options.Storage] = None,
                  trace: Union[None, str, "os.PathLike[str]", Recorder] = None,
-                 report: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> None:
+                 report: Union[None, str, "os.PathLike[str]"] = None, tune: bool = True,
+                 **unknown: NoReturn) -> None:
         options = dict(seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                        on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                       max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report)
+                       max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report,
+                       tune=tune)
         _options.refuse(unknown, options)
         self._open(pipeline if isinstance(pipeline, Pipeline) else Pipeline([pipeline]), options)
 
@@ -752,6 +778,12 @@ class Feed:
             if not self.closed:
                 _lib.to_device(self._pointer(), begin, end, size, staged)
 
+    def explain(self, as_dict: bool = False) -> Any:
+        """How the engine runs the pipeline: see `Pipeline.explain`."""
+        ranks = dict(zip(("rank", "world"), (self.rank, self.world)))
+        found = _Explanation(self._pipeline.spec, dict(self._options, **ranks), self._handle.functions, as_dict)
+        return json.loads(found.text) if as_dict else found.text
+
     def bad(self) -> List[Bad]:
         """The bad samples so far, in plan order: the first 1,000, or fewer if their texts are long.
 
@@ -839,3 +871,22 @@ class Epoch:
                 raise
         del begun[me]  # no call after this: the program gets the batch
         return batch
+
+
+def explain(pipeline: Pipeline, as_dict: bool, given: Dict[str, Any]) -> Any:
+    """What `Pipeline.explain` returns."""
+    parameters = inspect.signature(Feed.__init__).parameters.values()
+    options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    _options.refuse({name: value for name, value in given.items() if name not in options}, options)
+    options.update(given)
+    functions = None
+    if pipeline._functions():
+        from ._pool import prepare
+
+        functions = prepare(pipeline, options)
+    try:
+        text = _Explanation(pipeline.spec, options, functions, as_dict).text
+    finally:
+        if functions:
+            functions.close()
+    return json.loads(text) if as_dict else text

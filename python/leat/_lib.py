@@ -76,7 +76,7 @@ class Options(Structure):
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
                 ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
                 ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p), ("storage", POINTER(c_char_p)),
-                ("recorder", c_void_p)]
+                ("recorder", c_void_p), ("tune", ctypes.c_bool)]
 
 
 class RecorderOptions(Structure):
@@ -171,6 +171,8 @@ recorder_device = _declare(quick, "leat_recorder_device", ctypes.c_bool, c_void_
 recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
 report_write = _declare(waiting, "leat_report_write", c_int, c_void_p, c_char_p, c_char_p, POINTER(Err))
+explain = _declare(waiting, "leat_explain", c_int, c_char_p, POINTER(Options), ctypes.c_bool, POINTER(c_void_p),
+                   POINTER(Err))
 
 # A capsule is the only Python object that C code can destroy. Python code that releases a batch, such as __del__, could
 # be interrupted by a signal.

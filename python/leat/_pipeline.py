@@ -122,13 +122,29 @@ class Pipeline:
              max_bad: Optional[int] = None, fingerprint: str = "names", max_pixels: Optional[int] = 89478485,
              max_bytes: Union[int, str, None] = "256MiB", bad: Union[None, str, "os.PathLike[str]"] = None,
              storage: Optional["Storage"] = None, trace: Union[None, str, "os.PathLike[str]", "Recorder"] = None,
-             report: Union[None, str, "os.PathLike[str]"] = None, **unknown: NoReturn) -> "Feed":
+             report: Union[None, str, "os.PathLike[str]"] = None, tune: bool = True,
+             **unknown: NoReturn) -> "Feed":
         """Open the pipeline. Takes the options of `leat.Feed`."""
         from ._feed import Feed
 
         return Feed(self, seed=seed, epochs=epochs, threads=threads, memory=memory, rank=rank, world=world,
                     on_error=on_error, max_bad=max_bad, fingerprint=fingerprint, max_pixels=max_pixels,
-                    max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report, **unknown)
+                    max_bytes=max_bytes, bad=bad, storage=storage, trace=trace, report=report, tune=tune,
+                    **unknown)
+
+    def explain(self, as_dict: bool = False, **options: Any) -> Any:
+        """How the engine runs the pipeline, as text: every stage with shapes, types and sizes, what is fused into one
+        pass, the order of samples, what an epoch reads, threads, and how memory is divided.
+
+        Opens the source but reads no samples; a `map` whose types are not declared reads the first one.
+
+        Args:
+            as_dict: return the same as a dict.
+            options: threads, memory, rank, world and the other options of `leat.Feed`.
+        """
+        from ._feed import explain
+
+        return explain(self, as_dict, options)
 
 
 def add_ops(items: Sequence[Dict[str, Any]]) -> None:

@@ -202,7 +202,11 @@ class Functions:
         """Set the functions in the feed's options."""
         self._install(options, len(self.tasks))
 
-    def _install(self, options: _lib.Options, count: int) -> None:
+    def describe(self, options: _lib.Options) -> None:
+        """The same, to explain the pipeline: nothing is called."""
+        self._install(options, len(self.tasks), serve=False)
+
+    def _install(self, options: _lib.Options, count: int, serve: bool = True) -> None:
         processes = options.threads
         table = (_lib.Function * count)()
         for i, (task, stage) in enumerate(zip(self.tasks[:count], self.maps)):
@@ -223,7 +227,7 @@ class Functions:
             self._keep.append(gives)
         options.functions, options.function_count = table, count
         self._keep.append(table)
-        if self.processes and not all(stage.threads for stage in self.maps[:count]):
+        if serve and self.processes and not all(stage.threads for stage in self.maps[:count]):
             sockets = [process.serve(self.tasks) for process in self.processes[:processes]]
             given = (_lib.Process * processes)()
             for one, process, engine in zip(given, self.processes, sockets):

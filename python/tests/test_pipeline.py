@@ -205,3 +205,42 @@ def test_unknown_options_say_what_to_use(option, instead):
         with pytest.raises(leat.OptionError, match=instead) as caught:
             open_feed(**option)
         assert isinstance(caught.value, TypeError) and isinstance(caught.value, leat.InvalidError)
+
+
+def test_explain_says_what_a_feed_does(images):
+    pipeline = images.shuffle().batch(32)
+    told = pipeline.explain(as_dict=True, threads=2, memory="64MiB")
+    assert told["epoch"]["samples"] == 200 and told["epoch"]["batches"] == 7 and told["epoch"]["last_batch"] == 8
+    assert [one["op"].split("(")[0] for one in told["order"]] == ["shuffle"]
+    last = told["stages"][-1]
+    assert last["passes"] == [{"ops": ["decode", "resize", "scale"], "crop_only": False, "reduced": False}]
+    assert {f["name"]: (f["dtype"], f["shape"], f["bytes"]) for f in last["fields"]} == {
+        "image": ("float32", [16, 16, 3], 3072), "label": ("int64", [], 8)}
+    assert told["threads"]["ops"] == 2 and told["memory"]["limit"] == 64 << 20
+    text = pipeline.explain(threads=2, memory="64MiB")
+    assert "decode + resize + scale" in text and "float32[16, 16, 3]" in text
+    with pipeline.feed(threads=2, memory="64MiB") as feed:
+        assert feed.explain() == text
+        assert feed.explain(as_dict=True) == told
+
+
+def test_explain_takes_the_options_of_a_feed(images, tmp_path):
+    told = images.batch(10).explain(as_dict=True, rank=1, world=5, bad=tmp_path / "bad.json")
+    assert told["epoch"]["batch_size"] == 2 and told["epoch"]["rank"] == 1
+    assert not (tmp_path / "bad.json").exists()
+    with pytest.raises(leat.InvalidError, match="did you mean 'threads'"):
+        images.explain(thread=2)
+    with pytest.raises(leat.LimitError, match="too little"):
+        images.batch(2).explain(memory=1000)
+
+
+def _double(x):
+    return 2 * x
+
+
+def test_explain_shows_functions(numbers):
+    pipeline = numbers.map(_double, "x", workers="thread").batch(4)
+    assert [p["ops"] for p in pipeline.explain(as_dict=True)["stages"][0]["passes"]] == [["map"]]
+    with pipeline.feed(threads=2) as feed:
+        assert "map" in feed.explain()
+        assert next(iter(feed))["x"].tolist() == [0, 2, 4, 6]

@@ -19,6 +19,7 @@
 #include "cli/print.h"
 #include "cli/stage_table.h"
 #include "cli/text.h"
+#include "feed/feed.h"
 #include "feed/figures.h"
 #include "store/store.h"
 #include "trace/limit.h"
@@ -31,7 +32,7 @@ struct params {
 	int on_error, fingerprint;
 	const char *save, *resume, *list, *bad, *trace, *report, *prometheus;
 	struct leat_strings storage;
-	bool force, checksum, json, quiet;
+	bool force, tune, checksum, json, quiet;
 };
 
 static const struct leat_opt options[] = {
@@ -39,6 +40,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct params, seed, "0", 0, 9e18, "random seed; same seed, same batches"),
 	LEAT_INT(struct params, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
 	LEAT_SIZE(struct params, memory, "0", 0, 1e18, "memory limit; 0: a quarter of the RAM, shared by local ranks"),
+	LEAT_BOOL(struct params, tune, "true", "use fewer threads and batches ahead where they suffice"),
 	LEAT_INT(struct params, rank, "-1", -1, 1e7, "this process's rank; -1: from the launcher's environment, or 0"),
 	LEAT_INT(struct params, world, "0", 0, 1e7, "number of ranks; 0: from the launcher's environment, or 1"),
 	LEAT_INT(struct params, batches, "0", 0, 1e15, "stop after this many batches; 0: no limit"),
@@ -116,6 +118,7 @@ open_feed(struct session *s, const char *spec, struct leat_err *err)
 	o.epochs = (uint64_t)p->epochs;
 	o.threads = (unsigned)p->threads;
 	o.memory = (size_t)p->memory;
+	o.tune = p->tune;
 	o.rank = (int)p->rank;
 	o.world = (int)p->world;
 	o.on_error = (enum leat_on_error)p->on_error;
@@ -436,6 +439,8 @@ print_table(const struct session *s, const struct result *r, struct leat_err *er
 	row(&table, "memory", "peak %s resident, %s reserved", leat_format_size(resident, sizeof resident, r->peak_rss),
 	    leat_format_size(reserved, sizeof reserved, st->memory_peak));
 	row(&table, "threads", "%u", st->threads);
+	leat_str_add(leat_table_cell(&table), "tuning");
+	leat_tuning_add_text(s->feed, leat_table_cell(&table));
 	if (st->bad > 0)
 		row(&table, "bad", "%" PRIu64 " sample%s", st->bad, leat_plural(st->bad));
 	status = leat_table_print(&table, stdout, err);

@@ -573,6 +573,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 
 	*b = (struct leat_budget){
 		.frugal = b->frugal,
+		.threads_set = b->threads_set,
 		.used = used,
 		.threads = options->threads,
 		.form.column = b->form.column,

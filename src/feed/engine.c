@@ -89,6 +89,7 @@ leat_engine_open(struct leat_feed *feed, struct leat_err *err)
 	if (status == LEAT_OK && feed->pipeline.in_processes)
 		status = leat_processes_open(&feed->processes, &feed->options, feed->budget.exchange,
 		                             feed->budget.exchange_large, &feed->mem, err);
+	leat_tuning_open(feed);
 	if (status == LEAT_OK)
 		leat_engine_seek(feed, 0, 0);
 	return status;
@@ -171,6 +172,7 @@ leat_engine_stop(struct leat_feed *feed)
 	pthread_mutex_lock(&feed->lock);
 	atomic_store(&feed->stop, true);
 	pthread_cond_broadcast(&feed->work);
+	pthread_cond_broadcast(&feed->parked);
 	pthread_mutex_unlock(&feed->lock);
 	leat_stores_interrupt(&feed->pipeline.source.stores, true); /* ends blocking reads of workers */
 	leat_processes_interrupt(feed->processes, true);
@@ -195,6 +197,7 @@ leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 		feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	}
 	feed->filling = NULL;
+	leat_tune_start(&feed->tune);
 	leat_fetch_reset(feed);
 	feed->free_runs = feed->ready_runs = NULL;
 	feed->ready_tail = &feed->ready_runs;

@@ -124,6 +124,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_mutex_init(&feed->jumbo_lock, NULL);
 	pthread_cond_init(&feed->work, NULL);
+	pthread_cond_init(&feed->parked, NULL);
 	pthread_cond_init(&feed->fetch.drained, NULL);
 	init_ready(&feed->ready);
 	status = leat_options_resolve(&feed->options, options, err);
@@ -136,6 +137,7 @@ leat_feed_open(const char *spec, const struct leat_options *options, enum leat_b
 	feed->warnings.log = &feed->log;
 	feed->seed = feed->options.seed;
 	feed->budget.frugal = !options || options->memory == 0;
+	feed->budget.threads_set = options && options->threads > 0;
 	if (status == LEAT_OK)
 		status = open_inside(feed, spec, batching, err);
 	if (status == LEAT_OK)
@@ -159,6 +161,7 @@ leat_feed_unref(struct leat_feed *feed)
 	leat_free(&feed->mem, feed->budget.form.column); /* used by batches that outlive leat_close */
 	pthread_cond_destroy(&feed->ready);
 	pthread_cond_destroy(&feed->work);
+	pthread_cond_destroy(&feed->parked);
 	pthread_cond_destroy(&feed->fetch.drained);
 	pthread_mutex_destroy(&feed->jumbo_lock);
 	pthread_mutex_destroy(&feed->lock);
@@ -274,7 +277,7 @@ wait_ready(struct leat_feed *feed, uint64_t deadline)
 		.tv_nsec = (long)(deadline % 1000000000u),
 	};
 	bool disk = atomic_load_explicit(&feed->fetch.waiting, memory_order_relaxed) > 0 &&
-	            feed->idle == feed->budget.threads;
+	            feed->idle == feed->tune.threads;
 	uint64_t begin = leat_now(), took;
 
 	feed->waits_since = begin;
@@ -336,6 +339,7 @@ wait_for_head(struct leat_feed *feed, uint64_t deadline, struct leat_batch **bat
 		}
 		if (feed->held == feed->slots && !add_spare_slot(feed))
 			return fail_held(feed, feed->budget.form.bytes, err);
+		leat_tuning_waits(feed);
 		leat_feed_wake(feed);
 		if (deadline != UINT64_MAX && leat_now() >= deadline)
 			return leat_fail(err, LEAT_TIMEOUT, "the next batch is not ready yet");
@@ -385,6 +389,7 @@ take_head(struct leat_feed *feed)
 {
 	feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	feed->flight_count--;
+	leat_tuning_takes(feed);
 	feed->complete--;
 	feed->held++;
 }

@@ -25,6 +25,7 @@
 #include "feed/pin.h"
 #include "feed/pipeline.h"
 #include "feed/process.h"
+#include "feed/tune.h"
 #include "trace/figures.h"
 #include "trace/histogram.h"
 #include "trace/lane.h"
@@ -42,7 +43,8 @@ enum {
 
 /* How the feed divides its memory. Computed once, at open (budget.c). */
 struct leat_budget {
-	bool frugal; /* memory= is the default: prefetch as if it were ENOUGH, unless the pipeline needs more */
+	bool threads_set; /* by the user: not tuned */
+	bool frugal;      /* memory= is the default: prefetch as if it were ENOUGH, unless the pipeline needs more */
 	unsigned threads, io_threads;
 	int depth;   /* batches prefetched */
 	int buffers; /* batches allocated */
@@ -120,12 +122,14 @@ struct leat_feed {
 
 	_Alignas(LEAT_APART) pthread_mutex_t lock;
 	pthread_cond_t work, ready; /* signal work to workers; a batch to the consumer */
+	pthread_cond_t parked;      /* wakes workers that sleep because fewer suffice */
 
 	/* Under the lock: */
 	bool running, cancelled, closed;
-	uint64_t waits_since; /* when the consumer began waiting for the head of `flight`; 0: not waiting, or woken */
-	bool wanted;          /* the consumer is inside leat_next */
-	unsigned idle;        /* workers waiting on `work` */
+	uint64_t waits_since;  /* when the consumer began waiting for the head of `flight`; 0: not waiting, or woken */
+	bool wanted;           /* the consumer is inside leat_next */
+	unsigned idle;         /* workers waiting on `work` */
+	struct leat_tune tune; /* workers from tune.threads on are parked; at most tune.depth batches are made ahead */
 	uint64_t plan_epoch, plan_position; /* start of the next batch */
 	struct leat_batch *filling;         /* batch only partly planned */
 	struct leat_batch **flight;         /* planned but not delivered, in plan order: a ring of `buffers` */
@@ -166,20 +170,15 @@ struct leat_feed {
 	struct leat_scratch jumbo; /* under jumbo_lock */
 };
 
+/* stats.c: "objects" (one request per sample), "ranges" (the same), "merged ranges" or "streaming". */
+const char *leat_way_of_reading(const struct leat_feed *feed);
+
 /* budget.c: divides `memory`. The error for too little memory names the minimum. `used` is already allocated;
  * `peak` was the most while the source was opened. */
 enum leat_status leat_budget_make(struct leat_budget *budget, const struct leat_pipeline *pipeline,
                                   const struct leat_options *options, int64_t rows, size_t used, size_t peak,
                                   const struct leat_log *log, struct leat_err *err);
-/* stats.c: "objects" (one request per sample), "ranges" (the same), "merged ranges" or "streaming". */
-const char *leat_way_of_reading(const struct leat_feed *feed);
 
-
-/* budget.c: a sample did not fit, even into `scratch`, the large one: appends the memory= that should do to the error.
- * Workers, without the lock. */
-void leat_advise_memory(struct leat_worker *worker, const struct leat_scratch *scratch, struct leat_err *err);
-
-/* open_cache.c: opens the cache if the spec has one; `room` is what memory= leaves for it. Call again after the seed
 /* budget.c: what the memory is divided into, in the order shown. Their sum is what the feed reserves. */
 struct leat_budget_part {
 	const char *what;
@@ -190,6 +189,11 @@ enum { LEAT_BUDGET_PARTS = 12 };
 int leat_budget_parts(const struct leat_budget *budget, const struct leat_pipeline *pipeline,
                       struct leat_budget_part part[LEAT_BUDGET_PARTS]);
 
+/* budget.c: a sample did not fit, even into `scratch`, the large one: appends the memory= that should do to the error.
+ * Workers, without the lock. */
+void leat_advise_memory(struct leat_worker *worker, const struct leat_scratch *scratch, struct leat_err *err);
+
+/* open_cache.c: opens the cache if the spec has one; `room` is what memory= leaves for it. Call again after the seed
  * changes: results of random ops before the cache depend on it. */
 enum leat_status leat_feed_open_cache(struct leat_feed *feed, size_t room, struct leat_err *err);
 
@@ -220,6 +224,27 @@ void leat_feed_wake(struct leat_feed *feed);
 /* Under the lock: plans the next few samples of the batch being filled. NULL: nothing can be planned now. `worker` is
  * the calling worker; NULL on other threads. */
 struct leat_run *leat_plan_run(struct leat_feed *feed, const struct leat_worker *worker);
+
+/* tune_feed.c: applies what tune.h decides. Under the lock, except where said. */
+void leat_tuning_open(struct leat_feed *feed); /* once, while nobody else uses the feed */
+/* The consumer begins to wait, or takes the first batch of `flight`. */
+void leat_tuning_waits(struct leat_feed *feed);
+void leat_tuning_takes(struct leat_feed *feed);
+/* Any thread, without the lock: sets what is in use from now on, for tests. */
+void leat_tuning_set(struct leat_feed *feed, unsigned threads, int depth);
+/* Any thread, without the lock: what was chosen, and why. Returns how many there are. */
+struct leat_tuning_choice {
+	const char *what; /* "threads", "prefetch" (batches ahead), "requests", "window" and "stretch" (bytes) */
+	uint64_t value;
+	bool set; /* by the user */
+	char why[LEAT_TUNE_TEXT];
+};
+enum { LEAT_TUNING_CHOICES = 5 };
+int leat_tuning_list(const struct leat_feed *feed, struct leat_tuning_choice choice[LEAT_TUNING_CHOICES]);
+/* The same for struct leat_figures, */
+void leat_tuning_read(const struct leat_feed *feed, struct leat_figures *figures);
+/* and in one line: "2 of 8 threads (why), 4 batches ahead (why)". */
+void leat_tuning_add_text(const struct leat_feed *feed, struct leat_str *out);
 
 /* bad.c: the list of bad samples. */
 enum leat_status leat_bad_open(struct leat_feed *feed, struct leat_err *err);

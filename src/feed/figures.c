@@ -373,6 +373,7 @@ leat_feed_figures(const struct leat_feed *feed, bool stepless, struct leat_figur
 	visit_wires(feed, add_endpoint, &servers);
 	split_first_batch(feed, &servers, &f->first);
 	read_depths((struct leat_feed *)feed, f);
+	leat_tuning_read(feed, f);
 	f->rank = feed->options.rank;
 	f->world = feed->options.world;
 	if (feed->options.recorder)

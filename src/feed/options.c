@@ -17,6 +17,7 @@ leat_options_init_sized(struct leat_options *options, size_t size)
 		.max_bad = UINT64_MAX,
 		.max_pixels = LEAT_MAX_PIXELS,
 		.max_bytes = LEAT_MAX_BYTES,
+		.tune = true,
 	};
 
 	memset(options, 0, size);

@@ -29,7 +29,7 @@ leat_feed_wake(struct leat_feed *feed)
 static bool
 may_begin_batch(const struct leat_feed *feed)
 {
-	int limit = feed->budget.depth > 0 ? feed->budget.depth : feed->wanted;
+	int limit = feed->tune.depth > 0 ? feed->tune.depth : feed->wanted;
 
 	return feed->free_batches && feed->flight_count < limit;
 }
@@ -59,8 +59,11 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 {
 	struct leat_batch **from, *batch;
 
-	if (!may_begin_batch(feed))
+	if (!may_begin_batch(feed)) {
+		if (feed->free_batches)
+			leat_tune_holds_back(&feed->tune);
 		return false;
+	}
 	if (!leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position))
 		return false;
 	from = free_batch(feed, w);
@@ -734,24 +737,29 @@ is_blocked(const struct leat_feed *feed)
 	return !may_begin_batch(feed) || !leat_plan_next_batch(feed, &epoch, &position);
 }
 
+/* Sleeps, and counts it as idle time. */
 static void
-idle(struct leat_worker *w)
+sleep_on(struct leat_worker *w, pthread_cond_t *wakes, bool blocked)
 {
-	struct leat_feed *feed = w->feed;
 	struct leat_lane *lane = w->lane;
-	bool blocked = is_blocked(feed);
 	uint64_t begin = leat_now(), took;
 
 	atomic_store_explicit(&lane->idle_blocked, blocked, memory_order_relaxed);
 	atomic_store_explicit(&lane->idle_since, begin, memory_order_relaxed);
-	feed->idle++;
-	pthread_cond_wait(&feed->work, &feed->lock);
-	feed->idle--;
+	pthread_cond_wait(wakes, &w->feed->lock);
 	took = leat_now() - begin;
 	atomic_store_explicit(&lane->idle_since, 0, memory_order_relaxed);
 	leat_count(&lane->count.idle_ns, took);
 	if (blocked)
 		leat_count(&lane->blocked_ns, took);
+}
+
+static void
+idle(struct leat_worker *w)
+{
+	w->feed->idle++;
+	sleep_on(w, &w->feed->work, is_blocked(w->feed));
+	w->feed->idle--;
 }
 
 /* Under the lock: is it time to wake the consumer? Not if it just began to wait and the next run, after which we
@@ -769,6 +777,18 @@ consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 	return true;
 }
 
+/* Sleeps until more threads are wanted (tune.h). Others do what this one would have done next. */
+static void
+park(struct leat_worker *w)
+{
+	struct leat_feed *feed = w->feed;
+
+	if (consumer_is_due(w, NULL))
+		pthread_cond_signal(&feed->ready);
+	wake_for_more(feed);
+	sleep_on(w, &feed->parked, true);
+}
+
 void
 leat_worker_body(void *arg, unsigned i)
 {
@@ -783,10 +803,17 @@ leat_worker_body(void *arg, unsigned i)
 	w->untimed = leat_feed_untimed(feed);
 	pthread_mutex_lock(&feed->lock);
 	while (!atomic_load(&feed->stop)) {
-		struct leat_unit_slot *unit = leat_units_take(feed);
-		struct leat_run *run = unit ? NULL : take_run(w);
-		bool tell = consumer_is_due(w, run), done;
+		struct leat_unit_slot *unit;
+		struct leat_run *run;
+		bool tell, done;
 
+		if (__builtin_expect(i >= feed->tune.threads, 0)) {
+			park(w);
+			continue;
+		}
+		unit = leat_units_take(feed);
+		run = unit ? NULL : take_run(w);
+		tell = consumer_is_due(w, run);
 		if (!run && !unit && !tell) {
 			idle(w);
 			continue;
