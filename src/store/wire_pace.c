@@ -16,7 +16,7 @@ static const double trial_pays = 0.07; /* the same in trials, which are more exa
 static const double leaps = 0.4;       /* pays enough to double again */
 static const double no_loss = 0.985;   /* of the rate, with a smaller window */
 static const double small_loss = 0.95, clear_loss = 0.9, clear_gain = 1.1;
-static const double in_step = 0.75; /* of the rate, with half of the window: it limits us */
+static const double in_step = 0.75;                   /* of the rate, with half of the window: it limits us */
 static const double queues = 1.15, queues_long = 2.5; /* latency, compared with the lowest */
 
 /* ---- legs ---- */
@@ -105,8 +105,15 @@ queues_up(const struct leat_pace *pace, double latency)
 	return !pace->knows_latency || latency > queues * lowest_latency(pace);
 }
 
+/* Four times as many at once, while more bring as much more, and no answer takes much longer than the quickest. */
+static unsigned
+next_window(const struct leat_pace *pace, double grown, double added, double latency)
+{
+	return (grown >= leaps * added && latency < 2 * pace->quickest_ns ? 4 : 2) * pace->window;
+}
+
 static void
-judge_start(struct leat_pace *pace, double rate, uint64_t now)
+judge_start(struct leat_pace *pace, double rate, double latency, uint64_t now)
 {
 	double grown = pace->rate_before > 0 ? rate / pace->rate_before - 1 : 1;
 	double added = pace->before ? (double)pace->window / pace->before - 1 : 1;
@@ -121,7 +128,7 @@ judge_start(struct leat_pace *pace, double rate, uint64_t now)
 	} else {
 		pace->before = pace->window;
 		pace->rate_before = rate;
-		set_window(pace, 2 * pace->window, now);
+		set_window(pace, next_window(pace, grown, added, latency), now);
 	}
 }
 
@@ -297,7 +304,7 @@ judge_leg(struct leat_pace *pace, uint64_t now)
 	}
 	note_latency(pace, latency, now);
 	if (pace->mode == LEAT_PACE_START)
-		judge_start(pace, rate, now);
+		judge_start(pace, rate, latency, now);
 	else if (pace->mode == LEAT_PACE_FALL)
 		judge_fall(pace, rate, latency, now);
 	else if (pace->mode == LEAT_PACE_TRIAL)
@@ -473,6 +480,8 @@ note_answer(struct leat_pace *pace, uint64_t took_ns, uint64_t bytes, uint64_t n
 	if (pace->mode != LEAT_PACE_DOWN || now - took_ns >= pace->down_ns)
 		pace->streak = 0;
 	pace->latency_ns = pace->latency_ns > 0 ? pace->latency_ns * 0.9 + (double)took_ns * 0.1 : (double)took_ns;
+	if ((double)took_ns < pace->quickest_ns || pace->quickest_ns <= 0)
+		pace->quickest_ns = (double)took_ns;
 	pace->leg.done++;
 	pace->leg.work += (double)bytes + REQUEST_WORK;
 	pace->leg.latency_ns += (double)took_ns;

@@ -4,9 +4,10 @@
  * queue at a server that may even become slower for it. The best window is at the knee, and it moves. So the window is
  * found by experiment, and by what the throughput says:
  *
- *  - start: it doubles while the rate grows by at least a fifth of what was added;
- *  - fall: it halves while the rate does not fall. If it does fall as much, at once, the latency is not that of a queue,
- * and the window starts again from where it was;
+ *  - start: it doubles while the rate grows by at least a fifth of what was added, and grows fourfold while the rate
+ * does almost the same and nothing queues;
+ *  - fall: it halves while the rate does not fall. If it does fall as much, at once, the latency is not that of a
+ * queue, and the window starts again from where it was;
  *  - trial: the rate with another window is compared with the present one, in turns (A B A B), so that what changes
  * meanwhile does not count for one of them. A larger window stays if the rate grows, a smaller one if it does not fall;
  *  - hold: nothing changes. Trials come every half second at first, and every 4 s if they change nothing. A smaller
@@ -67,8 +68,9 @@ struct leat_pace {
 		LEAT_PACE_RESUME,
 		LEAT_PACE_DOWN
 	} mode;
-	uint64_t last_ns;  /* the latest event */
-	double latency_ns; /* of requests, smoothed; 0: unknown */
+	uint64_t last_ns;   /* the latest event */
+	double latency_ns;  /* of requests, smoothed; 0: unknown */
+	double quickest_ns; /* of all requests; 0: none yet */
 	struct leat_pace_leg leg;
 	uint64_t random;
 
