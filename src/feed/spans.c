@@ -124,11 +124,11 @@ times_samples(const struct leat_feed *feed, const struct leat_run *run)
 }
 
 uint64_t
-leat_spans_every(uint64_t cost)
+leat_spans_every(uint64_t cost, uint64_t least)
 {
 	uint64_t n = 1;
 
-	while (cost > 0 && n * cost < LEAT_SPAN_LEAST_NS && n < MAX_EVERY)
+	while (cost > 0 && n * cost < least && n < MAX_EVERY)
 		n *= 2;
 	return n;
 }
@@ -144,7 +144,8 @@ leat_spans_begin_run(struct leat_worker *w, const struct leat_run *run)
 {
 	struct leat_worker_spans *own = &w->feed->spans->worker[w->work.thread];
 
-	w->every = (uint16_t)(leat_spans_every(own->cost));
+	w->every = (uint16_t)leat_spans_every(
+		own->cost, run->items > 0 && times_samples(w->feed, run) ? LEAT_SPAN_LEAST_NS : LEAT_SPAN_LEAST_RUN_NS);
 	w->ring = run->items > 0 && own->runs++ % w->every == 0 ? own->ring : NULL;
 	w->untimed = w->ring && times_samples(w->feed, run) ? 0 : leat_feed_untimed(w->feed);
 }

@@ -6,7 +6,8 @@
  * samples has the position of the first.
  *
  * Whether to record is decided once per run of samples. If a sample takes less than LEAT_SPAN_LEAST_NS, only one run in
- * so many is recorded that recording costs little. Samples that are only copied get one span for the whole run. Parts
+ * so many is recorded that recording costs little. Samples that are only copied get one span for the whole run, if that
+ * takes LEAT_SPAN_LEAST_RUN_NS; else likewise. Parts
  * of a sample that take less than LEAT_SPAN_SHORT_NS get none.
  *
  * Threads: each function says which. Without a recorder, feed->spans is NULL and none of them is called. */
@@ -17,7 +18,7 @@
 #include "feed/feed.h"
 #include "trace/recorder.h"
 
-enum { LEAT_SPAN_LEAST_NS = 5000, LEAT_SPAN_SHORT_NS = 1000 };
+enum { LEAT_SPAN_LEAST_NS = 5000, LEAT_SPAN_LEAST_RUN_NS = 50000, LEAT_SPAN_SHORT_NS = 1000 };
 
 /* What a stage does, for the names and tags of spans. */
 struct leat_stage_label {
@@ -60,8 +61,9 @@ enum leat_status leat_spans_check(const struct leat_options *options, struct lea
 enum leat_status leat_spans_open(struct leat_feed *feed, struct leat_err *err);
 void leat_spans_close(struct leat_feed *feed);
 
-/* One run in how many is recorded, if a sample costs so many ns; 0: not known yet. */
-uint64_t leat_spans_every(uint64_t cost);
+/* One run in how many is recorded, so that recording costs little: if `cost` ns, 0 if not known yet, were at least
+ * `least`, it would be each. */
+uint64_t leat_spans_every(uint64_t cost, uint64_t least);
 
 /* ---- workers ---- */
 

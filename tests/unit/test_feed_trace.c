@@ -88,7 +88,7 @@ recording_changes_no_byte(void **state)
 		" | shuffle | batch(8)",
 		" | example(image=bytes, label=int64) | decode | resize(16, 16) | cache | random_flip | batch(8)",
 		" | example(image=bytes, label=int64) | decode | resize(16, 16) | scale(1/255) | one_hot(64, "
-	        "field=label)"
+		"field=label)"
 		" | batch(8) | mixup(0.2)",
 		" | example(label=int64) | cache | batch(7) | prefetch(0)",
 	};
@@ -297,13 +297,13 @@ static void
 short_samples_are_sampled(void **state)
 {
 	(void)state;
-	assert_int_equal(leat_spans_every(0), 1); /* not known yet */
-	assert_int_equal(leat_spans_every(1), 1024);
-	assert_int_equal(leat_spans_every(100), 64);
-	assert_int_equal(leat_spans_every(2500), 2);
-	assert_int_equal(leat_spans_every(4999), 2);
-	assert_int_equal(leat_spans_every(5000), 1);
-	assert_int_equal(leat_spans_every(UINT64_MAX / 2), 1);
+	assert_int_equal(leat_spans_every(0, 5000), 1); /* not known yet */
+	assert_int_equal(leat_spans_every(1, 5000), 1024);
+	assert_int_equal(leat_spans_every(100, 5000), 64);
+	assert_int_equal(leat_spans_every(2500, 5000), 2);
+	assert_int_equal(leat_spans_every(4999, 5000), 2);
+	assert_int_equal(leat_spans_every(5000, 5000), 1);
+	assert_int_equal(leat_spans_every(UINT64_MAX / 2, 5000), 1);
 }
 
 /* Each span says for how many it stands; those of batches are never left out. */
