@@ -21,7 +21,9 @@ const run = {
 	queues: [{name: "ready", depth: 0, capacity: 8}],
 	endpoints: [{host: "store.lab", requests: 900, retries: 3, hedges: 2, refused: 1, bytes: 3e9, latency_ms: {p50: 12, p99: 80, histogram: [[8, 10], [16, 700], [128, 190]]}}],
 	tuning: [{what: "threads", value: 4, why: "one per CPU", set: false}, {what: "window", value: "64 MiB", why: "set", set: true}],
-	remedies: [{remedy: "threads=8", predicted: 2500, measured: 2410, helps: true}],
+	remedies: [{name: "threads", what: "threads=8", helps: true, at_most: false, predicted: 2500, measured: 2410, now: 1598, why: ""},
+		{name: "window", what: "a larger window", helps: false, at_most: true, predicted: 1600, measured: null, now: 1598, why: hostile}],
+	parts: [{name: "storage", samples_per_s: 9000, mb_per_s: 880, note: "page cache"}, {name: "cpu", threads: 4, samples_per_s: 1640, mb_per_s: 190, note: ""}],
 	ranks: [{rank: 0, samples_per_s: 1598, slow_stage: "decode"}, {rank: 1, samples_per_s: 1700, slow_stage: "decode"}],
 	bad_count: 1, bad: [{epoch: 0, position: 17, sample: 3, uri: "/data/" + hostile, offset: 12, reason: hostile, replaced: true, status: "DATA"}],
 	stats: {samples: 32000, batches: 2000},
@@ -141,12 +143,12 @@ const tests = {
 
 	async "every section of the run is there, with its numbers"({browser, file}) {
 		const page = await open(browser, file);
-		for (const title of ["Timeline", "Stages", "Time per batch", "Latency of store.lab", "Epochs", "What to try", "Ranks", "Settings", "Servers", "Queues", "Bad samples", "All counters"])
+		for (const title of ["Timeline", "Stages", "Time per batch", "Latency of store.lab", "Epochs", "Parts measured alone", "What to try", "Ranks", "Settings", "Servers", "Queues", "Bad samples", "All counters"])
 			assert.equal(await page.locator(`section[aria-label="${title}"]`).count(), 1, title);
 		const stages = await page.locator('section[aria-label="Stages"] tbody tr').nth(1).innerText();
 		assert.match(stages, /76\.0\u202f%[^]*1,620/);
 		assert.equal(await page.locator('section[aria-label="Epochs"] tbody tr').count(), 5);
-		assert.match(await page.locator('section[aria-label="What to try"]').innerText(), /2,500[^]*2,410/);
+		assert.match(await page.locator('section[aria-label="What to try"]').innerText(), /1,598\s+2,500\s+2,410\s+4\u202f%/);
 		const align = await page.locator('section[aria-label="Stages"] td.n').first().evaluate((cell) => { const s = getComputedStyle(cell); return s.textAlign + " " + s.fontVariantNumeric; });
 		assert.equal(align, "right tabular-nums");
 	},
@@ -156,6 +158,14 @@ const tests = {
 		assert.deepEqual(page.faults, []);
 		assert.equal(await page.locator("section").count(), 0);
 		assert.equal(await page.locator("[data-failed]").count(), 0);
+	},
+
+	async "the result of leat xray shows its run as well"({browser}) {
+		const {parts, remedies, sentence, ...inner} = run, file = make("xray.html", {sentence, parts, remedies, limit: "decode", samples_per_s: 1598.96, run: inner}, 20);
+		const page = await open(browser, file);
+		for (const title of ["Stages", "Epochs", "Parts measured alone", "What to try"])
+			assert.equal(await page.locator(`section[aria-label="${title}"]`).count(), 1, title);
+		assert.deepEqual(page.faults, []);
 	},
 
 	async "names never become markup"({browser, file}) {

@@ -141,6 +141,20 @@ function any(title, rows, note) {
 	return list(rows).length ? section(title, anyTable(title, list(rows)), note && h("p", {class: "note"}, note)) : null;
 }
 
+function remedies(run) {
+	const rows = list(run.remedies), has = (key) => rows.some((row) => row[key] !== undefined && row[key] !== null && row[key] !== "");
+	const columns = [
+		{title: "remedy", head: true, of: (row) => plain(row.what || row.remedy || row.name)},
+		has("now") && {title: "now", n: true, of: (row) => number(row.now)},
+		{title: "predicted", n: true, of: (row) => (row.at_most ? "at most " : "") + number(row.predicted || NaN)},
+		{title: "measured", n: true, of: (row) => number(row.measured || NaN)},
+		has("measured") && {title: "off by", n: true, of: (row) => (row.measured > 0 && row.predicted > 0 ? percent(row.predicted / row.measured - 1, 0) : DASH)},
+		has("helps") && {title: "helps", of: (row) => h("span", {class: row.helps && "better"}, plain(row.helps))},
+		has("why") && {title: "why", class: "text", of: (row) => plain(row.why)},
+	].filter(Boolean);
+	return rows.length ? section("What to try", table("What to try", columns, rows), h("p", {class: "note"}, "Rates are in samples/s.")) : null;
+}
+
 function rest(run) {
 	const rows = Object.entries(run.stats && typeof run.stats === "object" ? run.stats : {});
 	return rows.length ? section("All counters", h("details", {}, h("summary", {}, rows.length + " counters"), table("All counters", [
@@ -173,10 +187,16 @@ function pair(...sections) {
 	return there.length > 1 ? h("div", {class: "pair"}, there) : there;
 }
 
-function runPage(run, timeline) {
+// `leat xray` has the run of the whole pipeline inside of its result.
+function flatten(run) {
+	return run.run && typeof run.run === "object" ? {...run.run, ...run} : run;
+}
+
+function runPage(given, timeline) {
+	const run = flatten(given);
 	const sections = [() => figures(run, timeline), () => timelineSection(timeline, "Timeline"), () => stages(run),
 		() => pair(batchTimes(run), latencies(run)), () => epochs(run), () => any("Parts measured alone", run.parts),
-		() => any("What to try", run.remedies, "Predicted and measured rates are in samples/s."), () => any("Ranks", run.ranks), () => tuning(run),
+		() => remedies(run), () => any("Ranks", run.ranks), () => tuning(run),
 		() => endpoints(run), () => any("Queues", run.queues), () => bad(run), () => rest(run)];
 	return [h("h1", {}, run.sentence || (run.limit ? "The limit is " + run.limit + "." : "What a run did")), sections.map(attempt)];
 }
