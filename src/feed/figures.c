@@ -284,7 +284,7 @@ leat_feed_stages(const struct leat_feed *feed, const struct leat_totals *t, stru
 	list->run_s = seconds(t->run_ns);
 	list->wait_s = seconds(t->wait_ns);
 	list->disk_wait_s = seconds(t->disk_ns);
-	list->idle_s = seconds(t->idle_ns);
+	list->idle_s = seconds(t->idle_ns - blocked);
 	work = seconds(t->read_ns + t->op_ns + t->collate_ns);
 	list->work_s = work;
 	list->running_s = seconds(leat_counted(&feed->ran_ns) + (started ? rest(now, started) : 0));
@@ -373,7 +373,8 @@ leat_feed_figures(const struct leat_feed *feed, bool stepless, struct leat_figur
 	visit_wires(feed, add_endpoint, &servers);
 	split_first_batch(feed, &servers, &f->first);
 	read_depths((struct leat_feed *)feed, f);
-	leat_tuning_read(feed, f);
+	if (feed->pid == getpid()) /* elsewhere the lock may be held for ever */
+		leat_tuning_read(feed, f);
 	f->rank = feed->options.rank;
 	f->world = feed->options.world;
 	if (feed->options.recorder)

@@ -108,7 +108,7 @@ struct leat_stage_list {
 	double cpus_used; /* on average since the feed was opened; 0: unknown */
 	double run_s;     /* the consumer's step */
 	double wait_s, disk_wait_s;
-	double idle_s, work_s; /* of the workers, idle and busy */
+	double idle_s, work_s; /* of the workers: idle for want of data, and busy */
 	double running_s;      /* since the workers were started */
 	double samples_per_s, mb_read_per_s;
 	uint64_t samples, refused;
