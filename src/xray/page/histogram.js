@@ -32,7 +32,7 @@ function logTicks(low, high) {
 // Where the axis begins: the few shortest, such as a batch that was ready before it was asked for, would take most of it.
 function lowest(buckets) {
 	let seen = 0;
-	const found = buckets.find((bucket) => (seen += bucket.share) > 0.005);
+	const found = buckets.find((bucket) => (seen += bucket.share) > 0.02);
 	return found ? found.lower : Infinity;
 }
 
