@@ -43,15 +43,33 @@ def _fields(stage: Dict[str, Any]) -> str:
     """The fields after a stage, one per line."""
     lines = []
     for field in stage.get("fields") or ():
-        shape = ", ".join("?" if size is None or size < 0 else str(size) for size in field.get("shape", ()))
-        lines.append(f"{field.get('name')}: {field.get('type') or field.get('dtype')}[{shape}]")
+        shape = ", ".join("?" if size is None else str(size) for size in field["shape"])
+        lines.append(f"{field['name']}: {field['dtype']}[{shape}]")
     return "\n".join(lines)
 
 
+def _after(calls: List[str], explained: Dict[str, Any]) -> List[str]:
+    """What to show beside each op: the fields after the source and after each stage, and the batches."""
+    beside, at = [""] * len(calls), 0
+    names = [_text.op_name(call) for call in calls]
+    beside[0] = _fields(explained["source"])
+    for stage in explained["stages"]:
+        for op in [op for one in stage["passes"] for op in one["ops"]]:
+            at = names.index(op, at + 1) if op in names[at + 1:] else at
+        beside[at] = _fields(stage) if at else beside[0]
+    epoch = explained.get("epoch") or {}
+    if "batch" in names and epoch.get("batches") is not None:
+        beside[names.index("batch")] = f"{epoch['batches']:,} batches of {epoch['batch_size']:,}"
+    return beside
+
+
 def pipeline(given: "Pipeline") -> str:
+    calls = _calls(given)
     explained, problem = _explained(given)
-    stages = [_fields(stage) for stage in explained.get("stages", ())] if explained else None
-    return _html.pipeline(_calls(given), stages, problem)
+    try:
+        return _html.pipeline(calls, _after(calls, explained) if explained else None, problem)
+    except (KeyError, TypeError):  # a command of another version
+        return _html.pipeline(calls)
 
 
 def feed(given: "Feed") -> str:

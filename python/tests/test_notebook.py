@@ -135,6 +135,7 @@ def test_a_pipeline_shows_its_ops_and_fields(images):
     for op in ("tfrecord", "example(image=bytes, label=int64)", "decode", "resize(16, 16)", "shuffle", "batch(32)"):
         assert op in page.text
     assert page.text.count("↓") == 6
+    assert "image: float32[16, 16, 3]" in page.text and "label: int64[]" in page.text and "7 batches of 32" in page.text
 
 
 def test_hostile_names_in_a_pipeline():
@@ -152,6 +153,7 @@ def test_functions_and_arrays_have_names(numbers):
 
     page = Checker(numbers.map(halve, fields="x").batch(4).map_batch(lambda batch: batch)._repr_html_())
     assert "array(x=int64[100]" in page.text and "halve" in page.text
+    assert "25 batches of 4" in Checker(numbers.batch(4)._repr_html_()).text
 
 
 def test_a_feed_shows_its_fields(images):
