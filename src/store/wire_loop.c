@@ -11,7 +11,7 @@
 
 enum {
 	CONNECTS_AT_FIRST = 4, /* at a time, until the server has answered */
-	CONNECTS = 32,
+	CONNECTS = 128,
 	EVENTS = 64,
 	TICK_MS = 20,   /* how exactly pauses and timeouts are kept */
 	STALL_MS = 250, /* without a turn, because the machine is busy */
