@@ -240,13 +240,13 @@ class _Handle:
         if self.recorder and self._owns_recorder:
             self.recorder._handle.end()
 
-    def _write_report(self, pointer: int) -> None:
+    def _write_report(self, pointer: int, path: Any) -> None:
         """Write the report, when nobody may be there to see an exception."""
         try:
             run = json.loads(_lib.taken(_lib.stats_json(pointer)))
             run["spec"] = _lib.canonical(pointer).decode(errors="replace")
             run["bad"] = [_bad(_lib.bad_at(pointer, i).contents)._asdict() for i in range(_lib.bad_count(pointer))]
-            write_report(self.recorder._pointer() if self.recorder else None, self._report, run)
+            write_report(self.recorder._pointer() if self.recorder else None, path, run)
         except Exception as error:
             _log.warning("cannot write the report: %s", error)
 
@@ -263,7 +263,7 @@ class _Handle:
         with self.lock:
             self.pointer = None
             if self._report is not None:
-                self._write_report(pointer)
+                self._write_report(pointer, self._report)
             _lib.close(pointer)
         self._end_recorder()
         if self.bad:

@@ -195,7 +195,7 @@ class Recorder:
         device = _lib.Device()
         if not _lib.recorder_device(self._pointer(), device):
             return None
-        return {name: getattr(device, name) for name, _ in device._fields_}
+        return {field[0]: getattr(device, field[0]) for field in device._fields_}
 
     @property
     def closed(self) -> bool:
