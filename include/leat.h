@@ -565,6 +565,37 @@ LEAT_API bool leat_recorder_device(struct leat_recorder *recorder, struct leat_d
 LEAT_API enum leat_status leat_report_write(struct leat_recorder *recorder, const char *run_json, const char *path,
                                             struct leat_err *err);
 
+/* ---- xray ---- */
+
+struct leat_xray_options {
+	size_t size;           /* sizeof the caller's struct; set by leat_xray_options_init */
+	double step_ms;        /* time of a training step per batch; 0 (default): batches are taken as fast as they come */
+	unsigned step_threads; /* threads that compute during the step; 0 (default): it sleeps, as with a GPU */
+	double seconds;        /* time to take for everything, roughly; default 10 */
+	bool tries;            /* run the best remedies; default true */
+	/* Called before each measurement, with a few words on it. NULL: not at all. */
+	void (*progress)(void *progress_arg, const char *what);
+	void *progress_arg;
+	/* Called before each feed is opened, which may have another number of threads. Needed for functions in
+	 * processes: no two feeds can use the same process, so start `options->threads` new ones and set `processes`
+	 * and `process_count`. Those of the feed before can be ended. NULL: nothing to prepare. */
+	enum leat_status (*prepare)(void *prepare_arg, struct leat_options *options, struct leat_err *err);
+	void *prepare_arg;
+};
+LEAT_API void leat_xray_options_init_sized(struct leat_xray_options *options, size_t size);
+static inline void
+leat_xray_options_init(struct leat_xray_options *options)
+{
+	leat_xray_options_init_sized(options, sizeof *options);
+}
+
+/* Measures the parts of a pipeline alone (storage, CPU from memory, delivery), then says what limits the whole and which
+ * remedies would help, with predicted rates; the best are tried. Opens several feeds, one after the other, with
+ * `options`, except for epochs, log and bad. `options` and `xray` may be NULL. *json: an object with the keys limit,
+ * sentence, parts, remedies and run; docs/XRAY.md describes it. Free it with free(). */
+LEAT_API enum leat_status leat_xray(const char *spec, const struct leat_options *options,
+                                    const struct leat_xray_options *xray, char **json, struct leat_err *err);
+
 /* ---- introspection ---- */
 
 /* How the engine runs a spec: stages with their fields and what is fused, the order of samples, how memory is divided,

@@ -202,7 +202,7 @@ complete(const struct waiting *waiting)
 {
 	struct leat_read *read = waiting->read;
 
-	read->took_ns = 0;
+	read->took_ns = leat_now() - waiting->fate.begin_ns;
 	read->thread = 0;
 	read->status = waiting->fate.due_ns ? store_mem_read(read, waiting->fate.fail, read->err) : LEAT_AGAIN;
 	store_mem_count_done(read);

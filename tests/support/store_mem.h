@@ -37,6 +37,8 @@ struct store_mem_settings {
 	uint64_t latency_ns;
 	uint64_t shuffle;    /* not 0: seed of the order of completion, and latency varies from 0 to its double */
 	unsigned fail_every; /* every n-th read that is submitted fails with LEAT_IO; 0: none */
+	unsigned slow_every; /* every n-th read that is submitted takes slow_ns instead; 0: none */
+	uint64_t slow_ns;
 	uint64_t stuck_from; /* reads from this number on, as `submitted` counts, end only by a cancel; 0: none */
 };
 

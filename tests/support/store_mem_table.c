@@ -501,7 +501,10 @@ store_mem_count_submit(void)
 		fate.order = leat_rng_u64(&table.rng);
 		latency = leat_rng_below(&table.rng, 2 * latency + 1);
 	}
-	fate.due_ns = latency ? leat_now() + latency : 1;
+	if (table.settings.slow_every && table.counts.submitted % table.settings.slow_every == 0)
+		latency = table.settings.slow_ns;
+	fate.begin_ns = leat_now();
+	fate.due_ns = latency ? fate.begin_ns + latency : 1;
 	if (table.settings.stuck_from && table.counts.submitted >= table.settings.stuck_from)
 		fate.due_ns = UINT64_MAX;
 	if (++table.counts.in_flight > table.counts.most_in_flight)

@@ -26,6 +26,7 @@ void store_mem_free_names(struct store_mem_names *names);
 
 /* When a read completes and whether it fails, as the settings say. Counts it as in flight. */
 struct store_mem_fate {
+	uint64_t begin_ns;
 	uint64_t due_ns; /* never 0 */
 	uint64_t order;  /* among reads that are due together */
 	bool fail;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "xray/machine.h"
 
 #define MIB ((size_t)1024 * 1024)
 #define NO_LIMIT_V1 "9223372036854771712\n"
@@ -289,6 +290,48 @@ ram_above_the_machines_is_not_believed(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* ---- for xray ---- */
+
+static void
+a_quota_is_a_fraction_for_xray(void **state)
+{
+	const struct machine *machine = *state;
+	struct leat_machine m;
+
+	write_file(machine, "proc/self/cgroup", "0::/box\n");
+	write_file(machine, "proc/self/mountinfo", MOUNT_V2);
+	write_file(machine, "sys/fs/cgroup/box/cpu.max", "50000 100000\n");
+	assert_int_equal(leat_cpus(machine->root), 1);
+	leat_machine(machine->root, &m);
+	assert_float_equal(m.cpus, 0.5, 1e-9);
+	assert_true(m.quota);
+	write_file(machine, "sys/fs/cgroup/box/cpu.max", "150000 100000\n");
+	assert_cpus(machine, 2);
+}
+
+static void
+cpus_that_share_a_core_are_counted_once(void **state)
+{
+	const struct machine *machine = *state;
+	struct leat_machine m;
+	cpu_set_t set;
+
+	leat_machine(machine->root, &m);
+	assert_int_equal(m.cores, 0); /* unknown */
+	assert_false(m.quota);
+	assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		char path[128];
+
+		snprintf(path, sizeof path, "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
+		if (CPU_ISSET((size_t)i, &set))
+			write_file(machine, path, "0-1023\n");
+	}
+	leat_machine(machine->root, &m);
+	assert_int_equal(m.cores, 1);
+	assert_float_equal(m.cpus, cpus_here(), 1e-9);
+}
+
 int
 main(void)
 {
@@ -307,6 +350,8 @@ main(void)
 		IN_FOLDER(blanks_in_a_mount_point_are_understood),
 		IN_FOLDER(nonsense_is_no_limit),
 		IN_FOLDER(ram_above_the_machines_is_not_believed),
+		IN_FOLDER(a_quota_is_a_fraction_for_xray),
+		IN_FOLDER(cpus_that_share_a_core_are_counted_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
