@@ -244,3 +244,16 @@ def test_explain_shows_functions(numbers):
     with pipeline.feed(threads=2) as feed:
         assert "map" in feed.explain()
         assert next(iter(feed))["x"].tolist() == [0, 2, 4, 6]
+
+
+def test_tuning_is_listed_with_reasons_and_can_be_turned_off(images):
+    whole = [batch["label"].tolist() for batch in images.shuffle().batch(64).feed(epochs=1, tune=False)]
+    with images.shuffle().batch(64).feed(epochs=1) as feed:
+        assert [batch["label"].tolist() for batch in feed] == whole
+        chosen = {one["what"]: one for one in feed.stats()["tuning"]}
+    assert {"threads", "prefetch", "requests", "window"} <= set(chosen)
+    assert all(one["why"] and one["set"] is False for one in chosen.values())
+    with images.batch(64).prefetch(3).feed(threads=2) as feed:
+        chosen = {one["what"]: one for one in feed.stats()["tuning"]}
+    assert (chosen["threads"]["value"], chosen["threads"]["set"]) == ("2", True)
+    assert (chosen["prefetch"]["value"], chosen["prefetch"]["set"]) == ("3", True)

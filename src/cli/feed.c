@@ -225,6 +225,17 @@ done_share(const struct session *s)
 	return share < 1 ? share : 1;
 }
 
+/* Why is in the result: the line is full. */
+static void
+show_tuning(const struct session *s)
+{
+	struct leat_tuning_choice choice[LEAT_TUNING_CHOICES];
+
+	leat_tuning_list(s->feed, choice);
+	fprintf(stderr, "  %" PRIu64 " thread%s, %" PRIu64 " ahead", choice[0].value, leat_plural(choice[0].value),
+	        choice[1].value);
+}
+
 static void
 show_progress(struct session *s)
 {
@@ -251,6 +262,7 @@ show_progress(struct session *s)
 	if (s->p->step_ms > 0)
 		fprintf(stderr, "  waited %.0f %%", 100 * share(stats.wait_ns, stats.run_ns));
 	fprintf(stderr, "  limit: %s", stats.limit);
+	show_tuning(s);
 	left = leat_meter_left(&s->meter);
 	if (left >= 0)
 		fprintf(stderr, "  %s left", leat_meter_text(left_text, sizeof left_text, left));
