@@ -12,6 +12,7 @@ struct params {
 	int64_t seed, threads, memory, rank, world, max_bad, max_pixels, max_bytes, step_cpu;
 	float step_ms, seconds;
 	int on_error;
+	const char *report;
 	struct leat_strings storage;
 	bool tries, json, quiet;
 };
@@ -31,6 +32,7 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct params, max_bad, "-1", -1, 9e18, "bad samples allowed per epoch; -1: no limit"),
 	LEAT_SAMPLE_LIMITS(struct params),
 	LEAT_STORAGE_OPTION(struct params),
+	LEAT_STRING(struct params, report, "", "write the result to this file, as an HTML page"),
 	LEAT_BOOL(struct params, json, "false", "print the result as JSON"),
 	LEAT_BOOL(struct params, quiet, "false", "suppress progress"),
 	LEAT_OPT_END,
@@ -174,8 +176,9 @@ print_text(const struct leat_xray *x, struct leat_mem *mem, struct leat_err *err
 	return status;
 }
 
+/* The result as JSON, to print and for a report. */
 static enum leat_status
-print_json(const struct leat_xray *x, struct leat_mem *mem, struct leat_err *err)
+write_json(const struct leat_xray *x, const struct params *p, struct leat_mem *mem, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	struct leat_str out;
@@ -184,8 +187,10 @@ print_json(const struct leat_xray *x, struct leat_mem *mem, struct leat_err *err
 	leat_xray_add_json(x, &out);
 	if (out.failed)
 		status = leat_fail(err, LEAT_NOMEM, "no memory for the result");
-	else
+	if (status == LEAT_OK && p->json)
 		puts(leat_str_text(&out));
+	if (status == LEAT_OK && *p->report)
+		status = leat_report_write(NULL, leat_str_text(&out), p->report, err);
 	leat_str_free(&out);
 	return status;
 }
@@ -209,7 +214,10 @@ run_xray(const struct leat_invocation *run, struct leat_err *err)
 		fprintf(stderr, "\r\033[K");
 	if (status != LEAT_OK)
 		return status;
-	status = p->json ? print_json(&x, run->mem, err) : print_text(&x, run->mem, err);
+	if (!p->json)
+		status = print_text(&x, run->mem, err);
+	if (status == LEAT_OK)
+		status = write_json(&x, p, run->mem, err);
 	leat_xray_close(&x);
 	return status;
 }

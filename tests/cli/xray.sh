@@ -15,7 +15,9 @@ print("parts:", *[p["name"] for p in x["parts"]])
 print("helping:", [r["what"] for r in x["remedies"] if r["helps"]])
 print("every remedy that would not help says why:", all(r["why"] for r in x["remedies"] if not r["helps"]))
 print("run:", x["run"]["samples"] > 0)'
-leat xray "$spec" --step-ms 30 --seconds 1 | sed -n '1s/could give .* times/could give N times/p'
+leat xray "$spec" --step-ms 30 --seconds 1 --report run.html | sed -n '1s/could give .* times/could give N times/p'
+
+grep -c "the step is the limit" run.html
 
 echo "# errors"
 try leat xray
