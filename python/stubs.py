@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 HEAD = '''\
 # Made by python/stubs.py from the tables of sources and ops.
 import os
-from typing import Any, Callable, Literal, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Literal, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -50,6 +50,7 @@ def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., th
          storage: Optional[Storage] = ..., trace: Union[None, _Text, Recorder] = ...,
          report: Optional[_Text] = ..., tune: bool = ...) -> Feed: ...
 def pipeline(spec: str) -> "Pipeline": ...
+def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]: ...
 def array(**arrays: Any) -> "Pipeline": ...
 '''
 

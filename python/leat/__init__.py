@@ -87,8 +87,8 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = ["Pipeline", "feature", "feed", "pipeline", *_sources, *_later, "CancelledError", "DataError", "Error",
-           "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
+__all__ = ["Pipeline", "feature", "feed", "merge_stats", "pipeline", *_sources, *_later, "CancelledError", "DataError",
+           "Error", "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
            "OptionError", "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError", "WorkerError"]
 
 
