@@ -90,7 +90,7 @@ echo "# what each stage did: with a step, and without one"
 rows() { awk 'NF == 0 { below = 1 } $1 ~ /^(waited|example|step)$/ { print $1 } END { print (below ? "sentence: " : "none"), /[.]$/ }'; }
 leat feed "$spec" --step-ms 1 | rows
 leat feed "$spec" | rows
-leat feed "${spec%batch(6)}batch(6) | prefetch(0)" | tail -1 | sed 's/; the loader.*much//'
+leat feed "${spec%batch(6)}batch(6) | prefetch(0)" --epochs 200 | tail -1 | sed 's/; the loader.*much//'
 leat feed "$spec" --json | python3 -c 'import json, sys; d = json.load(sys.stdin)
 print([stage["name"] for stage in d["stages"] if stage["name"] != "disk"])
 print({stage["items"] for stage in d["stages"]}, [(e["epoch"], e["samples"]) for e in d["epochs"]], d["endpoints"], d["tuning"] is not None)'
