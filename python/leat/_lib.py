@@ -90,6 +90,16 @@ class Device(Structure):
         "utilization", "utilization_used", "busy", "memory", "memory_peak", "memory_total"))]
 
 
+PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+PREPARE = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Options), POINTER(Err))
+
+
+class XrayOptions(Structure):
+    _fields_ = [("size", c_size_t), ("step_ms", ctypes.c_double), ("step_threads", c_uint), ("seconds", ctypes.c_double),
+                ("tries", ctypes.c_bool), ("progress", PROGRESS), ("progress_arg", c_void_p), ("prepare", PREPARE),
+                ("prepare_arg", c_void_p)]
+
+
 class Tensor(Structure):
     _fields_ = [("data", c_void_p), ("dtype", c_int), ("ndim", c_int), ("shape", c_int64 * (1 + MAX_DIMS)),
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t), ("copied", ctypes.c_bool)]
@@ -170,6 +180,9 @@ recorder_spans = _declare(quick, "leat_recorder_spans", c_uint64, c_void_p)
 recorder_device = _declare(quick, "leat_recorder_device", ctypes.c_bool, c_void_p, POINTER(Device))
 recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
+xray_options_init = _declare(quick, "leat_xray_options_init_sized", None, POINTER(XrayOptions), c_size_t)
+xray = _declare(waiting, "leat_xray", c_int, c_char_p, POINTER(Options), POINTER(XrayOptions), POINTER(c_void_p),
+                POINTER(Err))
 report_write = _declare(waiting, "leat_report_write", c_int, c_void_p, c_char_p, c_char_p, POINTER(Err))
 explain = _declare(waiting, "leat_explain", c_int, c_char_p, POINTER(Options), ctypes.c_bool, POINTER(c_void_p),
                    POINTER(Err))

@@ -6,6 +6,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 from ._live import Live
+from ._options import Storage
 from ._pipeline import Pipeline
 from ._profile import Profile, rows_of
 from ._replay import Before, Keeper, replay
@@ -118,8 +119,9 @@ def _of_loader(loader: Any, step: _Step, to_device: _Step, batches: Optional[int
 
 
 def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: Optional[float] = None,
-         batches: Optional[int] = None, seconds: float = 30.0, rows: Optional[Callable[[Any], int]] = None,
-         keep: int = _KEEP, keep_memory: Union[int, str] = "256MiB", restore: Iterable[Any] = ()) -> Xray:
+         batches: Optional[int] = None, seconds: Optional[float] = None, rows: Optional[Callable[[Any], int]] = None,
+         keep: int = _KEEP, keep_memory: Union[int, str] = "256MiB", restore: Iterable[Any] = (),
+         storage: Optional[Storage] = None) -> Xray:
     """Profile a loader, with the step that it feeds: what limits, and what a perfect loader would bring.
 
     Runs the loop for `seconds`, or for `batches`, or to the end of the loader. Then gives some kept batches to the step
@@ -132,16 +134,18 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
 
     Args:
         loader: a DataLoader, a tf.data.Dataset, a feed, a generator, or any other iterable of batches; or a pipeline or
-            spec.
+            spec, of which the engine measures each part alone and tries remedies, as `leat xray` does, unless there is a
+            `step` or a Python function in it.
         step: function that takes a batch and trains with it; None: the loader alone is measured.
         to_device: function that takes a batch and returns it on the device.
         step_ms: instead of `step`: a simulated step that takes so many milliseconds.
         batches: stop after so many batches.
-        seconds: stop after so long.
+        seconds: stop after so long; None: 30, or for a pipeline or spec without a step what `leat xray` takes, about 10.
         rows: function that returns the number of samples of a batch; None: the first dimension of its first array.
         keep: most batches to keep for the replay. They are copied before the step sees them, so it may change them.
         keep_memory: most memory for them, though one is always kept.
         restore: more objects with state_dict and load_state_dict to put back, which the step does not refer to itself.
+        storage: how to reach the remote data of a pipeline or spec, as in `leat.Feed`.
     """
     if step is not None and step_ms is not None:
         raise InvalidError("give a step or step_ms, not both")
@@ -149,8 +153,12 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
         raise InvalidError(f"keep={keep} must be at least 1")
     if isinstance(loader, (str, Pipeline)):
         from ._feed import Feed
+        from ._xray_spec import xray_spec
 
-        with Feed(loader) as feed:
+        pipeline = loader if isinstance(loader, Pipeline) else Pipeline([loader])
+        if step is None and not pipeline._functions() and not pipeline._maps:
+            return xray_spec(pipeline, step_ms, seconds, storage)
+        with Feed(pipeline, storage=storage) as feed:
             return xray(feed, step, to_device=to_device, step_ms=step_ms, batches=batches, seconds=seconds, rows=rows,
                         keep=keep, keep_memory=keep_memory, restore=restore)
     if step_ms is not None:
@@ -160,4 +168,5 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
             time.sleep(pause)
 
         step = sleep
-    return _of_loader(loader, step, to_device, batches, seconds, rows, keep, keep_memory, restore)
+    return _of_loader(loader, step, to_device, batches, 30.0 if seconds is None else seconds, rows, keep, keep_memory,
+                      restore)

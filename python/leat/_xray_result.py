@@ -118,9 +118,23 @@ class Xray:
         return [[stage["tag"], stage["name"], f"{stage['per_sample_ms']:.3g}", f"{100 * stage['share']:.0f} %"]
                 for stage in self.figures["stages"]]
 
+    def _spec_rows(self) -> List[List[str]]:
+        """Parts and remedies of a pipeline, as the engine measured them."""
+        rows = []
+        for part in self.figures["parts"]:
+            threads = f", {part['threads']} threads" if part.get("threads") else ""
+            rate = part.get("samples_per_s")
+            rows.append([part["name"] + threads, "" if rate is None else count_text(rate), part.get("note") or ""])
+        for remedy in self.figures["remedies"]:
+            predicted, measured = remedy.get("predicted"), remedy.get("measured")
+            tried = f"measured {count_text(measured)}" if measured is not None else remedy.get("why") or ""
+            rows.append([remedy["what"], "" if predicted is None else count_text(predicted), tried])
+        return rows
+
     def __repr__(self) -> str:
-        if "stages" not in self.figures or "samples_per_s" not in self.figures:
-            return f"<leat.Xray: {self.figures.get('sentence', '')}>"
+        if "stages" not in self.figures:
+            rows = self._spec_rows()
+            return "\n".join([self.figures["sentence"], "", *(f"  {name:<44}{rate:>12}  {note}" for name, rate, note in rows)])
         lines = [self.figures["sentence"], ""]
         lines += [f"  {name:<18}{value}" for name, value in self._rows()]
         stages = self._stage_rows()
@@ -130,8 +144,9 @@ class Xray:
         return "\n".join(lines + [f"  note: {note}" for note in self.figures["notes"]])
 
     def _repr_html_(self) -> str:
-        if "stages" not in self.figures or "samples_per_s" not in self.figures:
-            return _html.paragraph(str(self.figures.get("sentence", "")))
+        if "stages" not in self.figures:
+            return _html.block(_html.paragraph(self.figures["sentence"])
+                               + _html.table(["part", "samples/s", ""], self._spec_rows()))
         text = _html.paragraph(self.figures["sentence"]) + _html.table([], self._rows())
         stages = self._stage_rows()
         if stages:

@@ -243,6 +243,17 @@ def test_a_pipeline_with_a_step_is_opened(numbers):
     assert leat.xray(numbers.batch(10), sleeping(0.001)).samples == 100
 
 
+@pytest.mark.real_time
+def test_a_pipeline_without_a_step_is_measured_by_the_engine(images, tmp_path):
+    found = leat.xray(images.batch(10), step_ms=5, seconds=2)
+    assert {"storage", "cpu", "consumer", "whole"} <= {part["name"] for part in found.parts} and found.remedies is not None
+    assert found.sentence in repr(found) and "storage" in found._repr_html_() and json.loads(found.json())["limit"]
+    found.report(tmp_path / "run.html")
+    assert "leat" in (tmp_path / "run.html").read_text()
+    with pytest.raises(leat.SpecError, match="resise"):
+        leat.xray("folder('x') | resise(2, 2) | batch(1)")
+
+
 # ---- spans ----
 
 def test_the_trace_has_every_span(tmp_path):
