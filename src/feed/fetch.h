@@ -51,6 +51,38 @@ struct leat_run_item {
 	bool unread;       /* read failed: retried alone, so that the error names the right sample */
 };
 
+/* Runs that wait for the same bytes, in the order in which they were planned: what is needed first comes first. */
+struct leat_wait {
+	struct leat_run *run;
+	struct leat_wait *next;
+};
+struct leat_waits {
+	struct leat_wait *first, *last;
+};
+
+static inline void
+leat_waits_add(struct leat_waits *waits, struct leat_wait *wait, struct leat_run *run)
+{
+	*wait = (struct leat_wait){.run = run};
+	if (waits->first)
+		waits->last->next = wait;
+	else
+		waits->first = wait;
+	waits->last = wait;
+}
+
+/* NULL: none is left. */
+static inline struct leat_run *
+leat_waits_take(struct leat_waits *waits)
+{
+	struct leat_wait *wait = waits->first;
+
+	if (!wait)
+		return NULL;
+	waits->first = wait->next;
+	return wait->run;
+}
+
 /* A few consecutive samples of a batch, processed by one worker. */
 struct leat_run {
 	struct leat_run *next; /* in the free or ready list */
@@ -63,13 +95,10 @@ struct leat_run {
 
 	struct leat_window_part part;
 	struct leat_unit_slot *unit[LEAT_RUN_UNITS];
-	struct leat_unit_wait {
-		struct leat_run *run;
-		struct leat_unit_wait *next;
-	} wait[LEAT_RUN_UNITS]; /* for units not decoded yet */
+	struct leat_wait wait[LEAT_RUN_UNITS]; /* for units not decoded yet */
 	int units;
 	struct leat_stretch *stretch[LEAT_RUN_STRETCHES];
-	struct leat_unit_wait stretch_wait[LEAT_RUN_STRETCHES]; /* for stretches not read yet */
+	struct leat_wait stretch_wait[LEAT_RUN_STRETCHES]; /* for stretches not read yet */
 	int stretches;
 
 	struct leat_request *request; /* room for budget.run_reads */
@@ -106,7 +135,7 @@ struct leat_unit_slot {
 	bool unread;
 	unsigned users; /* runs */
 	uint64_t last;  /* time of last use, in ticks of fetch.clock */
-	struct leat_unit_wait *waiting;
+	struct leat_waits waiting;
 	struct leat_unit_slot *next; /* in the planned or fetched list */
 };
 

@@ -41,7 +41,7 @@ leat_stretches_reset(struct leat_feed *feed)
 		fetch->stretch[i].state = LEAT_STRETCH_NONE;
 		fetch->stretch[i].users = 0;
 		fetch->stretch[i].open = false;
-		fetch->stretch[i].waiting = NULL;
+		fetch->stretch[i].waiting.first = NULL;
 	}
 	fetch->unstarted = fetch->open = NULL;
 }
@@ -281,7 +281,7 @@ begin(struct leat_feed *feed, const struct leat_run *run, const struct leat_exte
 		look_around(feed, run, stretch, first);
 	stretch->part.size = ((size_t)(stretch->end - stretch->begin) + LEAT_APART - 1) & ~(size_t)(LEAT_APART - 1);
 	stretch->state = LEAT_STRETCH_PLANNED;
-	stretch->waiting = NULL;
+	stretch->waiting.first = NULL;
 	stretch->after = fetch->unstarted;
 	fetch->unstarted = stretch;
 	fetch->requests++;
@@ -303,14 +303,13 @@ is_pinned(const struct leat_run *run, const struct leat_stretch *stretch)
 static void
 pin(struct leat_run *run, struct leat_stretch *stretch)
 {
-	struct leat_unit_wait *wait = &run->stretch_wait[run->stretches];
+	struct leat_wait *wait = &run->stretch_wait[run->stretches];
 
 	run->stretch[run->stretches++] = stretch;
 	stretch->users++;
 	if (stretch->state == LEAT_STRETCH_THERE)
 		return;
-	*wait = (struct leat_unit_wait){run, stretch->waiting};
-	stretch->waiting = wait;
+	leat_waits_add(&stretch->waiting, wait, run);
 	atomic_fetch_add(&run->pending, 1);
 }
 
@@ -415,15 +414,14 @@ mark_lost(const struct leat_stretch *stretch, struct leat_run *run)
 static void
 finish(struct leat_feed *feed, struct leat_stretch *stretch, bool there)
 {
+	struct leat_run *run;
+
 	feed->fetch.requests--;
 	stretch->state = there ? LEAT_STRETCH_THERE : LEAT_STRETCH_LOST;
-	while (stretch->waiting) {
-		struct leat_unit_wait *wait = stretch->waiting;
-
-		stretch->waiting = wait->next;
+	while ((run = leat_waits_take(&stretch->waiting)) != NULL) {
 		if (!there)
-			mark_lost(stretch, wait->run);
-		leat_run_progress(feed, wait->run);
+			mark_lost(stretch, run);
+		leat_run_progress(feed, run);
 	}
 	if (!there)
 		close_one(feed, stretch);

@@ -46,7 +46,7 @@ struct leat_stretch {
 	unsigned users; /* runs */
 	struct leat_window_part part;
 	struct leat_request request;
-	struct leat_unit_wait *waiting;
+	struct leat_waits waiting;
 	struct leat_stretch *after; /* in the planned list */
 };
 

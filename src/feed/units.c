@@ -59,7 +59,7 @@ leat_units_reset(struct leat_feed *feed)
 		if (slot->state != LEAT_UNIT_THERE)
 			slot->state = LEAT_UNIT_NONE;
 		slot->users = 0;
-		slot->waiting = NULL;
+		slot->waiting.first = NULL;
 	}
 	fetch->planned = fetch->fetched = NULL;
 	fetch->fetched_tail = &fetch->fetched;
@@ -114,7 +114,7 @@ plan_unit(struct leat_feed *feed, struct leat_unit_slot *slot, uint64_t number)
 	slot->unit.number = number;
 	slot->state = LEAT_UNIT_PLANNED;
 	slot->unread = false;
-	slot->waiting = NULL;
+	slot->waiting.first = NULL;
 	slot->next = feed->fetch.planned;
 	feed->fetch.planned = slot;
 	return true;
@@ -156,7 +156,6 @@ leat_units_pin(struct leat_feed *feed, struct leat_run *run, struct leat_run_ite
 {
 	uint64_t number = item->raw.extent.unit;
 	struct leat_unit_slot *slot;
-	struct leat_unit_wait *wait;
 
 	for (int i = 0; i < run->units; i++)
 		if (run->unit[i]->unit.number == number) {
@@ -169,9 +168,7 @@ leat_units_pin(struct leat_feed *feed, struct leat_run *run, struct leat_run_ite
 	slot->users++;
 	slot->last = ++feed->fetch.clock;
 	if (slot->state != LEAT_UNIT_THERE && slot->state != LEAT_UNIT_LOST) {
-		wait = &run->wait[run->units];
-		*wait = (struct leat_unit_wait){run, slot->waiting};
-		slot->waiting = wait;
+		leat_waits_add(&slot->waiting, &run->wait[run->units], run);
 		atomic_fetch_add(&run->pending, 1);
 	}
 	run->unit[run->units++] = slot;
@@ -315,6 +312,7 @@ void
 leat_units_decode(struct leat_feed *feed, struct leat_unit_slot *slot, struct leat_scratch *scratch)
 {
 	enum leat_status status = slot->unread ? read_unit(feed, &slot->extent, slot->part.bytes, 0, NULL) : LEAT_OK;
+	struct leat_run *run;
 
 	if (status == LEAT_OK)
 		status = decode(feed, &slot->extent, slot->part.bytes, &slot->unit, scratch, NULL);
@@ -322,12 +320,8 @@ leat_units_decode(struct leat_feed *feed, struct leat_unit_slot *slot, struct le
 	leat_window_give(&feed->fetch, &slot->part);
 	slot->state = status == LEAT_OK ? LEAT_UNIT_THERE : LEAT_UNIT_LOST;
 	slot->unit.lost = status != LEAT_OK;
-	while (slot->waiting) {
-		struct leat_unit_wait *wait = slot->waiting;
-
-		slot->waiting = wait->next;
-		leat_run_progress(feed, wait->run);
-	}
+	while ((run = leat_waits_take(&slot->waiting)) != NULL)
+		leat_run_progress(feed, run);
 	pthread_mutex_unlock(&feed->lock);
 }
 

@@ -97,6 +97,49 @@ samples_in_order_share_requests_of_more_than_1_mib(void **state)
 	}
 }
 
+/* Counts the samples that come before one that precedes them. */
+static enum leat_status
+note_order(void *arg, const struct leat_map_call *call, struct leat_err *err)
+{
+	uint64_t *order = arg; /* the next position, and how often it was another */
+	static const struct leat_field field = {.name = "at", .dtype = LEAT_I64, .ndim = 0};
+	int64_t *at = leat_map_output(call, 0, field.shape, err);
+
+	if (!at)
+		return err->status;
+	*at = (int64_t)call->position;
+	order[1] += call->position != order[0];
+	order[0] = call->position + 1;
+	return LEAT_OK;
+}
+
+/* Many runs wait for the same stretch. What the consumer needs first must not wait for all others. */
+static void
+what_waits_for_a_stretch_is_processed_in_order(void **state)
+{
+	static const struct leat_field at = {.name = "at", .dtype = LEAT_I64, .ndim = 0};
+	uint64_t order[2] = {0};
+	struct leat_function function = {
+		.name = "note", .run = note_order, .arg = order, .gives = &at, .give_count = 1, .drops = true};
+	char here[400], there[400];
+	struct leat_options options;
+	struct trace trace;
+
+	(void)state;
+	trace_options(&options);
+	options.epochs = 1;
+	options.threads = 1;
+	options.functions = &function;
+	options.function_count = 1;
+	store_mem_set(&(struct store_mem_settings){.shuffle = 0});
+	snprintf(here, sizeof(here), "tokens('%s/0.bin', length=4096) | map(note) | batch(4)", temp.folder);
+	store_mem_spec(temp.folder, here, there, sizeof(there));
+	trace_run(&trace, there, &options);
+	assert_int_equal(trace.status, LEAT_DONE);
+	trace_free(&trace);
+	assert_in_range(order[1], 0, SAMPLES / 100); /* two stretches may arrive in any order */
+}
+
 static void
 samples_that_overlap_are_read_once(void **state)
 {
@@ -380,6 +423,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(samples_in_order_share_requests_of_more_than_1_mib, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_waits_for_a_stretch_is_processed_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples_that_overlap_are_read_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(gaps_are_read_over_if_they_cost_less_than_a_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_rows_of_other_ranks_are_gaps, setup, teardown),
