@@ -217,10 +217,20 @@ leat_row_position(const struct leat_feed *feed, const struct leat_batch *batch, 
 	return row < batch->own_rows ? batch->first + (uint64_t)row : leat_ranks_repeated(feed, batch, row);
 }
 
+/* Are cached samples final, with no ops left to run? */
+static inline bool
+leat_caches_finished(const struct leat_feed *feed)
+{
+	return feed->cache && feed->pipeline.cached == feed->pipeline.stages;
+}
+
 /* work.c */
 void leat_worker_body(void *feed, unsigned i);
 /* Under the lock: wakes an idle worker, if any. */
 void leat_feed_wake(struct leat_feed *feed);
+
+/* plan_run.c: may the next batch begin? Without prefetch, only when the consumer waits for it. */
+bool leat_may_begin_batch(const struct leat_feed *feed);
 /* Under the lock: plans the next few samples of the batch being filled. NULL: nothing can be planned now. `worker` is
  * the calling worker; NULL on other threads. */
 struct leat_run *leat_plan_run(struct leat_feed *feed, const struct leat_worker *worker);

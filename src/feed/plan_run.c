@@ -1,0 +1,151 @@
+/* plan_run.c - which samples come next, where their bytes go, and which rows they fill
+ *
+ * All under the feed's lock: it is cheap arithmetic over a few positions. Workers, stores' threads and the consumer
+ * call it, whichever has nothing older to do. */
+#include "feed/feed.h"
+
+/* With a cache: rows whose samples are chosen at once. */
+enum { CHOOSE_AHEAD = 32 };
+
+bool
+leat_may_begin_batch(const struct leat_feed *feed)
+{
+	int limit = feed->tune.depth > 0 ? feed->tune.depth : feed->wanted;
+
+	return feed->free_batches && feed->flight_count < limit;
+}
+
+/* Prefers the batch that this worker filled last: it may still be in this CPU's cache, and fetching one from
+ * another CPU's cache is slow. */
+static struct leat_batch **
+free_batch(struct leat_feed *feed, const struct leat_worker *w)
+{
+	struct leat_batch **first = &feed->free_batches;
+
+	for (struct leat_batch **at = first; *at && w; at = &(*at)->next)
+		if ((*at)->begun_by == w)
+			return at;
+	return first;
+}
+
+static bool
+begin_batch(struct leat_feed *feed, const struct leat_worker *w)
+{
+	struct leat_batch **from, *batch;
+
+	if (!leat_may_begin_batch(feed)) {
+		if (feed->free_batches)
+			leat_tune_holds_back(&feed->tune);
+		return false;
+	}
+	if (!leat_plan_next_batch(feed, &feed->plan_epoch, &feed->plan_position))
+		return false;
+	from = free_batch(feed, w);
+	batch = *from;
+	*from = batch->next;
+	batch->begun_by = w;
+	leat_batch_reset(batch);
+	batch->assigning = batch->form->ragged && !batch->form->shares && leat_caches_finished(feed);
+	leat_ranks_begin(feed, batch, feed->plan_epoch, feed->plan_position);
+	feed->plan_position = batch->end;
+	feed->flight[(feed->flight_head + feed->flight_count++) % feed->budget.buffers] = batch;
+	feed->filling = batch;
+	return true;
+}
+
+/* Chooses samples some rows ahead and prefetches their cache slots, so that lookups don't stall. Until a row is
+ * planned, the array of positions holds its sample number. */
+static uint64_t
+choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
+{
+	int64_t left = batch->good_rows - batch->chosen, rows = left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD;
+	uint64_t *chosen = leat_batch_positions(batch);
+
+	if (batch->chosen == batch->planned)
+		for (; rows > 0; rows--, batch->chosen++) {
+			uint64_t position = leat_row_position(feed, batch, batch->chosen);
+
+			chosen[batch->chosen] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+			leat_cache_prefetch_slot(feed->cache, chosen[batch->chosen]);
+		}
+	return chosen[batch->planned];
+}
+
+/* The sample of the batch's next row. */
+static inline uint64_t
+next_sample(struct leat_feed *feed, struct leat_batch *batch, uint64_t position)
+{
+	if (feed->cache)
+		return choose_ahead(feed, batch);
+	return leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+}
+
+/* Adds the sample of the batch's next row to the run. False: the run is full. */
+static bool
+plan_item(struct leat_feed *feed, struct leat_run *run)
+{
+	struct leat_batch *batch = run->batch;
+	struct leat_run_item *item = &run->item[run->items];
+	uint64_t position = leat_row_position(feed, batch, batch->planned);
+
+	item->raw.index = next_sample(feed, batch, position);
+	item->cached = feed->cache && leat_cache_has(feed->cache, item->raw.index);
+	item->merged = item->unread = false;
+	item->to = NULL;
+	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
+		return false;
+	leat_batch_positions(batch)[batch->planned] = position;
+	batch->planned++;
+	run->items++;
+	return true;
+}
+
+/* The lengths of cached final samples are known now. Runs after the whole run is planned, when the prefetches have had
+ * time to complete. */
+static void
+assign_ragged_rows(struct leat_feed *feed, const struct leat_run *run)
+{
+	for (int i = 0; i < run->items && run->batch->assigning; i++) {
+		const struct leat_run_item *item = &run->item[i];
+
+		if (item->cached && leat_cache_peek(feed->cache, item->raw.index, &feed->plan_sample))
+			leat_batch_assign_ragged_row(run->batch, run->first_row + i, &feed->plan_sample);
+		else
+			leat_batch_stop_assigning(run->batch);
+	}
+}
+
+struct leat_run *
+leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
+{
+	struct leat_run *run = feed->free_runs;
+	struct leat_batch *batch;
+	uint64_t first = 0;
+
+	if (!run || (!feed->filling && !begin_batch(feed, w)))
+		return NULL;
+	batch = feed->filling;
+	run->batch = batch;
+	run->first_row = batch->planned;
+	run->items = 0;
+	if (feed->budget.outliers && batch->planned < batch->good_rows)
+		first = next_sample(feed, batch, leat_row_position(feed, batch, batch->planned));
+	if (!leat_fetch_reserve(
+		    feed, run, first,
+		    batch->planned == batch->good_rows ||
+			    (feed->cache && (!feed->budget.outliers || leat_cache_has(feed->cache, first)))))
+		return NULL;
+	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
+		if (!plan_item(feed, run))
+			break;
+	leat_fetch_planned(feed, run);
+	if (run->items == 0 && batch->planned < batch->good_rows) { /* no room for the first sample's unit */
+		leat_fetch_release(feed, run);
+		return NULL;
+	}
+	feed->free_runs = run->next;
+	assign_ragged_rows(feed, run);
+	if (batch->planned == batch->good_rows)
+		feed->filling = NULL;
+	return run;
+}
