@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/text.h"
+#include "trace/limit.h"
 
 struct params {
 	int64_t seed, threads, memory, rank, world, max_bad, max_pixels, max_bytes, step_cpu;
@@ -76,7 +77,7 @@ add_rate(struct leat_table *table, double rate)
 {
 	char text[32];
 
-	leat_str_add(leat_table_cell(table), rate > 0 ? leat_format_rate(text, sizeof text, rate) : "not measured");
+	leat_str_add(leat_table_cell(table), rate > 0 ? leat_rate_text(text, rate) : "not measured");
 }
 
 static enum leat_status
@@ -132,9 +133,9 @@ print_helping(const struct leat_xray *x, struct leat_mem *mem, struct leat_err *
 		char text[32];
 
 		leat_str_addf(leat_table_cell(&table), "%s%s", r->at_most ? "up to " : "",
-		              leat_format_rate(text, sizeof text, r->predicted));
+		              leat_rate_text(text, r->predicted));
 		leat_str_add(leat_table_cell(&table),
-		             r->measured > 0 ? leat_format_rate(text, sizeof text, r->measured) : "not tried");
+		             r->measured > 0 ? leat_rate_text(text, r->measured) : "not tried");
 		leat_str_add(leat_table_cell(&table), r->what);
 	}
 	return leat_table_print(&table, stdout, err);

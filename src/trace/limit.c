@@ -11,20 +11,22 @@
 char *
 leat_rate_text(char buf[LEAT_RATE_TEXT], double rate)
 {
-	unsigned long long tenths, whole;
+	char digits[LEAT_RATE_TEXT];
+	size_t len, to = 0;
 
-	if (!(rate >= 0) || rate > 1e15)
+	if (!(rate < 1e15)) {
+		snprintf(buf, LEAT_RATE_TEXT, "any number of");
+		return buf;
+	}
+	if (!(rate > 0))
 		rate = 0;
-	tenths = (unsigned long long)llrint(rate * 10);
-	whole = (unsigned long long)llrint(rate);
-	if (tenths < 100)
-		snprintf(buf, LEAT_RATE_TEXT, "%llu.%llu", tenths / 10, tenths % 10);
-	else if (whole < 1000)
-		snprintf(buf, LEAT_RATE_TEXT, "%llu", whole);
-	else if (whole < 1000000)
-		snprintf(buf, LEAT_RATE_TEXT, "%llu,%03llu", whole / 1000, whole % 1000);
-	else
-		snprintf(buf, LEAT_RATE_TEXT, "%llu,%03llu,%03llu", whole / 1000000, whole / 1000 % 1000, whole % 1000);
+	len = (size_t)snprintf(digits, sizeof digits, rate < 9.95 ? "%.1f" : "%.0f", rate);
+	for (size_t i = 0; i < len; i++) {
+		if (i > 0 && rate >= 9.95 && (len - i) % 3 == 0)
+			buf[to++] = ',';
+		buf[to++] = digits[i];
+	}
+	buf[to] = '\0';
 	return buf;
 }
 

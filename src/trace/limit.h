@@ -10,7 +10,7 @@ void leat_limit_find(const struct leat_stage_list *list, struct leat_limit *limi
 
 /* The parts of such sentences, for others that know more than the counters (src/xray). Each returns buf. */
 enum { LEAT_RATE_TEXT = 32 };
-char *leat_rate_text(char buf[LEAT_RATE_TEXT], double rate);   /* "1,900", "61", "3.5" */
+char *leat_rate_text(char buf[LEAT_RATE_TEXT], double rate);   /* "1,900", "61", "3.5", "any number of" */
 char *leat_times_text(char buf[LEAT_RATE_TEXT], double times); /* "2.3" */
 /* May more threads help? Not if they outnumber the CPUs, or if all CPUs are busy. */
 bool leat_limit_has_free_cpus(const struct leat_stage_list *list);

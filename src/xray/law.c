@@ -6,34 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/limit.h"
+
 /* A second part this close to the slowest one is a limit as well. */
 static const double both = 1.1;
 /* Below this, a figure that could be better is not worth a sentence. */
 static const double worth = 1.25;
-
-char *
-leat_format_rate(char *buf, size_t cap, double rate)
-{
-	char digits[32];
-	size_t len, to = 0;
-
-	if (!(rate < 1e15)) {
-		snprintf(buf, cap, "any number of");
-		return buf;
-	}
-	if (rate < 99.95) {
-		snprintf(buf, cap, rate < 9.995 ? "%.2f" : "%.1f", rate);
-		return buf;
-	}
-	len = (size_t)snprintf(digits, sizeof digits, "%.0f", rate);
-	for (size_t i = 0; i < len && to + 2 < cap; i++) {
-		if (i > 0 && (len - i) % 3 == 0)
-			buf[to++] = ',';
-		buf[to++] = digits[i];
-	}
-	buf[to] = '\0';
-	return buf;
-}
 
 /* ---- the law ---- */
 
@@ -210,11 +188,11 @@ say_limit(const struct leat_measures *f, struct leat_finding *v, const struct pa
 	}
 	if (slow->kind == LEAT_FINDING_STORAGE && f->read_bytes > 0)
 		snprintf(mb, sizeof mb, " (%.1f MB/s)", slow->rate * f->read_bytes / 1e6);
-	say(v, "%s gives %s samples/s%s", subject(f, slow->kind, who, sizeof who),
-	    leat_format_rate(rate, sizeof rate, slow->rate), mb);
+	say(v, "%s gives %s samples/s%s", subject(f, slow->kind, who, sizeof who), leat_rate_text(rate, slow->rate),
+	    mb);
 	if (next->rate > 1e12)
 		return;
-	leat_format_rate(rate, sizeof rate, next->rate);
+	leat_rate_text(rate, next->rate);
 	subject(f, next->kind, who, sizeof who);
 	if (v->also[0])
 		say(v, " and %s %s: both are limits", who, rate);
@@ -259,8 +237,7 @@ judge_special(const struct leat_measures *f, struct leat_finding *v)
 	if (f->depth == 0 && leat_predict(f, &other).whole > 1.05 * v->rates.whole) {
 		v->kind = LEAT_FINDING_PREFETCH;
 		say(v, "no batch is made ahead, so loading and the step take turns: %s samples/s instead of %s",
-		    leat_format_rate(rate, sizeof rate, whole),
-		    leat_format_rate(could, sizeof could, leat_predict(f, &other).whole));
+		    leat_rate_text(rate, whole), leat_rate_text(could, leat_predict(f, &other).whole));
 		return true;
 	}
 	other = now;
@@ -269,8 +246,7 @@ judge_special(const struct leat_measures *f, struct leat_finding *v)
 		v->kind = LEAT_FINDING_CACHE;
 		say(v,
 		    "the cache holds %.0f %% of the samples and gives %s samples/s; with all of them it could give %s",
-		    100 * f->cached, leat_format_rate(rate, sizeof rate, whole),
-		    leat_format_rate(could, sizeof could, leat_predict(f, &other).whole));
+		    100 * f->cached, leat_rate_text(rate, whole), leat_rate_text(could, leat_predict(f, &other).whole));
 		return true;
 	}
 	other = now;
@@ -278,7 +254,7 @@ judge_special(const struct leat_measures *f, struct leat_finding *v)
 	if (f->window > 0 && leat_predict(f, &other).whole > worth * v->rates.whole) {
 		v->kind = LEAT_FINDING_WINDOW;
 		say(v, "too few reads are in flight: storage gives %s samples/s, and with more %s",
-		    leat_format_rate(rate, sizeof rate, f->storage), leat_format_rate(could, sizeof could, f->window));
+		    leat_rate_text(rate, f->storage), leat_rate_text(could, f->window));
 		return true;
 	}
 	return false;

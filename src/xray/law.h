@@ -106,7 +106,4 @@ struct leat_finding {
 
 void leat_judge(const struct leat_measures *f, struct leat_finding *verdict);
 
-/* A rate or count for people: "1,900", "42.5", "0.37". Returns buf. */
-char *leat_format_rate(char *buf, size_t cap, double rate);
-
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "base/str.h"
+#include "trace/limit.h"
 
 /* What a remedy has to bring. Less is within what runs differ by. */
 static const double least_gain = 1.1;
@@ -362,13 +363,13 @@ explain(const struct list *list, const struct leat_rates *then, struct leat_reme
 		snprintf(r->why, sizeof r->why, "the step is the limit");
 	else if (then->storage <= then->workers && then->storage <= then->delivery)
 		snprintf(r->why, sizeof r->why, "storage would still give %s samples/s",
-		         leat_format_rate(rate, sizeof rate, then->storage));
+		         leat_rate_text(rate, then->storage));
 	else if (then->delivery <= then->workers)
 		snprintf(r->why, sizeof r->why, "making batches would still give %s samples/s",
-		         leat_format_rate(rate, sizeof rate, then->delivery));
+		         leat_rate_text(rate, then->delivery));
 	else
 		snprintf(r->why, sizeof r->why, "%s would still give %s samples/s",
-		         list->f->op[0] ? list->f->op : "reading", leat_format_rate(rate, sizeof rate, then->workers));
+		         list->f->op[0] ? list->f->op : "reading", leat_rate_text(rate, then->workers));
 }
 
 static void

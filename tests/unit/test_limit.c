@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -301,9 +302,17 @@ rates_are_rounded_for_people(void **state)
 	static const struct {
 		double rate;
 		const char *text;
-	} cases[] = {{0, "0.0"},          {3.46, "3.5"},    {9.99, "10"},      {61.4, "61"},
-	             {999.4, "999"},      {999.6, "1,000"}, {1900.2, "1,900"}, {999999.7, "1,000,000"},
-	             {2e7, "20,000,000"}, {-1, "0.0"}};
+	} cases[] = {{0, "0.0"},
+	             {3.46, "3.5"},
+	             {9.99, "10"},
+	             {61.4, "61"},
+	             {999.4, "999"},
+	             {999.6, "1,000"},
+	             {1900.2, "1,900"},
+	             {999999.7, "1,000,000"},
+	             {2e7, "20,000,000"},
+	             {-1, "0.0"},
+	             {INFINITY, "any number of"}};
 	char buf[LEAT_RATE_TEXT];
 
 	(void)state;

@@ -518,20 +518,6 @@ a_loader_that_slows_the_step_is_told_to_leave_it_cpus(void **state)
 	assert_float_equal(found[0].predicted, 300, 0.1);
 }
 
-static void
-rates_are_written_for_people(void **state)
-{
-	char text[32];
-
-	(void)state;
-	assert_string_equal(leat_format_rate(text, sizeof text, 1900), "1,900");
-	assert_string_equal(leat_format_rate(text, sizeof text, 1234567.8), "1,234,568");
-	assert_string_equal(leat_format_rate(text, sizeof text, 100), "100");
-	assert_string_equal(leat_format_rate(text, sizeof text, 42.25), "42.2");
-	assert_string_equal(leat_format_rate(text, sizeof text, 0.366), "0.37");
-	assert_string_equal(leat_format_rate(text, sizeof text, INFINITY), "any number of");
-}
-
 int
 main(void)
 {
@@ -558,7 +544,6 @@ main(void)
 		cmocka_unit_test(a_cache_is_placed_where_it_brings_most_and_fits),
 		cmocka_unit_test(fast_decoding_is_advised_where_it_is_faster),
 		cmocka_unit_test(a_loader_that_slows_the_step_is_told_to_leave_it_cpus),
-		cmocka_unit_test(rates_are_written_for_people),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
