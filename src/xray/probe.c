@@ -31,12 +31,24 @@ struct run {
 };
 
 static double
-process_cpu(void)
+read_clock(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return clock_gettime(clock, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec / 1e9 : 0;
+}
+
+/* CPU seconds of this process and of those that run functions. */
+static double
+process_cpu(const struct leat_probe *p)
+{
+	double cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+	clockid_t clock;
+
+	for (size_t i = 0; i < p->options->process_count; i++)
+		if (clock_getcpuclockid(p->options->processes[i].pid, &clock) == 0)
+			cpu += read_clock(clock);
+	return cpu;
 }
 
 static long
@@ -178,7 +190,7 @@ take_first(struct run *r, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	r->first = r->last = leat_now();
-	r->cpu_begin = process_cpu();
+	r->cpu_begin = process_cpu(r->probe);
 	r->sleeps = count_sleeps();
 	leat_trace_total(&r->feed->trace, &r->before);
 	step(r, r->first);
@@ -323,7 +335,7 @@ sum_up(struct run *r)
 {
 	struct leat_probed *out = r->out;
 	struct leat_totals now, *was = &r->before;
-	double cpu = process_cpu() - r->cpu_begin - r->step_cpu, n = (double)r->samples;
+	double cpu = process_cpu(r->probe) - r->cpu_begin - r->step_cpu, n = (double)r->samples;
 
 	leat_trace_total(&r->feed->trace, &now);
 	describe(r->feed, out);
