@@ -873,12 +873,17 @@ class Epoch:
         return batch
 
 
-def explain(pipeline: Pipeline, as_dict: bool, given: Dict[str, Any]) -> Any:
-    """What `Pipeline.explain` returns."""
+def feed_options(given: Dict[str, Any]) -> Dict[str, Any]:
+    """All options of a feed: those given, and the defaults of the others."""
     parameters = inspect.signature(Feed.__init__).parameters.values()
     options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
     _options.refuse({name: value for name, value in given.items() if name not in options}, options)
-    options.update(given)
+    return {**options, **given}
+
+
+def explain(pipeline: Pipeline, as_dict: bool, given: Dict[str, Any]) -> Any:
+    """What `Pipeline.explain` returns."""
+    options = feed_options(given)
     functions = None
     if pipeline._functions():
         from ._pool import prepare

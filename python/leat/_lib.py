@@ -199,7 +199,7 @@ OK, END, DONE, AGAIN = range(4)
 _names: List[str] = []
 while status_name(len(_names)) != b"UNKNOWN":
     _names.append(status_name(len(_names)).decode())
-TIMEOUT, SPEC, FUNCTION, INVALID = map(_names.index, ("TIMEOUT", "SPEC", "FUNCTION", "INVALID"))
+TIMEOUT, SPEC, FUNCTION, INVALID, CANCELLED = map(_names.index, ("TIMEOUT", "SPEC", "FUNCTION", "INVALID", "CANCELLED"))
 
 
 def taken(pointer: Optional[int]) -> str:

@@ -170,6 +170,12 @@ class Functions:
         self._keep: List[Any] = []
         self._sockets: List[socket.socket] = []
 
+    def again(self) -> "Functions":
+        """The same for another feed, without processes so far."""
+        other = Functions(self.maps)
+        other.tasks = self.tasks
+        return other
+
     def start(self, count: int) -> None:
         """Start the processes, all at once, and wait until they have loaded the functions."""
         if all(stage.threads for stage in self.maps):
@@ -304,9 +310,10 @@ class Functions:
     def close(self) -> None:
         if self.pid != os.getpid():
             return
-        for process in self.processes:
+        started = list(self.processes)  # another thread may be starting more
+        for process in started:
             process.kill()
-        for process in self.processes:
+        for process in started:
             process.process.wait()
 
 

@@ -121,7 +121,7 @@ def _of_loader(loader: Any, step: _Step, to_device: _Step, batches: Optional[int
 def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: Optional[float] = None,
          batches: Optional[int] = None, seconds: Optional[float] = None, rows: Optional[Callable[[Any], int]] = None,
          keep: int = _KEEP, keep_memory: Union[int, str] = "256MiB", restore: Iterable[Any] = (),
-         storage: Optional[Storage] = None) -> Xray:
+         threads: int = 0, memory: Union[int, str] = 0, seed: int = 0, storage: Optional[Storage] = None) -> Xray:
     """Profile a loader, with the step that it feeds: what limits, and what a perfect loader would bring.
 
     Runs the loop for `seconds`, or for `batches`, or to the end of the loader. Then gives some kept batches to the step
@@ -134,8 +134,8 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
 
     Args:
         loader: a DataLoader, a tf.data.Dataset, a feed, a generator, or any other iterable of batches; or a pipeline or
-            spec, of which the engine measures each part alone and tries remedies, as `leat xray` does, unless there is a
-            `step` or a Python function in it.
+            spec, of which the engine measures each part alone and tries remedies, as `leat xray` does. It is profiled like
+            other loaders if there is a `step`, or a Python function after `batch`.
         step: function that takes a batch and trains with it; None: the loader alone is measured.
         to_device: function that takes a batch and returns it on the device.
         step_ms: instead of `step`: a simulated step that takes so many milliseconds.
@@ -145,22 +145,26 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
         keep: most batches to keep for the replay. They are copied before the step sees them, so it may change them.
         keep_memory: most memory for them, though one is always kept.
         restore: more objects with state_dict and load_state_dict to put back, which the step does not refer to itself.
-        storage: how to reach the remote data of a pipeline or spec, as in `leat.Feed`.
+        threads, memory, seed, storage: options of the feeds of a pipeline or spec, as in `leat.Feed`.
     """
     if step is not None and step_ms is not None:
         raise InvalidError("give a step or step_ms, not both")
     if keep < 1:
         raise InvalidError(f"keep={keep} must be at least 1")
+    options: Dict[str, Any] = dict(threads=threads, memory=memory, seed=seed, storage=storage)
     if isinstance(loader, (str, Pipeline)):
         from ._feed import Feed
         from ._xray_spec import xray_spec
 
         pipeline = loader if isinstance(loader, Pipeline) else Pipeline([loader])
-        if step is None and not pipeline._functions() and not pipeline._maps:
-            return xray_spec(pipeline, step_ms, seconds, storage)
-        with Feed(pipeline, storage=storage) as feed:
+        if step is None and not pipeline._maps:
+            return xray_spec(pipeline, step_ms, seconds, options)
+        with Feed(pipeline, **options) as feed:
             return xray(feed, step, to_device=to_device, step_ms=step_ms, batches=batches, seconds=seconds, rows=rows,
                         keep=keep, keep_memory=keep_memory, restore=restore)
+    for name, value in options.items():
+        if value:
+            raise InvalidError(f"{name} is for a pipeline or spec: a {type(loader).__name__} has been opened already")
     if step_ms is not None:
         pause = step_ms / 1000
 

@@ -2,9 +2,15 @@
 
 Most tests run on a clock that only `sleep` moves, so their figures are exact, however busy the machine is.
 """
+import functools
 import itertools
 import json
+import os
+import pathlib
 import random
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -252,6 +258,168 @@ def test_a_pipeline_without_a_step_is_measured_by_the_engine(images, tmp_path):
     assert "leat" in (tmp_path / "run.html").read_text()
     with pytest.raises(leat.SpecError, match="resise"):
         leat.xray("folder('x') | resise(2, 2) | batch(1)")
+
+
+# ---- functions in a pipeline: the engine measures them in processes and threads ----
+
+def many():
+    return leat.array(x=np.arange(100_000))
+
+
+def slow(sample):
+    time.sleep(0.005)
+
+
+def quick(sample):
+    pass
+
+
+def picky(sample):
+    if sample["x"] == 5:
+        raise ValueError("five is right out")
+
+
+def noted(folder, sample):
+    (pathlib.Path(folder) / str(os.getpid())).touch()
+
+
+def children():
+    """Processes that this one started and that have not been waited for."""
+    found = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(path.parent.name))
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            pass
+    return found
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("workers", ["process", "thread"])
+def test_a_slow_function_is_the_limit(workers):
+    before = children()
+    found = leat.xray(many().map(slow, workers=workers).batch(10), step_ms=1, seconds=1.5, threads=1)
+    assert found.limit == "map" and found.sentence.startswith("map on 1 thread gives") and found.threads == 1
+    assert any(part["name"] == "cpu" and part["note"].startswith("map") for part in found.parts)
+    assert children() == before
+
+
+@pytest.mark.real_time
+def test_the_slower_of_function_and_step_is_named():
+    """The same function, 50 ms per batch: with a step of 5 ms it is the limit, with a step of 1 s the step is."""
+    pipeline = many().map(slow, workers="thread").batch(10)
+    assert leat.xray(pipeline, step_ms=5, seconds=1, threads=1).limit == "map"
+    found = leat.xray(pipeline, step_ms=1000, seconds=1, threads=1)
+    assert found.limit == "step" and found.sentence.startswith("the step is the limit")
+
+
+@pytest.mark.real_time
+def test_each_measurement_has_new_processes_and_all_end(tmp_path):
+    before = children()
+    leat.xray(many().map(functools.partial(noted, str(tmp_path))).batch(10), seconds=0.5, threads=2)
+    assert len(list(tmp_path.iterdir())) >= 4  # at least one each: for the first sample, the whole, one and two threads
+    assert children() == before
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("workers", ["process", "thread"])
+def test_an_exception_in_a_function_is_the_error(workers):
+    before = children()
+    with pytest.raises(leat.MapError, match="position 5 of epoch 0: .*ValueError: five is right out") as caught:
+        leat.xray(many().map(picky, workers=workers).batch(10), seconds=1, threads=2)
+    assert isinstance(caught.value.__cause__, ValueError) and "in picky" in caught.value.traceback
+    assert caught.value.position == 5 and children() == before
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("starts", [0, 1, 5])
+def test_processes_that_cannot_be_started_are_an_error(monkeypatch, starts):
+    from leat import _pool
+
+    before, start, started = children(), _pool._Process.__init__, []
+
+    def fails(self, tasks):
+        if len(started) >= starts:
+            raise OSError("no room for processes")
+        started.append(self)
+        start(self, tasks)
+
+    monkeypatch.setattr(_pool._Process, "__init__", fails)
+    with pytest.raises(OSError if starts == 0 else leat.WorkerError, match="no room for processes"):
+        leat.xray(many().map(quick, workers="process").batch(10), seconds=1, threads=2)
+    assert children() == before and len(started) == starts
+
+
+INTERRUPTED = """
+import os, pathlib, signal, sys, time
+import numpy as np
+import leat
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder, stuck = pathlib.Path(sys.argv[1]), sys.argv[2] == "stuck"
+
+def function(sample):
+    (folder / str(os.getpid())).touch()
+    time.sleep(1000 if stuck and sample["x"] > 30 else 0.005)
+
+try:
+    leat.xray(leat.array(x=np.arange(100_000)).map(function).batch(10), seconds=1000, threads=2)
+except KeyboardInterrupt:
+    print("interrupted", [path.name for path in folder.iterdir() if pathlib.Path("/proc", path.name).exists()])
+"""
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("how", ["working", "stuck"])
+def test_ctrl_c_ends_an_xray_and_its_processes(tmp_path, how):
+    pytest.importorskip("cloudpickle")
+    program = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(tmp_path), how], stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 100
+    try:
+        while len(list(tmp_path.iterdir())) < 3:  # the first sample, and two threads
+            assert program.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+        program.send_signal(signal.SIGINT)
+        assert program.communicate(timeout=100)[0] == "interrupted []\n" and program.returncode == 0
+    finally:
+        program.kill()
+        program.wait()
+
+
+@pytest.mark.real_time
+def test_the_options_of_a_feed(numbers):
+    drawn = set()
+
+    def draw(x, rng):
+        drawn.add(float(rng.random()))
+        return x
+
+    pipeline = numbers.map(draw, "x", workers="thread").batch(10)
+    with pipeline.feed(seed=7) as feed:
+        next(iter(feed))
+        expected = set(drawn)
+    drawn.clear()
+    assert leat.xray(pipeline, seconds=0.5, threads=3, memory="1GiB", seed=7).threads == 3
+    assert len(expected) >= 10 and len(expected & drawn) >= 10
+    with pytest.raises(leat.LimitError, match="memory"):
+        leat.xray(numbers.batch(10), memory="1kB")
+    with pytest.raises(leat.InvalidError, match="seed=-1"):
+        leat.xray(numbers.batch(10), seed=-1)
+    with pytest.raises(leat.InvalidError, match="threads is for a pipeline or spec"):
+        leat.xray([1, 2, 3], threads=2)
+
+
+@pytest.mark.real_time
+def test_the_slow_rank_of_two_is_named_with_its_stage():
+    """The ranks train together: each takes its batch, and the step is over when all have one."""
+    with many().map(quick, workers="process").batch(10).feed(rank=0, world=2, threads=1) as one, \
+            many().map(slow, workers="process").batch(10).feed(rank=1, world=2, threads=1) as two:
+        for _ in zip(one.steps(60), two.steps(60)):
+            pass
+        merged = leat.merge_stats([one.stats(), two.stats()])
+    assert merged["slow_rank"] == 1 and [rank["slow"] for rank in merged["ranks"]] == [False, True]
+    assert merged["limit"] == "map" and merged["sentence"].startswith("rank 1 is the slow one, limited by map")
 
 
 # ---- spans ----
