@@ -279,6 +279,12 @@ def picky(sample):
         raise ValueError("five is right out")
 
 
+def slow_and_picky(sample):
+    time.sleep(0.005)
+    if sample["x"] > 20_000:
+        raise ValueError("too far")
+
+
 def noted(folder, sample):
     (pathlib.Path(folder) / str(os.getpid())).touch()
 
@@ -330,6 +336,14 @@ def test_an_exception_in_a_function_is_the_error(workers):
         leat.xray(many().map(picky, workers=workers).batch(10), seconds=1, threads=2)
     assert isinstance(caught.value.__cause__, ValueError) and "in picky" in caught.value.traceback
     assert caught.value.position == 5 and children() == before
+
+
+@pytest.mark.real_time
+def test_an_exception_in_a_part_is_the_error_too():
+    """The whole does not come so far, but parts take samples from all over the data."""
+    with pytest.raises(leat.MapError, match=r"\(sample [2-9]\d{4}\).*ValueError: too far") as caught:
+        leat.xray(many().map(slow_and_picky, workers="process").batch(10), seconds=1, threads=1)
+    assert "in slow_and_picky" in caught.value.traceback
 
 
 @pytest.mark.real_time

@@ -65,7 +65,7 @@ leat_session_measure(struct leat_session *s, const struct leat_variant *v, struc
 {
 	enum leat_status status = leat_session_probe(s, v, probe, out, err);
 
-	if (status == LEAT_OK || status == LEAT_NOMEM || status == LEAT_CANCELLED)
+	if (status == LEAT_OK || status == LEAT_NOMEM || status == LEAT_CANCELLED || status == LEAT_FUNCTION)
 		return status;
 	leat_err_clear(err);
 	*out = (struct leat_probed){0};

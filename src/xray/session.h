@@ -36,7 +36,7 @@ struct leat_xray_part *leat_session_add_part(struct leat_session *s, const char 
 enum leat_status leat_session_probe(struct leat_session *s, const struct leat_variant *v, struct leat_probe *probe,
                                     struct leat_probed *out, struct leat_err *err);
 /* The same for a part. One that cannot be run alone, for instance because there is no memory for it, is not measured.
- * A feed that was interrupted or a lack of memory ends everything. */
+ * A feed that was interrupted, a lack of memory or an exception in a function ends everything. */
 enum leat_status leat_session_measure(struct leat_session *s, const struct leat_variant *v, struct leat_probe *probe,
                                       struct leat_probed *out, struct leat_err *err);
 double leat_per_rank_batch(const struct leat_session *s);
