@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 from ._live import Live
 from ._profile import Profile, rows_of, tag_number
-from ._spans import DEVICE, GET, RUN, TAGS, Lane, Totals, now
+from ._spans import DEVICE, FETCH, GET, RUN, TAGS, Lane, Totals, now
 from ._watch_torch import Seen, Workers, is_dataloader
 from ._xray_result import Xray, limit_of, sentence_of
 from .errors import InvalidError
@@ -39,6 +39,13 @@ def _stages(totals: Totals, samples: float, workers: int) -> List[Dict[str, Any]
     return sorted(rows, key=lambda row: -row["busy_s"])
 
 
+def _explain(totals: Totals, spent: int, batches: int) -> None:
+    """A data set whose class cannot be timed: it took what the other parts did not, of the time to make batches."""
+    rest = spent - sum(total.own_ns for total in totals.values())
+    if rest > 0 and not any(tag == FETCH for tag, _ in totals):
+        totals.of(FETCH, "data set").add(rest, rest, batches, batches)
+
+
 def _loader_rate(workers: Seen, waited_ns: float, rows: float) -> Optional[float]:
     """Samples/s that the loader could give to a step that takes no time; None: not known."""
     if workers.batches and workers.count:
@@ -55,6 +62,8 @@ def figures_of(profile: Profile, workers: Seen, perfect: Optional[Dict[str, Any]
     """The run's JSON: the keys of `leat feed --json` where they mean the same, and more."""
     window = profile.window(max(workers.count, perfect["kept"] if perfect else 0), workers.count)
     rows = window.samples / window.batches
+    spent = workers.batch_ns or (profile.waited if synchronous else 0)
+    _explain(workers.totals, spent, workers.batches or profile.batches)
     stages = _stages(workers.totals, rows * (workers.batches or profile.batches), workers.count)
     waits = window.share(window.waited) if profile.has_step else None
     figures: Dict[str, Any] = {
@@ -102,7 +111,15 @@ def lanes_of(profile: Profile, workers: Seen) -> List[Lane]:
     return [profile.lane, *(workers.lanes[name] for name in sorted(workers.lanes))]
 
 
-_loops = threading.local()  # the watched loop that runs on this thread
+_loops = threading.local()
+
+
+def _running() -> "List[Watch]":
+    """The watched loops that run on this thread, the latest last. They may end in any order."""
+    if not hasattr(_loops, "running"):
+        _loops.running = []
+    running: List[Watch] = _loops.running
+    return running
 
 
 class Watch:
@@ -123,20 +140,27 @@ class Watch:
     def __len__(self) -> int:
         return len(self.loader)
 
+    def __getattr__(self, name: str) -> Any:
+        """Others are the loader's: `watched.sampler.set_epoch(3)` works as before."""
+        if name.startswith("_") or name == "loader":
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
     def __iter__(self) -> Iterator[Any]:
-        profile, before = self.profile, getattr(_loops, "current", None)
-        _loops.current = self
+        profile, loops = self.profile, _running()
+        loops.append(self)
         begin = now()
         profile.start(begin)
         batches: Any = None
         try:
-            with self._workers.starting(self.loader):
-                batches = iter(self.loader)
-            with self._workers.running(self.loader):
+            with self._workers.running(self.loader):  # first: making the iterator starts that of an IterableDataset
+                with self._workers.starting(self.loader):
+                    batches = iter(self.loader)
                 while True:
                     begin = now()
                     try:
-                        batch = next(batches)
+                        with self._workers.reading():
+                            batch = next(batches)
                     except StopIteration:
                         return
                     arrived = now()
@@ -149,7 +173,7 @@ class Watch:
                     self._ran(begin)
         finally:
             profile.finish(now())
-            _loops.current = before
+            loops.remove(self)
             del batches  # ends workers, unless they are persistent
             self._workers.collect()
             self._write()
@@ -228,8 +252,8 @@ def tag(name: str) -> "contextlib.AbstractContextManager[None]":
 
     Outside of such a loop it does nothing, so it can stay in the program.
     """
-    current: Optional[Watch] = getattr(_loops, "current", None)
-    if current is None:
+    running = _running()
+    if not running:
         tag_number(name)
         return contextlib.nullcontext()
-    return current.tag(name)
+    return running[-1].tag(name)

@@ -63,7 +63,7 @@ class Workers:
 
     def __init__(self, limit: int = MOST_SPANS) -> None:
         self._limit, self._taken, self._here, self._folder = limit, Seen(), Calls(), ""
-        self._here.lane = Lane("data set", limit)
+        self._here.lane, self._here.on = Lane("data set", limit), False
 
     @property
     def folder(self) -> str:
@@ -79,7 +79,7 @@ class Workers:
             yield
             return
         before = {name: getattr(loader, name) for name in ("collate_fn", "worker_init_fn")}
-        loader.collate_fn = Collate(before["collate_fn"])
+        loader.collate_fn = Collate(before["collate_fn"], None if loader.num_workers else self._here)
         if loader.num_workers:
             self._taken.count = loader.num_workers
             loader.worker_init_fn = WorkerInit(before["worker_init_fn"], self.folder, self._limit)
@@ -91,12 +91,22 @@ class Workers:
 
     @contextlib.contextmanager
     def running(self, loader: Any) -> Iterator[None]:
-        """While the main process uses an iterator: a data set without workers is watched."""
+        """While the main process uses an iterator: a data set without workers is watched, where `reading` says so."""
         if is_dataloader(loader) and not loader.num_workers:
             with watched_here(loader.dataset, self._here):
                 yield
         else:
             yield
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """While the main process gets a batch: what it decodes at other times is not the loader's work."""
+        here = self._here
+        here.on = True
+        try:
+            yield
+        finally:
+            here.on = False
 
     def _names(self) -> List[str]:
         if not self._folder:

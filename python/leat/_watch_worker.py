@@ -17,6 +17,7 @@ import os
 import re
 import struct
 import sys
+import threading
 import time
 import types
 from typing import Any, Callable, Dict, Iterator, List, MutableMapping, MutableSequence, Optional, Sequence, Tuple, Union
@@ -139,11 +140,13 @@ class Instrument:
                 self._function(space, key, DECODE, _name_of(value))
         for one in inner:
             self.dataset(one, depth + 1)
-        if not inner:
+        if not inner or type(dataset).__module__ != "torch.utils.data.dataset":  # a user's does work itself, too
             self._samples(dataset)
 
     def _samples(self, dataset: Any) -> None:
         kind, calls, methods = type(dataset), self._calls, {}  # type: Any, Calls, Dict[str, Any]
+        if hasattr(kind, "_valid_iterator_id"):  # a DataPipe: its metaclass allows no other __iter__
+            return
         name = kind.__name__
         stream = getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())  # has a __getitem__ that fails
         streams = isinstance(dataset, stream) or not hasattr(kind, "__getitem__")
@@ -201,11 +204,12 @@ class WorkerCalls(Calls):
             return fetch(*args)
         begin, cpu = now(), time.process_time_ns()
         try:
-            return fetch(*args)
-        finally:
-            self.batches += 1
+            batch = fetch(*args)
+            self.batches += 1  # not if the data set has ended
             self.batch_ns += now() - begin
             self.cpu_ns += time.process_time_ns() - cpu
+            return batch
+        finally:
             self.write()
 
     def write(self, ended: bool = False) -> None:
@@ -242,19 +246,20 @@ class WorkerCalls(Calls):
         os.replace(self._path + ".new", self._path + ".json")
 
 
-_calls: Optional[Calls] = None  # of this process, while it is watched
+_calls: Optional[Calls] = None  # of this worker process, while it is watched
 
 
 class Collate:
-    """A collate_fn that is timed."""
+    """A collate_fn that is timed: by `calls`, or in a worker by those of the process."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], calls: Optional[Calls] = None) -> None:
+        self.function, self._calls = function, calls
 
     def __call__(self, samples: Any) -> Any:
-        if _calls is None:
+        calls = self._calls or _calls
+        if calls is None:
             return self.function(samples)
-        return _calls.timed(COLLATE, _name_of(self.function), -1, _count(samples), self.function, samples)
+        return calls.timed(COLLATE, _name_of(self.function), -1, _count(samples), self.function, samples)
 
 
 class WorkerInit:
@@ -285,19 +290,42 @@ def _time_batches(kind: Any, calls: WorkerCalls) -> None:
     kind.fetch = lambda self, indices: calls.batch(before, self, indices)
 
 
+class _Here:
+    """A data set that the main process reads, timed from `begin` to `end`."""
+
+    def __init__(self, dataset: Any, calls: Calls) -> None:
+        self._dataset, self._calls = dataset, calls
+
+    def begin(self) -> None:
+        self._instrument = Instrument(self._calls)
+        self._instrument.dataset(self._dataset)
+        self._instrument.decoders()
+
+    def end(self) -> None:
+        self._instrument.undo()
+
+
+_here: List[_Here] = []  # the latest last
+_here_lock = threading.RLock()
+
+
 @contextlib.contextmanager
 def watched_here(dataset: Any, calls: Calls) -> Iterator[None]:
-    """Time a data set that the main process itself reads."""
-    global _calls
-    before, _calls = _calls, calls
-    instrument = Instrument(calls)
+    """Time a data set that the main process itself reads. Loops may end in any order, as those of `zip` do."""
+    one = _Here(dataset, calls)
+    with _here_lock:
+        _here.append(one)
+        one.begin()
     try:
-        instrument.dataset(dataset)
-        instrument.decoders()
         yield
     finally:
-        instrument.undo()
-        _calls = before
+        with _here_lock:
+            at = _here.index(one)
+            for other in reversed(_here[at:]):  # later ones may have replaced what this one did
+                other.end()
+            del _here[at]
+            for other in _here[at:]:
+                other.begin()
 
 
 # ---- in the main process ----

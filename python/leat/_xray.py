@@ -45,7 +45,8 @@ class _Run:
     def _one(self, batches: Any) -> bool:
         begin = now()
         try:
-            batch = next(batches)
+            with self.workers.reading():
+                batch = next(batches)
         except StopIteration:
             return False
         self.profile.get(begin, now())
@@ -60,10 +61,11 @@ class _Run:
     def __call__(self, batches: Optional[int], seconds: float) -> None:
         begin = now()
         self.profile.start(begin)
-        with self.workers.starting(self.loader):
-            source = iter(self.loader)
+        source: Any = None
         try:
-            with self.workers.running(self.loader):
+            with self.workers.running(self.loader):  # first: making the iterator starts that of an IterableDataset
+                with self.workers.starting(self.loader):
+                    source = iter(self.loader)
                 while (batches is None or self.profile.batches < batches) and now() - begin < seconds * 1e9:
                     if not self._one(source):
                         break

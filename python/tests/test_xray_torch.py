@@ -136,6 +136,84 @@ def test_loaders_of_all_kinds_give_what_they_gave(make):
     assert [repr(batch) for batch in loader] == plain  # and it works as before
 
 
+class Outer(data.Dataset):
+    """Works itself before it asks the data set in it."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, i):
+        time.sleep(0.01)
+        return self.dataset[i]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_around_another_is_timed_itself(workers):
+    found = leat.xray(data.DataLoader(Outer(Numbers(12)), batch_size=4, num_workers=workers))
+    assert found.limit == "reading samples" and found.stages[0]["name"] == "Outer" and cost(found, "Outer") >= 10
+    assert cost(found, "Numbers") < 10 and sum(stage["tag"] == "fetch" for stage in found.stages) == 2
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stream_is_timed(workers):
+    loader = data.DataLoader(Stream(), batch_size=4, num_workers=workers)
+    watched = leat.watch(loader)
+    assert len([batch for batch in watched]) == 5
+    for found in (leat.xray(loader), watched.result()):
+        assert found.limit == "reading samples" and cost(found, "Stream") >= 2
+    assert type(loader.dataset) is Stream
+
+
+def test_the_end_of_a_stream_is_no_batch(tmp_path):
+    from leat._watch_worker import WorkerCalls
+
+    def ends():
+        raise StopIteration
+
+    calls = WorkerCalls(str(tmp_path), 0, limit=10)
+    assert calls.batch(int) == 0
+    with pytest.raises(StopIteration):
+        calls.batch(ends)
+    assert calls.batches == 1
+
+
+class Closed(type):
+    """A metaclass that allows no subclasses, as those of compiled classes do."""
+
+    def __new__(kind, name, bases, space):
+        if any(isinstance(base, Closed) for base in bases):
+            raise TypeError("final")
+        return super().__new__(kind, name, bases, space)
+
+
+class Final(metaclass=Closed):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        time.sleep(0.005)
+        return i
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set_that_cannot_be_timed_is_what_the_others_are_not(workers):
+    found = leat.xray(data.DataLoader(Final(), batch_size=4, num_workers=workers))
+    assert found.limit == "reading samples" and cost(found, "data set") >= 5
+
+
+def test_data_pipes_give_what_they_gave():
+    pipes = pytest.importorskip("torch.utils.data.datapipes.iter")
+    pipe = pipes.IterableWrapper(range(8))
+    for workers in (0, 1):
+        loader = data.DataLoader(pipe, batch_size=4, num_workers=workers)
+        plain = [batch.tolist() for batch in loader]
+        found = leat.xray(loader)
+        assert found.batches == len(plain) and [batch.tolist() for batch in loader] == plain
+
+
 def test_workers_that_are_spawned():
     loader = data.DataLoader(Numbers(8, Double()), batch_size=4, num_workers=1, multiprocessing_context="spawn",
                              worker_init_fn=int)
@@ -263,6 +341,28 @@ def test_watch_sees_the_workers_of_every_epoch(persistent):
     if not persistent:
         slow = next(stage for stage in found.stages if stage["name"] == "Slow")
         assert slow["calls"] == 48 and watched.result().stages == found.stages
+
+
+def test_two_watched_loops_at_once():
+    """zip ends the first loop first: what it undoes must not be what the second one did."""
+    image_file = pytest.importorskip("PIL.ImageFile")
+    load, shared = image_file.ImageFile.load, Numbers(16, Slow(0.001))
+    one, two = (leat.watch(data.DataLoader(shared, batch_size=4)) for _ in range(2))
+    for _ in range(2):
+        for a, b in zip(one, two):
+            assert a[1].tolist() == b[1].tolist()
+    for watched in (one, two):
+        slow = next(stage for stage in watched.result().stages if stage["name"] == "Slow")
+        assert slow["calls"] == 32  # and not those of the other loop
+    assert image_file.ImageFile.load is load and type(shared) is Numbers
+    assert type(shared.transform.transforms[0]) is Slow and not leat._watch._running()
+
+
+def test_watch_has_the_attributes_of_the_loader():
+    loader = data.DataLoader(Numbers(16), batch_size=4)
+    assert leat.watch(loader).sampler is loader.sampler and leat.watch(loader).batch_size == 4
+    with pytest.raises(AttributeError, match="samplers"):
+        leat.watch(loader).samplers
 
 
 def test_leats_loader_has_no_workers():
