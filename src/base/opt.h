@@ -126,6 +126,8 @@ const char *leat_opt_choice(const char *choices, int i, size_t *len);
  * the same value, in any locale. Both return buf; 32 bytes are enough. */
 char *leat_format_float(char *buf, size_t cap, float x);
 char *leat_format_number(char *buf, size_t cap, double x);
+/* As "%.*g" does in the C locale, in any locale. */
+char *leat_format_digits(char *buf, size_t cap, double x, int digits);
 
 /* Appends "name=value, name=value" for all options; those that are locations only if `locations` is set. */
 void leat_opts_print(const struct leat_opt *opts, const void *params, bool locations, struct leat_str *out);

@@ -43,6 +43,20 @@ leat_format_number(char *buf, size_t cap, double x)
 }
 
 char *
+leat_format_digits(char *buf, size_t cap, double x, int digits)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	locale_t old = c ? uselocale(c) : (locale_t)0;
+
+	snprintf(buf, cap, "%.*g", digits, x);
+	if (c) {
+		uselocale(old);
+		freelocale(c);
+	}
+	return buf;
+}
+
+char *
 leat_format_float(char *buf, size_t cap, float x)
 {
 	return format_shortest(buf, cap, (double)x, true);

@@ -119,12 +119,26 @@ lane_named(struct leat_recorder *r, const char *name)
 	return -1;
 }
 
+/* The spans of a new ring: fewer if many lanes have left little memory. 0: the rest is for sinks and feeds. */
+static uint64_t
+ring_spans(const struct leat_recorder *r)
+{
+	size_t used = atomic_load(&r->mem.used), left = r->mem.limit > used ? r->mem.limit - used : 0;
+	uint64_t spans = RING_SPANS;
+
+	if (left < r->mem.limit / 16)
+		return 0;
+	while (spans > LEAST_SPANS && spans * sizeof(struct leat_span) > left / 64)
+		spans /= 2;
+	return spans;
+}
+
 /* Under the lock. A smaller ring is better than none. */
 static struct row *
 new_row(struct leat_recorder *r, const char *name, bool overlaps)
 {
-	struct row *row = leat_map(&r->mem, sizeof *row);
-	uint64_t spans = RING_SPANS;
+	uint64_t spans = ring_spans(r);
+	struct row *row = spans > 0 ? leat_map(&r->mem, sizeof *row) : NULL;
 
 	if (!row)
 		return NULL;

@@ -12,9 +12,10 @@
 #include "trace/figures.h"
 #include "trace/proc.h"
 
+/* The CPU's comes last: with its tracks of all threads, there may be more tracks than sinks have room for. */
 static const struct leat_sampler *const kinds[] = {
-	&leat_sampler_cpu,     &leat_sampler_rss,      &leat_sampler_disk,
-	&leat_sampler_network, &leat_sampler_throttle, &leat_sampler_gpu,
+	&leat_sampler_rss,      &leat_sampler_disk, &leat_sampler_network,
+	&leat_sampler_throttle, &leat_sampler_gpu,  &leat_sampler_cpu,
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds), ALIGN = 64 };

@@ -50,6 +50,10 @@ static const struct {
 
 struct gpu {
 	bool tried;
+	/* From the environment, which is read while the recorder is being opened: later, in the recorder's thread, the
+	 * program might be changing it. */
+	struct leat_gpu_choice choice;
+	char name[PATH_MAX];
 	void *library; /* NULL: not loaded, or of no use */
 	struct nvml nvml;
 	struct device {
@@ -141,10 +145,9 @@ add_device(struct gpu *gpu, unsigned number, unsigned index, const char *uuid)
 static void
 add_devices(struct gpu *gpu)
 {
-	struct leat_gpu_choice choice;
+	struct leat_gpu_choice choice = gpu->choice;
 	unsigned count = 0;
 
-	leat_gpu_choose(&choice, getenv("CUDA_VISIBLE_DEVICES"), getenv("LOCAL_RANK"));
 	if (gpu->nvml.count(&count) != NVML_OK)
 		return;
 	if (!choice.all)
@@ -159,9 +162,7 @@ add_devices(struct gpu *gpu)
 static void
 load(struct gpu *gpu)
 {
-	const char *name = getenv("LEAT_NVML");
-
-	gpu->library = dlopen(name && *name ? name : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	gpu->library = dlopen(gpu->name, RTLD_NOW | RTLD_LOCAL);
 	if (!gpu->library)
 		return;
 	if (find_functions(gpu) && gpu->nvml.init() == NVML_OK) {
@@ -177,8 +178,12 @@ load(struct gpu *gpu)
 static bool
 gpu_open(void *state, struct leat_sampling *s)
 {
-	(void)state;
+	const char *name = getenv("LEAT_NVML");
+	struct gpu *gpu = state;
+
 	(void)s;
+	snprintf(gpu->name, sizeof(gpu->name), "%s", name && *name ? name : "libnvidia-ml.so.1");
+	leat_gpu_choose(&gpu->choice, getenv("CUDA_VISIBLE_DEVICES"), getenv("LOCAL_RANK"));
 	return true;
 }
 

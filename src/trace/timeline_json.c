@@ -16,6 +16,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "base/opt.h"
+
 enum { UNIT_NS = 100, WHOLE = 10000 };
 #define MOST_ITEM (((uint64_t)1 << 53) - 1) /* that JavaScript has as a whole number */
 
@@ -171,6 +173,7 @@ add_kept(const struct leat_timeline *timeline, struct leat_str *out)
 static void
 add_track(const struct timeline_track *track, struct leat_str *out)
 {
+	char min[40], mean[40], max[40];
 	bool any = false;
 
 	leat_str_add(out, "{\"name\":");
@@ -181,8 +184,10 @@ add_track(const struct timeline_track *track, struct leat_str *out)
 
 		if (point->count == 0)
 			continue;
-		leat_str_addf(out, "%s[%zu,%.5g,%.5g,%.5g]", any ? "," : "", i, (double)point->min,
-		              point->sum / point->count, (double)point->max);
+		leat_str_addf(out, "%s[%zu,%s,%s,%s]", any ? "," : "", i,
+		              leat_format_digits(min, sizeof min, (double)point->min, 5),
+		              leat_format_digits(mean, sizeof mean, point->sum / point->count, 5),
+		              leat_format_digits(max, sizeof max, (double)point->max, 5));
 		any = true;
 	}
 	leat_str_add(out, "]}");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/opt.h"
+
 #define SPAN_BEGIN "{\"ph\":\"X\",\"cat\":\""
 #define SPAN_ITEM "\",\"args\":{\"item\":"
 #define VALUE_BEGIN "{\"ph\":\"C\",\"number\":"
@@ -109,9 +111,11 @@ add_time(struct leat_str *out, uint64_t ns)
 void
 leat_event_value(struct leat_str *out, long pid, const char *track, uint64_t at_ns, double value, uint64_t number)
 {
+	char text[40];
+
 	leat_str_addf(out, VALUE_BEGIN "%llu,\"pid\":%ld,\"tid\":0,\"ts\":", (unsigned long long)number, pid);
 	add_time(out, at_ns);
-	leat_str_addf(out, ",\"args\":{\"value\":%.10g},\"name\":", value);
+	leat_str_addf(out, ",\"args\":{\"value\":%s},\"name\":", leat_format_digits(text, sizeof text, value, 10));
 	add_text(out, track);
 	leat_str_add(out, "}");
 }

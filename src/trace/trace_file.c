@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -228,6 +229,13 @@ plan_copy(struct copy *c, const uint64_t *every_before)
 	}
 }
 
+/* Locks a trace, to keep other recorders from writing it. File systems without locks have to do without. */
+static bool
+is_taken(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 /* Replaces the file by one with fewer events. Until that is complete, the old one stays. */
 static bool
 write_anew(struct trace_file *f, const uint64_t *every_before)
@@ -240,7 +248,7 @@ write_anew(struct trace_file *f, const uint64_t *every_before)
 	unlink(f->thin_path);
 	c.fd = open(f->thin_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	errno = c.fd < 0 ? errno : 0;
-	if (c.fd >= 0 && copy_all(&c, &f->thin_in) && rename(f->thin_path, f->path) == 0)
+	if (c.fd >= 0 && copy_all(&c, &f->thin_in) && !is_taken(c.fd) && rename(f->thin_path, f->path) == 0)
 		ok = true;
 	saved = errno;
 	if (ok) {
@@ -534,8 +542,10 @@ free_file(void *arg)
 	leat_free(mem, f->name);
 	leat_free(mem, f->path);
 	leat_free(mem, f->thin_path);
-	if (f->fd >= 0)
+	if (f->fd >= 0) {
+		flock(f->fd, LOCK_UN); /* a child of fork may have the file open for long */
 		close(f->fd);
+	}
 	leat_free(mem, f);
 }
 
@@ -562,6 +572,9 @@ create(struct trace_file *f, const char *path, struct leat_err *err)
 		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return leat_fail(err, LEAT_INVALID, "cannot write the trace '%s': it is not a file", path);
+	if (is_taken(f->fd))
+		return leat_fail(err, LEAT_INVALID,
+		                 "another process writes the trace '%s'; give each rank its own file", path);
 	if (ftruncate(f->fd, 0) != 0)
 		return leat_fail_errno_as(err, LEAT_IO, errno, "cannot write the trace '%s'", path);
 	f->name = leat_strdup(f->mem, path);

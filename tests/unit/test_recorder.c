@@ -367,6 +367,8 @@ without_memory_lanes_are_missing_and_their_spans_count_as_dropped(void **state)
 	assert_true(atomic_load(&leat_recorder_mem(r)->peak) <= options.memory);
 	leat_recorder_span(r, lane, LEAT_TAG_DECODE, "x", 1, 2, 3);
 	assert_int_equal(leat_recorder_dropped(r), 1);
+	/* The rest is for sinks and for feeds, which fail without. */
+	assert_true(options.memory - atomic_load(&leat_recorder_mem(r)->used) >= options.memory / 32);
 	close_well(r);
 }
 
@@ -617,6 +619,33 @@ a_killed_process_leaves_a_readable_trace(void **state)
 }
 
 static void
+a_trace_that_is_being_written_is_not_overwritten(void **state)
+{
+	struct leat_recorder *r = open_trace("run.json"), *other;
+	struct leat_recorder_options options;
+	struct leat_err err;
+	pid_t child;
+	int status;
+
+	(void)state;
+	leat_recorder_options_init(&options);
+	options.trace = temp_path(&temp, "run.json");
+	assert_int_equal(leat_recorder_open(&options, &other, &err), LEAT_INVALID);
+	assert_non_null(strstr(err.text, "give each rank its own file"));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) { /* has the file open as well, but does not write it */
+		pause();
+		_exit(0);
+	}
+	close_well(r);
+	assert_int_equal(leat_recorder_open(&options, &other, &err), LEAT_OK);
+	close_well(other);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+}
+
+static void
 a_forked_process_leaves_the_recorder_alone(void **state)
 {
 	struct leat_recorder *r = open_trace("run.json");
@@ -666,6 +695,7 @@ main(void)
 		cmocka_unit_test(lines_are_classed_by_tag_and_item),
 		cmocka_unit_test_setup_teardown(a_full_disk_warns_once_and_close_reports_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_killed_process_leaves_a_readable_trace, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_trace_that_is_being_written_is_not_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_forked_process_leaves_the_recorder_alone, setup, teardown),
 	};
 

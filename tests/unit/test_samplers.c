@@ -368,6 +368,25 @@ threads_and_children_of_this_process_are_seen(void **state)
 	close_samplers(samplers);
 }
 
+/* Sinks have room for so many tracks, and a program may have more threads. */
+static void
+tracks_of_threads_come_last(void **state)
+{
+	struct leat_samplers *samplers = open_at("");
+	struct tracks tracks;
+	int threads = 0;
+
+	(void)state;
+	take(samplers, SECOND);
+	tracks = take(samplers, 2 * SECOND);
+	for (int i = 0; i < tracks.count; i++) {
+		threads += strncmp(tracks.track[i].name, "cpu ", 4) == 0;
+		assert_true(threads == 0 || strncmp(tracks.track[i].name, "cpu ", 4) == 0);
+	}
+	assert_true(threads > 0 && tracks.count > threads);
+	close_samplers(samplers);
+}
+
 /* ---- GPUs ---- */
 
 static struct leat_samplers *
@@ -444,11 +463,15 @@ a_gpu_has_two_tracks_and_a_summary(void **state)
 static void
 several_gpus_have_a_mean_and_tracks_of_their_own(void **state)
 {
-	struct leat_samplers *samplers = open_gpus("libnvml_stub.so", "4 x");
+	struct leat_samplers *samplers;
 	struct tracks tracks;
 
 	(void)state;
 	setenv("CUDA_VISIBLE_DEVICES", "3,GPU-1", 1);
+	samplers = open_gpus("libnvml_stub.so", "4 x");
+	setenv("CUDA_VISIBLE_DEVICES", "0",
+	       1); /* the environment is read at open, on the opener's thread, and no more */
+	setenv("LEAT_NVML", "/nonexistent", 1);
 	tracks = take(samplers, SECOND);
 	assert_near(value_of(&tracks, "gpu %"), 100);
 	assert_near(value_of(&tracks, "gpu 1 %"), 100);
@@ -505,10 +528,11 @@ without_a_working_nvml_there_is_no_gpu_track(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct leat_samplers *samplers = open_gpus(cases[i].library, cases[i].script);
+		struct leat_samplers *samplers;
 
 		if (cases[i].visible)
 			setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
+		samplers = open_gpus(cases[i].library, cases[i].script);
 		take(samplers, SECOND);
 		tracks = take(samplers, 2 * SECOND);
 		assert_int_equal(tracks.count, 0);
@@ -627,6 +651,7 @@ main(void)
 		TEST(throttling_is_that_of_the_group_with_the_quota_v2),
 		TEST(throttling_is_that_of_the_group_with_the_quota_v1),
 		TEST(threads_and_children_of_this_process_are_seen),
+		TEST(tracks_of_threads_come_last),
 		TEST(a_gpu_has_two_tracks_and_a_summary),
 		TEST(several_gpus_have_a_mean_and_tracks_of_their_own),
 		TEST(a_gpu_that_is_lost_has_no_more_values),
