@@ -113,14 +113,16 @@ read_rank(const json_t *run, const char *name, struct leat_rank_figures *rank, s
 
 /* ---- merging; NULLs of a lack of memory are passed on, and show at the end ---- */
 
-/* The entry of a list whose `key` is the same, added if there is none. */
+/* The entry of a list whose `key` is the same, added if there is none. NULL: the list has `most` others. */
 static json_t *
-entry(json_t *list, const json_t *like, const char *key)
+entry(json_t *list, const json_t *like, const char *key, size_t most)
 {
 	json_t *one, *value = json_object_get(like, key), *added;
 	size_t i;
 
 	json_array_foreach(list, i, one) if (json_equal(json_object_get(one, key), value)) return one;
+	if (json_array_size(list) >= most)
+		return NULL;
 	added = json_object();
 	json_object_set(added, key, value ? value : json_null());
 	json_array_append_new(list, added);
@@ -164,10 +166,11 @@ merge_histogram(json_t *to, const json_t *from)
 			continue;
 		for (k = 0; (known = json_array_get(list, k)) && json_number_value(json_array_get(known, 0)) < end; k++)
 			;
-		if (known && json_number_value(json_array_get(known, 0)) == end)
-			json_array_set_new(known, 1,
-			                   json_integer(json_integer_value(json_array_get(known, 1)) + count));
-		else
+		if (known && json_number_value(json_array_get(known, 0)) == end) {
+			count += json_integer_value(json_array_get(known, 1));
+			if (count <= (json_int_t)1 << 62)
+				json_array_set_new(known, 1, json_integer(count));
+		} else
 			json_array_insert_new(list, k, json_pack("[f, I]", end, count));
 	}
 }
@@ -226,11 +229,11 @@ merge_stages(json_t *to, const json_t *run)
 
 	json_array_foreach(json_object_get(run, "stages"), i, from)
 	{
-		json_t *stage = json_array_size(to) < 2 * LEAT_FIGURE_STAGES ? entry(to, from, "name") : NULL;
+		json_t *stage = entry(to, from, "name", 2 * (size_t)LEAT_FIGURE_STAGES);
 		double busy, all;
 
 		if (!stage)
-			return;
+			continue;
 		add_up(stage, from, sums);
 		for (size_t k = 0; copied[k]; k++)
 			if (!json_object_get(stage, copied[k]) && json_is_string(json_object_get(from, copied[k])))
@@ -253,7 +256,7 @@ merge_epochs(json_t *to, const json_t *run)
 
 	json_array_foreach(json_object_get(run, "epochs"), i, from)
 	{
-		json_t *epoch = json_array_size(to) < LEAT_FIGURE_EPOCHS ? entry(to, from, "epoch") : NULL;
+		json_t *epoch = entry(to, from, "epoch", LEAT_FIGURE_EPOCHS);
 		json_t *part = json_pack("{s:f, s:f, s:f}", "samples", number(from, "samples"), "wait_s",
 		                         number(from, "wait_share") * number(from, "seconds"), "all_s",
 		                         number(from, "seconds"));
@@ -277,10 +280,10 @@ merge_endpoints(json_t *to, const json_t *run)
 
 	json_array_foreach(json_object_get(run, "endpoints"), i, from)
 	{
-		json_t *endpoint = json_array_size(to) < 4 * LEAT_FIGURE_ENDPOINTS ? entry(to, from, "host") : NULL;
+		json_t *endpoint = entry(to, from, "host", 4 * (size_t)LEAT_FIGURE_ENDPOINTS);
 
 		if (!endpoint)
-			return;
+			continue;
 		add_up(endpoint, from, sums);
 		merge_distribution(endpoint, "latency_ms", json_object_get(from, "latency_ms"));
 	}

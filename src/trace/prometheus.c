@@ -159,23 +159,24 @@ errors(const struct leat_stage_figures *s)
 	return (double)s->errors;
 }
 
+/* Times of stages are worked out anew each time, and may become less: they are no counters. */
 static const struct {
-	const char *name, *help;
+	const char *name, *type, *help;
 	double (*value)(const struct leat_stage_figures *stage);
 } stage_metrics[] = {
-	{"stage_busy_seconds_total", "Time the stage was at work, over all its threads.", busy},
-	{"stage_starved_seconds_total", "Time the stage waited for what comes before it.", starved},
-	{"stage_blocked_seconds_total", "Time the stage waited for what comes after it.", blocked},
-	{"stage_items_total", "Samples that passed the stage.", items},
-	{"stage_bytes_total", "Bytes the stage read or wrote, where they are counted.", bytes},
-	{"stage_errors_total", "Samples that failed in the stage.", errors},
+	{"stage_busy_seconds", "gauge", "Time the stage was at work, over all its threads.", busy},
+	{"stage_starved_seconds", "gauge", "Time the stage waited for what comes before it.", starved},
+	{"stage_blocked_seconds", "gauge", "Time the stage waited for what comes after it.", blocked},
+	{"stage_items_total", "counter", "Samples that passed the stage.", items},
+	{"stage_bytes_total", "counter", "Bytes the stage read or wrote, where they are counted.", bytes},
+	{"stage_errors_total", "counter", "Samples that failed in the stage.", errors},
 };
 
 static void
 add_stages(struct page *page, const struct leat_stage_list *list)
 {
 	for (size_t m = 0; m < sizeof stage_metrics / sizeof *stage_metrics; m++) {
-		begin(page, stage_metrics[m].name, "counter", stage_metrics[m].help);
+		begin(page, stage_metrics[m].name, stage_metrics[m].type, stage_metrics[m].help);
 		for (int i = 0; i < list->count; i++) {
 			/* A spec may have two stages of the same name. */
 			leat_str_addf(page->out, "leat_%s{rank=\"%d\",number=\"%d\"", page->name, page->rank, i);

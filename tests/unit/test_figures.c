@@ -377,6 +377,9 @@ the_text_for_prometheus_has_the_same_figures(void **state)
 	check_exposition(page);
 	assert_non_null(strstr(page, "\nleat_samples_total{rank=\"0\"} 228\n"));
 	assert_non_null(strstr(page, "\n# TYPE leat_samples_total counter\n"));
+	assert_non_null(strstr(page, "\n# TYPE leat_stage_items_total counter\n"));
+	assert_non_null(strstr(page, "\n# TYPE leat_stage_busy_seconds gauge\n")); /* it may become less */
+	assert_null(strstr(page, "leat_stage_busy_seconds_total"));
 	assert_non_null(strstr(page, ",stage=\"decode+resize\"} 25\n"));
 	assert_non_null(strstr(page, "leat_batch_seconds_bucket{rank=\"0\",le=\"+Inf\"} 15\n"));
 	assert_non_null(strstr(page, "leat_batch_seconds_count{rank=\"0\"} 15\n"));

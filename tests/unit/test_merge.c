@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/figures.h"
 #include "trace/merge.h"
 
 /* ---- which rank is slow ---- */
@@ -148,6 +149,45 @@ histograms_are_added_bucket_by_bucket(void **state)
 	json_decref(merged);
 }
 
+static char *
+long_run(int epochs, int buckets)
+{
+	json_t *run = json_loads(runs[0], 0, NULL), *list = json_array(), *histogram = json_array();
+	char *text;
+
+	for (int i = 0; i < epochs; i++)
+		json_array_append_new(list, json_pack("{s:i, s:i, s:f, s:f}", "epoch", i, "samples", 10, "seconds", 1.0,
+		                                      "wait_share", 0.5));
+	for (int i = 0; i < buckets; i++)
+		json_array_append_new(histogram, json_pack("[f, I]", 2.0, (json_int_t)1 << 48));
+	json_object_set_new(run, "epochs", list);
+	json_object_set_new(json_object_get(run, "batch_ms"), "histogram", histogram);
+	text = json_dumps(run, 0);
+	json_decref(run);
+	assert_non_null(text);
+	return text;
+}
+
+static void
+all_epochs_have_all_ranks_and_no_sum_overflows(void **state)
+{
+	char *one = long_run(LEAT_FIGURE_EPOCHS, 40000), *text;
+	const char *const three[] = {one, one, one};
+	json_t *merged, *bucket;
+
+	(void)state;
+	assert_int_equal(leat_stats_merge(three, 3, &text, NULL), LEAT_OK);
+	merged = json_loads(text, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(merged, "epochs")), LEAT_FIGURE_EPOCHS);
+	for (size_t i = 0; i < LEAT_FIGURE_EPOCHS; i++)
+		is(find(merged, "epochs", i), "samples", 30);
+	bucket = json_array_get(json_object_get(json_object_get(merged, "batch_ms"), "histogram"), 0);
+	assert_true(json_integer_value(json_array_get(bucket, 1)) == (json_int_t)1 << 62);
+	json_decref(merged);
+	free(text);
+	free(one);
+}
+
 static void
 the_sentence_names_the_slow_rank_and_its_limit(void **state)
 {
@@ -196,6 +236,7 @@ main(void)
 		cmocka_unit_test(the_rank_that_waits_while_others_do_not_is_slow),
 		cmocka_unit_test(counts_are_added_up),
 		cmocka_unit_test(histograms_are_added_bucket_by_bucket),
+		cmocka_unit_test(all_epochs_have_all_ranks_and_no_sum_overflows),
 		cmocka_unit_test(the_sentence_names_the_slow_rank_and_its_limit),
 		cmocka_unit_test(what_is_no_run_is_refused),
 	};
