@@ -254,6 +254,8 @@ visit_wires(const struct leat_feed *feed,
 {
 	const struct leat_stores *stores = &feed->pipeline.source.stores;
 
+	if (feed->pid != getpid()) /* locks may be held for ever */
+		return;
 	for (size_t i = 0; i < sizeof(stores->store) / sizeof(*stores->store); i++)
 		if (stores->store[i] && leat_remote_wire(stores->store[i]))
 			leat_wire_visit(leat_remote_wire(stores->store[i]), visit, arg);
@@ -377,6 +379,6 @@ leat_feed_figures(const struct leat_feed *feed, bool stepless, struct leat_figur
 		leat_tuning_read(feed, f);
 	f->rank = feed->options.rank;
 	f->world = feed->options.world;
-	if (feed->options.recorder)
+	if (feed->options.recorder && feed->pid == getpid())
 		leat_recorder_device(feed->options.recorder, &f->device);
 }

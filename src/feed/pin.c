@@ -59,6 +59,7 @@ enum leat_status
 leat_cudart_load(struct leat_cudart *cudart, struct leat_err *err)
 {
 	void *library = open_runtime();
+	struct leat_cudart all;
 
 	if (!library)
 		return leat_fail(err, LEAT_UNSUPPORTED, "there is no CUDA runtime (libcudart) on this system");
@@ -69,8 +70,9 @@ leat_cudart_load(struct leat_cudart *cudart, struct leat_err *err)
 			dlclose(library);
 			return leat_fail(err, LEAT_UNSUPPORTED, "the CUDA runtime has no %s", functions[i].name);
 		}
-		memcpy((char *)cudart + functions[i].at, &found, sizeof(found));
+		memcpy((char *)&all + functions[i].at, &found, sizeof(found));
 	}
+	*cudart = all;
 	return LEAT_OK;
 }
 
@@ -123,6 +125,7 @@ leat_pin(struct leat_feed *feed, bool on, struct leat_err *err)
 	enum leat_status status = LEAT_OK;
 
 	leat_err_clear(err);
+	feed->pin.failed = feed->pin.failed && !on; /* asked for again: what failed is tried again */
 	if (on && !feed->pin.cudart.host_register)
 		status = leat_cudart_load(&feed->pin.cudart, err);
 	feed->pin.on = on && status == LEAT_OK;

@@ -116,12 +116,7 @@ copy(const struct leat_feed *feed)
 static bool
 requests_are_set(const struct leat_feed *feed)
 {
-	const struct leat_stores *stores = &feed->pipeline.source.stores;
-
-	for (size_t i = 0; i < sizeof stores->store / sizeof *stores->store; i++)
-		if (stores->store[i] && stores->store[i]->in_flight)
-			return true;
-	return false;
+	return feed->pipeline.source.stores.in_flight > 0 && feed->storage.requests > 0;
 }
 
 /* What follows from the store and the samples at open, and is not tuned here. */

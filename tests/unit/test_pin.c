@@ -253,13 +253,19 @@ when_cuda_refuses_batches_come_unpinned_with_one_warning(void **state)
 	assert_int_equal(logged.warn, 1);
 	assert_non_null(strstr(logged.warning, "out of memory"));
 	assert_int_equal(stub.last_error(), 0); /* the program's next call must not find it */
+	stub.fail_after(-1);
+	assert_int_equal(leat_pin(feed, true, NULL), LEAT_OK); /* asked for again, it is tried again */
+	for (int i = 0; i < 100; i++)
+		leat_release(take(feed));
+	assert_true(stub.ranges() > 1);
 	leat_close(feed);
 }
 
 static void
 without_a_runtime_pinning_is_refused_and_batches_come(void **state)
 {
-	static const char *const libraries[] = {"/nonexistent.so", TOOLS "libnvml_stub.so"};
+	static const char *const libraries[] = {"/nonexistent.so", TOOLS "libnvml_stub.so",
+	                                        TOOLS "libcudart_missing.so"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
@@ -269,6 +275,9 @@ without_a_runtime_pinning_is_refused_and_batches_come(void **state)
 		setenv("LEAT_CUDART", libraries[i], 1);
 		assert_int_equal(leat_pin(feed, true, &err), LEAT_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "CUDA runtime"));
+		leat_release(take(feed));
+		assert_int_equal(leat_pin(feed, true, &err),
+		                 LEAT_UNSUPPORTED); /* again, not with half of its functions */
 		leat_release(take(feed));
 		assert_int_equal(leat_pin(feed, false, &err), LEAT_OK);
 		leat_close(feed);
