@@ -248,8 +248,10 @@ leat_parallel(struct leat_mem *mem, unsigned threads, size_t count,
 	atomic_init(&tasks.next, 0);
 	atomic_init(&tasks.failed, count);
 	pthread_mutex_init(&tasks.lock, NULL);
-	if (helpers > 1)
-		leat_threads_start(&group, mem, helpers - 1, "leat-task", run_tasks, &tasks, NULL);
+	/* A system may allow fewer threads: then half as many, and so on. */
+	for (unsigned more = helpers > 1 ? helpers - 1 : 0; more > 0; more /= 2)
+		if (leat_threads_start(&group, mem, more, "leat-task", run_tasks, &tasks, NULL) == LEAT_OK)
+			break;
 	run_tasks(&tasks, 0);
 	leat_threads_join(&group);
 	pthread_mutex_destroy(&tasks.lock);

@@ -34,8 +34,8 @@ void leat_threads_join(struct leat_threads *group); /* accepts a zeroed group */
 enum leat_status leat_thread_detach(const char *name, void (*body)(void *arg), void *arg, struct leat_err *err);
 
 /* Runs task(arg, i) for all i < count on up to `threads` threads, including the caller's. Returns the
- * failure with the lowest i; no new tasks start after a failure. If threads cannot be started, the caller runs
- * all tasks. */
+ * failure with the lowest i; no new tasks start after a failure. If so many threads cannot be started, fewer are:
+ * in the end the caller runs all tasks. */
 enum leat_status leat_parallel(struct leat_mem *mem, unsigned threads, size_t count,
                                enum leat_status (*task)(void *arg, size_t i, struct leat_err *err), void *arg,
                                struct leat_err *err);

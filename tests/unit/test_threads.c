@@ -219,6 +219,20 @@ parallel_does_without_threads_it_cannot_have(void **state)
 	assert_int_equal(work.done[TASKS - 1], 1);
 }
 
+static void
+parallel_takes_fewer_threads_if_it_cannot_have_all(void **state)
+{
+	struct work work = {.fails_from = TASKS};
+	struct leat_mem mem;
+
+	(void)state;
+	leat_mem_init(&mem, 512); /* no room for a group of 63, but for a few */
+	assert_int_equal(leat_parallel(&mem, 64, TASKS, work_on, &work, NULL), LEAT_OK);
+	assert_int_equal(work.done[TASKS - 1], 1);
+	assert_true(mem.peak > 0);
+	assert_int_equal(mem.used, 0);
+}
+
 /* ---- queue ---- */
 
 static void
@@ -400,6 +414,7 @@ main(void)
 		cmocka_unit_test(every_task_is_done_once),
 		cmocka_unit_test(the_smallest_failing_task_is_reported_whatever_the_timing),
 		cmocka_unit_test(parallel_does_without_threads_it_cannot_have),
+		cmocka_unit_test(parallel_takes_fewer_threads_if_it_cannot_have_all),
 		cmocka_unit_test(a_queue_is_bounded_and_in_order),
 		cmocka_unit_test(a_closed_queue_can_be_emptied_but_not_filled),
 		cmocka_unit_test(a_queue_needs_room_and_memory),
