@@ -25,6 +25,7 @@
 #include "trace/limit.h"
 #include "trace/meter.h"
 #include "trace/stats.h"
+#include "xray/xray.h"
 
 struct params {
 	int64_t epochs, seed, threads, memory, rank, world, batches, max_bad, max_pixels, max_bytes;
@@ -401,7 +402,7 @@ give_json(const struct session *s, const struct result *r, bool to_report, struc
 	if (out.failed)
 		status = leat_fail(err, LEAT_NOMEM, "no memory for the result");
 	else if (to_report)
-		status = leat_report_write(s->recorder, leat_str_text(&out), s->p->report, err);
+		status = leat_report_store(s->recorder, leat_str_text(&out), s->p->report, s->run->storage, err);
 	else
 		puts(leat_str_text(&out));
 	leat_str_free(&out);

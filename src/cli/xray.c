@@ -179,19 +179,20 @@ print_text(const struct leat_xray *x, struct leat_mem *mem, struct leat_err *err
 
 /* The result as JSON, to print and for a report. */
 static enum leat_status
-write_json(const struct leat_xray *x, const struct params *p, struct leat_mem *mem, struct leat_err *err)
+write_json(const struct leat_xray *x, const struct leat_invocation *run, struct leat_err *err)
 {
+	const struct params *p = run->params;
 	enum leat_status status = LEAT_OK;
 	struct leat_str out;
 
-	leat_str_init(&out, mem, (size_t)1 << 30);
+	leat_str_init(&out, run->mem, (size_t)1 << 30);
 	leat_xray_add_json(x, &out);
 	if (out.failed)
 		status = leat_fail(err, LEAT_NOMEM, "no memory for the result");
 	if (status == LEAT_OK && p->json)
 		puts(leat_str_text(&out));
 	if (status == LEAT_OK && *p->report)
-		status = leat_report_write(NULL, leat_str_text(&out), p->report, err);
+		status = leat_report_store(NULL, leat_str_text(&out), p->report, run->storage, err);
 	leat_str_free(&out);
 	return status;
 }
@@ -218,7 +219,7 @@ run_xray(const struct leat_invocation *run, struct leat_err *err)
 	if (!p->json)
 		status = print_text(&x, run->mem, err);
 	if (status == LEAT_OK)
-		status = write_json(&x, p, run->mem, err);
+		status = write_json(&x, run, err);
 	leat_xray_close(&x);
 	return status;
 }

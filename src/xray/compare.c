@@ -238,6 +238,12 @@ write_sentence(struct leat_comparison *c, double a, double b)
 		         a, b, also);
 }
 
+static bool
+is_rate(double x)
+{
+	return x > 0 && x < 1e15;
+}
+
 enum leat_status
 leat_compare(const json_t *a, const json_t *b, struct leat_comparison *c, struct leat_err *err)
 {
@@ -245,9 +251,9 @@ leat_compare(const json_t *a, const json_t *b, struct leat_comparison *c, struct
 	struct estimate x, y;
 
 	*c = (struct leat_comparison){0};
-	if (!(total_a > 0) || !(total_b > 0))
-		return leat_fail(err, LEAT_DATA, "%s has no rate: 'samples_per_s' must be a positive number",
-		                 total_a > 0 ? "the second run" : "the first run");
+	if (!is_rate(total_a) || !is_rate(total_b))
+		return leat_fail(err, LEAT_DATA, "%s has no rate: 'samples_per_s' must be a positive number below 1e15",
+		                 is_rate(total_a) ? "the second run" : "the first run");
 	estimate_rates(a, b, c, &x, &y);
 	c->change = expm1(y.mean - x.mean);
 	decide(c);

@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "xray/compare.h"
 
+enum { MOST_TUNED = 64 }; /* entries of `tuning` that are looked at: the JSON may be anybody's */
+
 static json_t *
 number_or_null(double x)
 {
@@ -52,13 +54,14 @@ add_setting(json_t *settings, const char *name, const json_t *a, const json_t *b
 static const json_t *
 tuned(const json_t *run, const char *what)
 {
-	const json_t *tuning = json_object_get(run, "tuning");
-	size_t i;
-	json_t *item;
+	const json_t *tuning = json_object_get(run, "tuning"), *item;
 
-	json_array_foreach(tuning, i, item) if (json_is_string(json_object_get(item, "what")) &&
-	                                        strcmp(json_string_value(json_object_get(item, "what")), what) ==
-	                                                0) return json_object_get(item, "value");
+	for (size_t i = 0; i < MOST_TUNED && (item = json_array_get(tuning, i)); i++) {
+		const char *name = json_string_value(json_object_get(item, "what"));
+
+		if (name && strcmp(name, what) == 0)
+			return json_object_get(item, "value");
+	}
 	return NULL;
 }
 
@@ -68,14 +71,12 @@ settings_json(const json_t *a, const json_t *b)
 	static const char *const known[] = {"spec", "seed", "threads", "memory", "step_ms", "limit", "leat"};
 	const json_t *tuning = json_object_get(a, "tuning");
 	json_t *settings = json_array(), *item;
-	size_t i;
 
 	if (!settings)
 		return NULL;
-	for (i = 0; i < sizeof known / sizeof *known; i++)
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		add_setting(settings, known[i], json_object_get(a, known[i]), json_object_get(b, known[i]));
-	json_array_foreach(tuning, i, item)
-	{
+	for (size_t i = 0; i < MOST_TUNED && (item = json_array_get(tuning, i)); i++) {
 		const char *what = json_string_value(json_object_get(item, "what"));
 
 		if (what && strcmp(what, "threads") != 0 && strcmp(what, "memory") != 0)

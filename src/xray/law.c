@@ -114,6 +114,7 @@ name_of(const struct leat_measures *f, enum leat_finding_kind kind)
 	case LEAT_FINDING_SLOWED:
 		return "step";
 	case LEAT_FINDING_STORAGE:
+		return f->remote ? "network" : f->warm ? "read" : "disk";
 	case LEAT_FINDING_STALLS:
 		return f->remote ? "network" : "disk";
 	case LEAT_FINDING_OPS:

@@ -9,6 +9,7 @@
 #include "trace/recorder.h"
 #include "trace/timeline.h"
 #include "xray/page.h"
+#include "xray/xray.h"
 
 /* ---- data in a page ---- */
 
@@ -95,7 +96,8 @@ add_timeline(struct leat_str *page, struct leat_recorder *recorder, struct leat_
 }
 
 static enum leat_status
-write_report(struct leat_recorder *recorder, const struct leat_run *run, const char *path, struct leat_err *err)
+write_report(struct leat_recorder *recorder, const struct leat_run *run, const char *path,
+             const struct leat_storage *storage, struct leat_err *err)
 {
 	struct leat_mem mem;
 	struct leat_str page;
@@ -109,13 +111,14 @@ write_report(struct leat_recorder *recorder, const struct leat_run *run, const c
 		add_timeline(&page, recorder, &mem);
 	leat_page_close(&page);
 	status = page.failed ? leat_fail(err, LEAT_NOMEM, "no memory for the report")
-	                     : leat_write_whole(path, page.text, page.len, 0, NULL, &mem, err);
+	                     : leat_write_whole(path, page.text, page.len, 0, storage, &mem, err);
 	leat_str_free(&page);
 	return status;
 }
 
 enum leat_status
-leat_report_write(struct leat_recorder *recorder, const char *run_json, const char *path, struct leat_err *err)
+leat_report_store(struct leat_recorder *recorder, const char *run_json, const char *path,
+                  const struct leat_storage *storage, struct leat_err *err)
 {
 	struct leat_run run;
 	enum leat_status status;
@@ -126,9 +129,15 @@ leat_report_write(struct leat_recorder *recorder, const char *run_json, const ch
 		                 "the recorder was opened in another process, and cannot be read after a fork");
 	status = leat_run_read(run_json, strlen(run_json), &run, err);
 	if (status == LEAT_OK)
-		status = write_report(recorder, &run, path, err);
+		status = write_report(recorder, &run, path, storage, err);
 	leat_run_close(&run);
 	if (recorder)
 		leat_recorder_let_go(recorder);
 	return status;
+}
+
+enum leat_status
+leat_report_write(struct leat_recorder *recorder, const char *run_json, const char *path, struct leat_err *err)
+{
+	return leat_report_store(recorder, run_json, path, NULL, err);
 }

@@ -181,6 +181,7 @@ leat_xray_open(struct leat_xray *x, const char *spec, const struct leat_options 
 		status = examine(&s, err);
 	leat_outline_close(&s.outline);
 	x->seconds = (double)(leat_now() - begin) / 1e9;
+	x->step_ms = s.how.step_ms;
 	if (status != LEAT_OK)
 		leat_xray_close(x);
 	return status;

@@ -41,6 +41,7 @@ struct leat_xray {
 	struct leat_remedy remedy[LEAT_REMEDIES];
 	int remedies;
 	double seconds; /* it took */
+	double step_ms; /* of the consumer; 0: it had none */
 	char *run;      /* statistics of the whole, as JSON; free with free() */
 };
 
@@ -51,5 +52,10 @@ void leat_xray_close(struct leat_xray *x);
 
 /* xray_json.c */
 void leat_xray_add_json(const struct leat_xray *x, struct leat_str *out);
+
+/* report.c: leat_report_write with settings for storage, for paths that are URIs; NULL: the defaults. */
+struct leat_storage;
+enum leat_status leat_report_store(struct leat_recorder *recorder, const char *run_json, const char *path,
+                                   const struct leat_storage *storage, struct leat_err *err);
 
 #endif

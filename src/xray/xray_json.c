@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
+#include "trace/figures.h"
 #include "xray/xray.h"
 
 enum { MAX_JSON = 1 << 24 };
@@ -20,8 +22,10 @@ leat_xray_options_init_sized(struct leat_xray_options *options, size_t size)
 static void
 add_number(struct leat_str *out, const char *key, double value)
 {
+	char text[40];
+
 	if (value > 0 && value < 1e15)
-		leat_str_addf(out, "\"%s\": %.6g", key, value);
+		leat_str_addf(out, "\"%s\": %s", key, leat_format_digits(text, sizeof text, value, 6));
 	else
 		leat_str_addf(out, "\"%s\": null", key);
 }
@@ -71,6 +75,8 @@ add_remedy(const struct leat_remedy *r, struct leat_str *out)
 void
 leat_xray_add_json(const struct leat_xray *x, struct leat_str *out)
 {
+	char cpus[40];
+
 	leat_str_add(out, "{");
 	add_text(out, "limit", x->verdict.limit);
 	leat_str_add(out, ", ");
@@ -81,9 +87,12 @@ leat_xray_add_json(const struct leat_xray *x, struct leat_str *out)
 	add_number(out, "samples_per_s", x->figures.whole);
 	leat_str_add(out, ", ");
 	add_number(out, "predicted", x->verdict.rates.whole);
-	leat_str_addf(out, ", \"threads\": %u, \"cpus\": %.4g, \"cores\": %u, \"quota\": %s, \"seconds\": %.3f",
-	              x->figures.threads, x->machine.cpus, x->machine.cores, x->machine.quota ? "true" : "false",
-	              x->seconds);
+	leat_str_addf(out, ", \"threads\": %u, \"cpus\": %s, \"cores\": %u, \"quota\": %s, \"seconds\": ",
+	              x->figures.threads, leat_format_digits(cpus, sizeof cpus, x->machine.cpus, 4), x->machine.cores,
+	              x->machine.quota ? "true" : "false");
+	leat_figures_add_number(out, x->seconds, 3);
+	leat_str_add(out, ", \"step_ms\": ");
+	leat_figures_add_number(out, x->step_ms, 3);
 	leat_str_add(out, ",\n \"parts\": [");
 	for (int i = 0; i < x->parts; i++) {
 		leat_str_add(out, i ? ",\n  " : "\n  ");

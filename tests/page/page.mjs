@@ -161,8 +161,11 @@ const tests = {
 	},
 
 	async "the result of leat xray shows its run as well"({browser}) {
-		const {parts, remedies, sentence, ...inner} = run, file = make("xray.html", {sentence, parts, remedies, limit: "decode", samples_per_s: 1598.96, run: inner}, 20);
+		const {parts, remedies, sentence, ...inner} = run, file = make("xray.html", {sentence, parts, remedies, limit: "decode", samples_per_s: 1598.96, seconds: 99, step_ms: 0, run: {...inner, stages: [{name: "read", busy_s: 2}, ...inner.stages]}}, 20);
 		const page = await open(browser, file);
+		assert.match((await page.locator("[data-figure=samples_per_s]").innerText()).replace(/\u202f/g, " "), /32,000 in 20 s/);
+		assert.equal(await page.locator("[data-figure=wait_share]").count(), 0);
+		assert.equal(await page.locator('section[aria-label="Stages"] tbody tr').nth(0).locator(".meter").count(), 0);
 		for (const title of ["Stages", "Epochs", "Parts measured alone", "What to try"])
 			assert.equal(await page.locator(`section[aria-label="${title}"]`).count(), 1, title);
 		assert.deepEqual(page.faults, []);

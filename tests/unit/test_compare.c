@@ -208,6 +208,10 @@ runs_without_a_rate_are_refused(void **state)
 	(void)state;
 	assert_int_equal(leat_compare(good, bad, &c, &err), LEAT_DATA);
 	assert_non_null(strstr(err.text, "the second run has no rate"));
+	json_object_set_new(bad, "samples_per_s", json_real(1e300));
+	err = (struct leat_err){0};
+	assert_int_equal(leat_compare(bad, good, &c, &err), LEAT_DATA);
+	assert_non_null(strstr(err.text, "the first run has no rate"));
 	json_decref(good);
 	json_decref(bad);
 }

@@ -179,6 +179,9 @@ a_slow_store_is_named(void **state)
 	f.remote = false;
 	judge(&f, &a, &v);
 	assert_string_equal(v.limit, "disk");
+	f.warm = true; /* as the limit of a feed is called */
+	judge(&f, &a, &v);
+	assert_string_equal(v.limit, "read");
 }
 
 static void

@@ -58,6 +58,8 @@ function figures(run, timeline) {
 
 function shareBar(stage) {
 	const parts = [["busy_s", "--curve"], ["starved_s", "--tag-to-device"], ["blocked_s", "--line"]];
+	if (!isNumber(stage.starved_s) && !isNumber(stage.blocked_s))
+		return DASH; // how long it waited is not known
 	const sum = parts.reduce((total, [key]) => total + (stage[key] || 0), 0);
 	const text = parts.map(([key]) => key.replace("_s", "") + " " + percent((stage[key] || 0) / sum, 0)).join(", ");
 	return sum > 0 && h("div", {class: "meter", role: "img", "aria-label": text, title: text}, parts.map(([key, color]) =>
@@ -187,9 +189,9 @@ function pair(...sections) {
 	return there.length > 1 ? h("div", {class: "pair"}, there) : there;
 }
 
-// `leat xray` has the run of the whole pipeline inside of its result.
+// `leat xray` has the run of the whole pipeline inside of its result. The time is the run's, not that of all measurements.
 function flatten(run) {
-	return run.run && typeof run.run === "object" ? {...run.run, ...run} : run;
+	return run.run && typeof run.run === "object" ? {...run.run, ...run, seconds: run.run.seconds} : run;
 }
 
 function runPage(given, timeline) {
