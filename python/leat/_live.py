@@ -23,7 +23,7 @@ def _send(recorder: Recorder, number: int, spans: Iterable[Span]) -> None:
 
 def write_trace(path: Union[str, "os.PathLike[str]"], lanes: Iterable[Lane]) -> None:
     """Write spans to a file for Perfetto."""
-    with Recorder(path) as recorder:
+    with Recorder(path, samplers=False) as recorder:
         for lane in lanes:
             _send(recorder, recorder.lane(lane.name), sorted(lane, key=lambda span: span.end))
 

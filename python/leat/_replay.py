@@ -8,14 +8,17 @@ from __future__ import annotations
 import copy
 import functools
 import sys
+import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from ._batch import Batch
 from ._spans import now
+from ._view import Epochs
 
 _MOST_DEPTH = 8
+_MOST_HELD = 1000  # entries of a container that is searched for models; larger ones hold data
 
 
 def _arrays(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -100,12 +103,13 @@ class Keeper:
 
 
 def replay(keeper: Keeper, cycle: Callable[[Any], None], rows: Callable[[Any], int], seconds: float,
-           least: int = 6) -> Tuple[int, int, int]:
-    """Give the kept batches to `cycle` again for about `seconds`: (nanoseconds, batches, samples)."""
+           most: int, least: int = 6) -> Tuple[int, int, int]:
+    """Give the kept batches to `cycle` again for about `seconds`, `most` times: (nanoseconds, batches, samples)."""
     total = batches = samples = 0
     cycle(keeper.kept[0].fresh())  # the first after a change of pace is not typical
     start = now()
-    while batches < least or (total < seconds * 1e9 and now() - start < 3e9 * seconds):  # copying takes time, too
+    while batches < most and (  # copying takes time, too
+            batches < least or (total < seconds * 1e9 and now() - start < 3e9 * seconds)):
         batch = keeper.kept[batches % len(keeper.kept)].fresh()
         samples += rows(batch)
         begin = now()
@@ -120,6 +124,23 @@ def replay(keeper: Keeper, cycle: Callable[[Any], None], rows: Callable[[Any], i
 def _stateful(value: Any) -> bool:
     return (not isinstance(value, type) and callable(getattr(value, "state_dict", None))
             and callable(getattr(value, "load_state_dict", None)))
+
+
+def _inside(value: Any) -> List[Any]:
+    """What a plain object or container holds. Modules and classes hold too much that the step does not use."""
+    if isinstance(value, (list, tuple, dict)):
+        return [] if len(value) > _MOST_HELD else list(value.values() if isinstance(value, dict) else value)
+    if isinstance(value, (type, types.ModuleType)) or callable(value):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Names of globals, also those of functions, lambdas and comprehensions inside."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
 
 
 def _reached_from(function: Any, depth: int = 0) -> Iterator[Any]:
@@ -154,13 +175,18 @@ def _reached_from(function: Any, depth: int = 0) -> Iterator[Any]:
             yield value
         elif callable(value) and hasattr(value, "__code__"):
             yield from _reached_from(value, depth + 1)
+        else:
+            yield from filter(_stateful, _inside(value))
     space = getattr(function, "__globals__", {})
-    for name in code.co_names:
+    for name in _names(code):
         value = space.get(name)
         if _stateful(value):
             yield value
-        elif depth < 1 and hasattr(value, "__code__"):
-            yield from _reached_from(value, depth + 1)
+        elif hasattr(value, "__code__"):
+            if depth < 1:
+                yield from _reached_from(value, depth + 1)
+        else:
+            yield from filter(_stateful, _inside(value))
 
 
 class Before:
@@ -179,6 +205,9 @@ class Before:
         self._modes = [(module, module.training) for one in self.objects if callable(getattr(one, "modules", None))
                        for module in one.modules()]
         self._undo = self._randoms(loader)
+        epochs = getattr(getattr(loader, "_reader", None), "epochs", None)
+        if isinstance(epochs, Epochs):  # of leat.torch.DataLoader
+            self._undo.append(epochs.saved())
 
     @staticmethod
     def _randoms(loader: Any) -> List[Callable[[], None]]:
@@ -191,18 +220,26 @@ class Before:
             undo.append(functools.partial(torch.set_rng_state, torch.get_rng_state()))
             if torch.cuda.is_initialized():
                 undo.append(functools.partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
-        for owner in (loader, getattr(loader, "sampler", None)):
+        batches = getattr(loader, "batch_sampler", None)
+        for owner in (loader, getattr(loader, "sampler", None), batches, getattr(batches, "sampler", None)):
             generator = getattr(owner, "generator", None)
             if generator is not None and hasattr(generator, "get_state") and hasattr(generator, "set_state"):
                 undo.append(functools.partial(generator.set_state, generator.get_state()))
         return undo
 
     def restore(self) -> None:
+        """Put everything back, even if some of it cannot be."""
+        problem: Optional[Exception] = None
         for one, state in zip(self.objects, self._states):
-            one.load_state_dict(state)
+            try:
+                one.load_state_dict(state)
+            except Exception as error:
+                problem = problem or error
         for parameter, grad in self._grads:
             parameter.grad = grad
         for module, training in self._modes:
             module.training = training
         for undo in self._undo:
             undo()
+        if problem is not None:
+            raise problem

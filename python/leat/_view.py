@@ -119,6 +119,15 @@ class Epochs:
         self._loaded, self._resumes, self._wanted, self.running = int(state["epoch"]), True, None, None
         self._shift, self.latest = 0, self.latest + 1
 
+    def saved(self) -> Callable[[], None]:
+        """A function that puts everything back as it is now; the feed has to be put back first. Loops stay over."""
+        state = dict(vars(self))
+
+        def restore() -> None:
+            vars(self).update(state, latest=self.latest + 1)
+
+        return restore
+
     def begin(self) -> Optional[Tuple[int, int]]:
         """Begin a loop: the epoch and position to start at, or None if it has no batches."""
         here = self._view.feed.epoch, self._view.feed.position

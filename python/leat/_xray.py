@@ -87,7 +87,7 @@ def _memory(given: Union[int, str]) -> int:
 def _perfect(run: _Run, seconds: float) -> Optional[Dict[str, Any]]:
     if run.step is None or not run.keeper.kept:
         return None
-    ns, batches, samples = replay(run.keeper, run.cycle, run.rows, seconds)
+    ns, batches, samples = replay(run.keeper, run.cycle, run.rows, seconds, run.profile.batches)
     return {"samples_per_s": samples / max(1, ns) * 1e9, "step_ms": ns / 1e6 / batches, "kept": len(run.keeper.kept),
             "replayed": batches}
 

@@ -221,6 +221,69 @@ def test_random_numbers_and_models_are_as_before():
     assert (random.getstate(), np.random.get_state()[1].tolist()) == expected
 
 
+class Counts:
+    """A model that counts its steps."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def state_dict(self):
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state):
+        self.steps = state["steps"]
+
+    def train(self):
+        self.steps += 1
+
+
+class Holder:
+    def __init__(self, model):
+        self.model = model
+
+
+MODEL, HOLDER, MODELS = Counts(), Holder(Counts()), {"a": Counts()}
+
+
+def step_of_globals(batch):
+    def inside():
+        MODEL.train()
+
+    inside()
+    [HOLDER.model.train() for _ in range(1)]
+    MODELS["a"].train()
+    assert MODEL.steps and HOLDER.model.steps and MODELS["a"].steps
+
+
+def test_models_in_globals_and_nested_functions_are_as_before():
+    leat.xray(list(batches(4)), step_of_globals)
+    assert (MODEL.steps, HOLDER.model.steps, MODELS["a"].steps) == (0, 0, 0)
+
+
+def test_models_in_a_closures_objects_are_as_before():
+    holder = Holder(Counts())
+    leat.xray(list(batches(4)), lambda batch: holder.model.train())
+    assert holder.model.steps == 0
+
+
+def test_all_is_put_back_if_some_of_it_cannot_be():
+    class Broken(Counts):
+        def load_state_dict(self, state):
+            raise RuntimeError("my own")
+
+    broken, other = Broken(), Counts()
+    state = random.getstate()
+    with pytest.raises(RuntimeError, match="my own"):
+        leat.xray(list(batches(4)), lambda batch: (random.random(), broken.train(), other.train()))
+    assert other.steps == 0 and random.getstate() == state
+
+
+def test_the_replay_has_at_most_as_many_steps_as_the_run():
+    seen = []
+    found = leat.xray(list(batches(3)), lambda batch: (seen.append(batch), time.sleep(0.001)))
+    assert found.perfect_loader["replayed"] == 3 and len(seen) == 7  # one before it does not count
+
+
 # ---- Leat's own ----
 
 def test_a_feed_is_profiled_and_stays_where_it_was(numbers):
@@ -448,6 +511,7 @@ def test_the_trace_has_every_span(tmp_path):
     assert [e["args"]["item"] for e in spans if e["cat"] == "get batch"] == list(range(5))
     runs = [e for e in spans if e["cat"] == "run batch"]
     assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in zip(runs, runs[1:]))
+    assert not any(e["ph"] == "C" for e in events)  # of the time of writing, which is not the run's
 
 
 def test_the_json_has_the_figures():

@@ -327,6 +327,16 @@ def test_a_generator_of_the_loader_is_as_before():
     assert [b[1].tolist() for b in loader] == [b[1].tolist() for b in make()]
 
 
+def test_a_batch_samplers_generator_is_as_before():
+    def make():
+        sampler = data.RandomSampler(range(32), generator=torch.Generator().manual_seed(3))
+        return data.DataLoader(Numbers(32), batch_sampler=data.BatchSampler(sampler, 4, False))
+
+    loader = make()
+    leat.xray(loader)
+    assert [b[1].tolist() for b in loader] == [b[1].tolist() for b in make()]
+
+
 # ---- watch ----
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -372,3 +382,26 @@ def test_leats_loader_has_no_workers():
     found = leat.xray(loader, lambda batch: time.sleep(0.001))
     assert found.samples == 40 and found.stages == [] and "feed" in found.figures
     assert [batch.tolist() for batch in loader] == [list(range(i, i + 10)) for i in range(0, 40, 10)]
+
+
+def leats():
+    import numpy as np
+
+    return leat.torch.DataLoader(leat.array(x=np.arange(40)).shuffle().batch(10), fields="x", seed=2)
+
+
+@pytest.mark.parametrize("before", [
+    lambda loader: None,
+    lambda loader: loader.set_epoch(3),
+    lambda loader: loader.load_state_dict(dict(loader.state_dict(), epoch=2, position=20)),
+    lambda loader: list(loader),
+    lambda loader: next(iter(loader)),
+], ids=["new", "set", "loaded", "ended", "left"])
+def test_leats_loader_is_as_before(before):
+    plain, loader = leats(), leats()
+    for one in (plain, loader):
+        before(one)
+    leat.xray(loader)
+    assert loader.state_dict() == plain.state_dict()
+    for _ in range(2):
+        assert [batch.tolist() for batch in loader] == [batch.tolist() for batch in plain]
