@@ -390,6 +390,8 @@ take_head(struct leat_feed *feed)
 	feed->flight_head = (feed->flight_head + 1) % feed->budget.buffers;
 	feed->flight_count--;
 	leat_tuning_takes(feed);
+	if (leat_may_begin_batch(feed)) /* fewer batches ahead than buffers: there is room for one more now */
+		leat_feed_wake(feed);
 	feed->complete--;
 	feed->held++;
 }

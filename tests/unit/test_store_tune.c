@@ -293,10 +293,61 @@ a_given_prefetch_is_kept(void **state)
 	}
 }
 
+static int
+complete(struct leat_feed *feed)
+{
+	int count;
+
+	pthread_mutex_lock(&feed->lock);
+	count = feed->complete;
+	pthread_mutex_unlock(&feed->lock);
+	return count;
+}
+
+/* Fails if the workers do not get there by themselves. */
+static void
+wait_for_batches(struct leat_feed *feed, int count)
+{
+	for (int i = 0; i < 10000 && complete(feed) < count; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_true(complete(feed) >= count);
+}
+
+/* There are more buffers than batches ahead: to take one makes room, though it is not released yet. */
+static void
+a_batch_that_is_taken_is_made_up_for_at_once(void **state)
+{
+	struct leat_options options;
+	struct leat_batch *batch;
+	struct leat_feed *feed;
+	char spec[600];
+
+	(void)state;
+	trace_options(&options);
+	options.threads = 2;
+	options.tune = false;
+	snprintf(spec, sizeof spec, "%s | example(label=int64) | batch(5) | prefetch(8)", data_source(&data));
+	feed = trace_open(spec, &options);
+	leat_tuning_set(feed, 2, 2);
+	assert_int_equal(leat_next(feed, &batch, NULL), LEAT_OK);
+	leat_release(batch);
+	wait_for_batches(feed, 2);
+	while (complete(feed) > 2) { /* made before the number was set */
+		assert_int_equal(leat_next(feed, &batch, NULL), LEAT_OK);
+		leat_release(batch);
+	}
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* the workers fall asleep */
+	assert_int_equal(leat_next(feed, &batch, NULL), LEAT_OK);
+	wait_for_batches(feed, 2);
+	leat_release(batch);
+	leat_close(feed);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_batch_that_is_taken_is_made_up_for_at_once),
 		cmocka_unit_test(figures_that_change_at_random_change_no_sample),
 		cmocka_unit_test(figures_that_change_at_random_change_no_sample_read_from_afar),
 		cmocka_unit_test(a_feed_closes_whatever_sleeps),
