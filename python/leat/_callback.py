@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from ._live import Live
 from ._profile import Profile
+from ._recorder import check_folder
 from ._watch import feed_of, figures_of, lanes_of
 from ._watch_torch import Workers
 from ._xray_result import Xray
@@ -20,7 +21,10 @@ class Session:
 
     def __init__(self, names: Dict[int, str], report: "str | os.PathLike[str] | None",
                  trace: "str | os.PathLike[str] | None") -> None:
+        check_folder("report", report)
+        check_folder("trace", trace)
         self.profile, self.workers = Profile(names), Workers()
+        self.writes = True  # one rank does
         self.report, self.trace, self.notes = report, trace, []  # type: Any, Any, List[str]
         self.loader: Any = None
         self._live: Optional[Live] = None
@@ -44,8 +48,6 @@ class Session:
         if not self.profile.batches:
             return
         self.ended = self.result()
-        if self.report:
-            self.ended.report(self.report)
-        if self.trace:
-            self.ended.trace(self.trace)
+        if self.writes:
+            self.ended._write(self.report, self.trace)
         _log.info("%s", self.ended.sentence)

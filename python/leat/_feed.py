@@ -25,7 +25,7 @@ from typing import (Any, Dict, Iterator, List, Literal, NamedTuple, NoReturn, Op
 from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
 from ._pipeline import Pipeline
-from ._recorder import Recorder, write_report
+from ._recorder import Recorder, check_folder, write_report
 from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
@@ -130,10 +130,7 @@ def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
 
 def _recorder_for(trace: Any, report: Any, ranks: Tuple[int, int]) -> Tuple[Optional[Recorder], bool]:
     """The recorder for the options `trace` and `report`, and whether the feed closes it."""
-    if report is not None:
-        folder = os.path.dirname(os.fspath(report))
-        if "://" not in folder and not os.path.isdir(folder or "."):  # better now than after hours
-            raise InvalidError(f"report={os.fspath(report)!r}: there is no folder {folder!r}")
+    check_folder("report", report)
     if isinstance(trace, Recorder) or (trace is None and report is None):
         return trace, False
     rank, world = ranks

@@ -167,11 +167,11 @@ class Window:
         return self.cycles[min(len(self.cycles) - 1, int(q * len(self.cycles)))] / 1e6
 
     def histogram(self) -> List[Tuple[float, int]]:
-        """[upper end in ms, cycles], ten classes to a power of ten."""
+        """[upper end in ms, cycles], eight classes to a doubling, those of the engine's histograms."""
         classes: Dict[int, int] = {}
-        upper = [10 ** (i / 10) / 1000 for i in range(91)]
+        upper = [2**log * (1 + i / 8) / 1e6 for log in range(10, 40) for i in range(1, 9)]
         for cycle in self.cycles:
-            at = min(90, bisect.bisect_left(upper, cycle / 1e6))
+            at = min(len(upper) - 1, bisect.bisect_left(upper, cycle / 1e6))
             classes[at] = classes.get(at, 0) + 1
         return [(round(upper[i], 6), classes[i]) for i in sorted(classes)]
 

@@ -82,6 +82,19 @@ class _Handle:
             _log.warning("%s", error)
 
 
+def check_folder(option: str, path: Any) -> None:
+    """Fail if a file that is written at the end has no folder: better now than after hours."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.fspath(path))
+    if "://" in folder:
+        return
+    if not os.path.isdir(folder or "."):
+        raise InvalidError(f"{option}={os.fspath(path)!r}: there is no folder {folder!r}")
+    if not os.access(folder or ".", os.W_OK | os.X_OK) and not os.access(path, os.W_OK):
+        raise InvalidError(f"{option}={os.fspath(path)!r}: the folder {folder!r} is not writable")
+
+
 class Recorder:
     """Records what a program does and when, and writes it to a file for Perfetto (ui.perfetto.dev).
 

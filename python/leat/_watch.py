@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 from ._live import Live
 from ._profile import Profile, rows_of, tag_number
+from ._recorder import check_folder
 from ._spans import DEVICE, FETCH, GET, RUN, TAGS, Lane, Totals, now
 from ._watch_torch import Seen, Workers, is_dataloader
 from ._xray_result import Xray, limit_of, sentence_of
@@ -127,6 +128,8 @@ class Watch:
 
     def __init__(self, loader: Any, rows: Optional[Callable[[Any], int]] = None, sync: bool = True,
                  report: _Path = None, trace: _Path = None) -> None:
+        check_folder("report", report)
+        check_folder("trace", trace)
         self.loader, self.report, self.trace = loader, report, trace
         self._rows, self._sync = rows or rows_of, sync
         self.profile, self._workers, self._live = Profile(), Workers(), None  # type: Profile, Workers, Optional[Live]
@@ -216,11 +219,7 @@ class Watch:
 
     def _write(self) -> None:
         if self.profile.batches and (self.report or self.trace):
-            result = self.result()
-            if self.report:
-                result.report(self.report)
-            if self.trace:
-                result.trace(self.trace)
+            self.result()._write(self.report, self.trace)
 
     def __repr__(self) -> str:
         return repr(self.result()) if self.profile.batches else f"<leat.watch of {self.loader!r}>"

@@ -160,6 +160,9 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
 
         pipeline = loader if isinstance(loader, Pipeline) else Pipeline([loader])
         if step is None and not pipeline._maps:
+            for name, value in (("to_device", to_device), ("batches", batches), ("rows", rows), ("restore", restore)):
+                if value is not None and value != ():
+                    raise InvalidError(f"{name} is for a step: without one, the engine measures a pipeline's parts")
             return xray_spec(pipeline, step_ms, seconds, options)
         with Feed(pipeline, **options) as feed:
             return xray(feed, step, to_device=to_device, step_ms=step_ms, batches=batches, seconds=seconds, rows=rows,

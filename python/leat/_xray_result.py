@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import Any, Dict, List, Optional
 
 from . import _html
 from ._spans import COLLATE, DECODE, FETCH, TAGS, TRANSFORM, Lane
 
+_log = logging.getLogger("leat")
 WAITS = 0.05  # share of time: a step that waits less is the limit itself
+_MAIN = ("samples_per_s", "wait_share", "batch_ms", "limit", "sentence", "perfect_loader")
 _PLAIN = {FETCH: "reading samples", DECODE: "decode", COLLATE: "collate"}
 
 
@@ -61,8 +64,8 @@ class Xray:
     """The result of `leat.xray`, `leat.watch` and the callbacks.
 
     `figures` has everything as plain values, and `json()` as text. The most important ones are attributes:
-    `samples_per_s`, `wait_share`, `batch_ms`, `limit`, `sentence`, `perfect_loader`. `report(path)` writes one HTML
-    page, `trace(path)` a file for Perfetto.
+    `samples_per_s`, `wait_share`, `batch_ms`, `limit`, `sentence`, `perfect_loader`; they are None where they were not
+    measured, as for a pipeline without a step. `report(path)` writes one HTML page, `trace(path)` a file for Perfetto.
     """
 
     def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None, live: Any = None) -> None:
@@ -74,6 +77,8 @@ class Xray:
         try:
             return self.figures[name]
         except KeyError:
+            if name in _MAIN:
+                return None
             raise AttributeError(f"an Xray has no figure '{name}'; there are {', '.join(self.figures)}") from None
 
     def __dir__(self) -> List[str]:
@@ -97,6 +102,15 @@ class Xray:
             write_report(None, path, self.figures)
         else:
             self._live.report(path, self.figures, self._lanes)
+
+    def _write(self, report: Any, trace: Any) -> None:
+        """Write files at the end of training, which must not fail because of them."""
+        for what, path, write in (("report", report, self.report), ("trace", trace, self.trace)):
+            if path:
+                try:
+                    write(path)
+                except Exception as error:
+                    _log.warning("cannot write the %s: %s", what, error)
 
     # ---- tables ----
 
@@ -127,8 +141,10 @@ class Xray:
             rows.append([part["name"] + threads, "" if rate is None else count_text(rate), part.get("note") or ""])
         for remedy in self.figures["remedies"]:
             predicted, measured = remedy.get("predicted"), remedy.get("measured")
+            most = "up to " if remedy.get("at_most") else ""
             tried = f"measured {count_text(measured)}" if measured is not None else remedy.get("why") or ""
-            rows.append([remedy["what"], "" if predicted is None else count_text(predicted), tried])
+            what = remedy["what"] if remedy.get("helps", True) else f"no help: {remedy['what']}"
+            rows.append([what, "" if predicted is None else most + count_text(predicted), tried])
         return rows
 
     def __repr__(self) -> str:

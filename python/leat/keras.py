@@ -42,6 +42,7 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
         self._sync, self._rows = sync, rows or rows_of
         self._asked = self._arrived = self._count = 0
         self._inside = False  # batches arrive inside the step
+        self._ended = 0  # when the epoch's latest step did
 
     def result(self) -> Xray:
         """What was seen so far, or in the last `fit`."""
@@ -49,6 +50,10 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
 
     def watch(self, data: Any) -> Any:
         """The same data, whose batches the callback sees: pass the result to `fit`."""
+        if (inspect.isgenerator(data) or is_dataloader(data)) and keras.backend.backend() == "tensorflow":
+            raise InvalidError(f"with TensorFlow as its backend, Keras takes batches inside the step, where a "
+                               f"{type(data).__name__} is not seen: watch a tf.data.Dataset or feed.tensorflow(...), or "
+                               "use leat.xray on the loader")
         if hasattr(data, "get_tf_dataset"):  # feed.tensorflow(...)
             return self._adapter(data)
         if type(data).__module__.startswith("tensorflow."):
@@ -72,10 +77,10 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
 
     def _loader(self, loader: Any) -> Any:
         """A copy of a DataLoader whose batches are counted and whose workers are watched."""
-        other, kind, workers = copy.copy(loader), type(loader), self._session.workers
+        other, kind = copy.copy(loader), type(loader)
 
         def begin(one: Any) -> Iterator[Any]:
-            with workers.starting(one):
+            with self._current().workers.starting(one):
                 batches = kind.__iter__(one)
             yield from self._counted(batches)
 
@@ -85,7 +90,7 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
     def _dataset(self, dataset: Any) -> Any:
         import tensorflow as tf
 
-        self._inside = True
+        self._inside = keras.backend.backend() == "tensorflow"
 
         def arrived(count: Any) -> Any:
             self._arrived, self._count = now(), int(count)
@@ -108,11 +113,20 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
         if keras.backend.backend() == "tensorflow" and not self._inside:
             raise InvalidError("with TensorFlow as its backend, Keras takes batches inside the step: pass the data "
                                "through the callback, model.fit(xray.watch(data), callbacks=[xray])")
-        if self._session.ended is not None:  # another fit
-            self._session = Session(STUDY, self._session.report, self._session.trace)
+        if getattr(self.model, "steps_per_execution", 1) not in (None, 1):
+            raise InvalidError("XrayCallback needs steps_per_execution=1: with more, Keras calls it once for several steps")
+        self._current()
+
+    def _current(self) -> Session:
+        """The session of this fit."""
+        before = self._session
+        if before.ended is not None:  # another fit
+            self._session = Session(STUDY, before.report, before.trace)
+            self._session.loader = before.loader
+        return self._session
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._asked = now()
+        self._asked, self._ended = now(), 0
         self._session.profile.start(self._asked)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -133,10 +147,10 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
             profile.rows(self._count)
         if self._arrived:
             profile.run(self._arrived, end)
-        self._asked = now()
+        self._asked = self._ended = now()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._session.profile.finish(now())
+        self._session.profile.finish(self._ended or now())  # validation comes before this and is not training
 
     def on_train_end(self, logs: Any = None) -> None:
         self._session.end()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Callable, Dict, List, Optional
 
 try:
@@ -16,6 +17,7 @@ import torch
 
 from ._callback import Session
 from ._profile import LIGHTNING, rows_of
+from ._recorder import check_folder
 from ._spans import DEVICE, GET, RUN, now
 from ._watch import settle
 from ._watch_torch import is_dataloader
@@ -39,7 +41,7 @@ class _Tee(Profiler):
 
     def stop(self, action_name: str) -> None:
         begin = self._begun.pop(action_name, None)
-        if begin is not None:
+        if begin is not None and sys.exc_info()[0] is not StopIteration:  # the loader's end is no batch
             tag = next(tag for part, tag in _ACTIONS if part in action_name)
             self._note(tag, begin, now())
         self.inner.stop(action_name)
@@ -76,6 +78,8 @@ class XrayCallback(pl.Callback):
 
     def __init__(self, report: "str | os.PathLike[str] | None" = None, trace: "str | os.PathLike[str] | None" = None,
                  sync: bool = True, rows: Optional[Callable[[Any], int]] = None) -> None:
+        check_folder("report", report)
+        check_folder("trace", trace)
         self._report, self._trace, self._sync, self._rows = report, trace, sync, rows or rows_of
         self._session: Optional[Session] = None
         self._undo: List[Callable[[], None]] = []
@@ -90,6 +94,7 @@ class XrayCallback(pl.Callback):
         if stage != "fit" or self._undo:
             return
         self._session, self._trainer = Session(LIGHTNING, self._report, self._trace), trainer
+        self._session.writes = bool(getattr(trainer, "is_global_zero", True))
         before = trainer.profiler
         trainer.profiler = _Tee(before, self._note)
         self._undo.append(lambda: setattr(trainer, "profiler", before))

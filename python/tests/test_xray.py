@@ -140,7 +140,8 @@ def test_batch_times_and_the_first_batch():
     found = leat.xray(slow_start(), sleeping(0.01))
     assert found.first_batch_ms == 300 and found.samples_per_s == pytest.approx(800)  # the start is not part of the rate
     assert found.batch_ms["p50"] == found.batch_ms["p99"] == found.batch_ms["max"] == 10
-    assert sum(count for _, count in found.batch_ms["histogram"]) == 9
+    assert [count for _, count in found.batch_ms["histogram"]] == [9]
+    assert 10 <= found.batch_ms["histogram"][0][0] <= 10 * 9 / 8
     assert found.samples == 80 and found.batches == 10 and found.epochs[0]["samples"] == 80
 
 
@@ -319,6 +320,9 @@ def test_a_pipeline_without_a_step_is_measured_by_the_engine(images, tmp_path):
     assert found.sentence in repr(found) and "storage" in found._repr_html_() and json.loads(found.json())["limit"]
     found.report(tmp_path / "run.html")
     assert "leat" in (tmp_path / "run.html").read_text()
+    for option in ({"batches": 3}, {"rows": len}, {"to_device": len}, {"restore": [found]}):
+        with pytest.raises(leat.InvalidError, match=f"{next(iter(option))} is for a step"):
+            leat.xray(images.batch(10), **option)
     with pytest.raises(leat.SpecError, match="resise"):
         leat.xray("folder('x') | resise(2, 2) | batch(1)")
 
@@ -588,6 +592,29 @@ def test_spans_beyond_the_limit_are_counted():
 
 
 # ---- reports ----
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
+    for option in ("report", "trace"):
+        with pytest.raises(leat.InvalidError, match=f"{option}=.*there is no folder"):
+            leat.watch([], **{option: tmp_path / "missing" / "file"})
+
+
+@pytest.mark.real_time
+def test_failing_to_write_does_not_end_the_training(tmp_path, caplog):
+    (tmp_path / "run").mkdir()
+    watched = leat.watch(list(batches(3)), report=tmp_path / "run" / "a.html", trace=tmp_path / "run" / "a.json")
+    (tmp_path / "run").rmdir()
+    assert len(list(watched)) == 3
+    assert "cannot write the report" in caplog.text and "cannot write the trace" in caplog.text
+
+
+def test_remedies_say_what_they_are():
+    found = leat.Xray({"sentence": "", "parts": [], "remedies": [
+        {"what": "cache", "predicted": 2000, "measured": None, "helps": True, "at_most": True, "why": "w"},
+        {"what": "threads", "predicted": 100, "measured": None, "helps": False, "at_most": False, "why": "w"}]})
+    assert "up to 2,000" in repr(found) and "no help: threads" in repr(found) and "no help: cache" not in repr(found)
+    assert found.wait_share is None and found.perfect_loader is None
+
 
 @pytest.mark.real_time
 def test_a_report_has_the_figures_and_the_timeline(tmp_path):

@@ -90,7 +90,33 @@ class Data(torch.utils.data.Dataset):
 net = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
 net.compile("sgd", "mse")
 xray = leat.keras.XrayCallback()
-net.fit(xray.watch(torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2)), verbose=0, callbacks=[xray])
-found = xray.result()
+watched = xray.watch(torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2))
+for _ in range(2):  # the second fit has its own figures
+    net.fit(watched, verbose=0, callbacks=[xray])
+    found = xray.result()
+    assert found.stages[0]["calls"] in (32, 36, 40, 44, 48, 64), found.stages
 print(found.samples, found.batches, found.limit, 20 <= found.stages[0]["per_sample_ms"] < 35)
 """, KERAS_BACKEND="torch").split("\n")[-2] == "32 8 transform Slow True"
+
+
+def test_validation_is_not_training():
+    """It comes after the last step of an epoch, and before Keras says that the epoch is over."""
+    xray = leat.keras.XrayCallback()
+    model().fit(xray.watch(dataset(0, 4)), validation_data=dataset(0.3, 4), epochs=2, verbose=0, callbacks=[xray])
+    begin = min(span.begin for span in xray.result()._lanes[0])
+    end = max(span.end for span in xray.result()._lanes[0])
+    assert end - begin > 1.2e9 and xray.result().seconds < (end - begin) / 1e9 - 1
+    assert xray.result().batch_ms["max"] < 1200
+
+
+def test_several_steps_at_once_are_refused():
+    net = model()
+    net.compile("sgd", "mse", jit_compile=False, steps_per_execution=2)
+    xray = leat.keras.XrayCallback()
+    with pytest.raises(leat.InvalidError, match="steps_per_execution=1"):
+        net.fit(xray.watch(dataset(0)), verbose=0, callbacks=[xray])
+
+
+def test_data_that_cannot_be_watched_with_tensorflow_is_refused():
+    with pytest.raises(leat.InvalidError, match="a generator is not seen"):
+        leat.keras.XrayCallback().watch(x for x in ())

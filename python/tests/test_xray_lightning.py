@@ -107,3 +107,22 @@ def test_an_error_in_training_restores_the_trainer():
 def test_there_is_no_result_before_training():
     with pytest.raises(leat.InvalidError, match="train first"):
         leat.lightning.XrayCallback().result()
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return (torch.full((3,), float(i)) for i in range(20))
+
+
+def test_the_end_of_a_loader_without_a_length_is_no_batch():
+    found = fit(leat.lightning.XrayCallback(), torch.utils.data.DataLoader(Stream(), batch_size=4), max_epochs=2)
+    assert found.samples == 40 and found.batches <= 10  # Lightning does not report the very first one, taken ahead
+
+
+def test_only_the_first_rank_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(lightning.Trainer, "is_global_zero", False)
+    fit(leat.lightning.XrayCallback(tmp_path / "a.html", tmp_path / "a.json"),
+        torch.utils.data.DataLoader(Numbers(8), batch_size=4))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(leat.InvalidError, match="no folder"):
+        leat.lightning.XrayCallback(tmp_path / "missing" / "a.html")
