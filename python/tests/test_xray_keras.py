@@ -106,7 +106,6 @@ def test_validation_is_not_training():
     begin = min(span.begin for span in xray.result()._lanes[0])
     end = max(span.end for span in xray.result()._lanes[0])
     assert end - begin > 1.2e9 and xray.result().seconds < (end - begin) / 1e9 - 1
-    assert xray.result().batch_ms["max"] < 1200
 
 
 def test_several_steps_at_once_are_refused():
