@@ -87,7 +87,7 @@ leat feed "$spec" --json | python3 -c 'import json, sys; s = json.load(sys.stdin
 print(list(s) == [stat["name"] for stat in json.load(open("ops.json"))["stats"]])'
 
 echo "# what each stage did: with a step, and without one"
-rows() { awk 'NF == 0 { below = 1 } $1 ~ /^(waited|example|step)$/ { print $1 } END { print (below ? "sentence: " : "none"), /[.]$/ }'; }
+rows() { awk 'NF == 0 { below = 1 } /^  (waited|example|step) / { print $1 } END { print (below ? "sentence: " : "none"), /[.]$/ }'; }
 leat feed "$spec" --step-ms 1 | rows
 leat feed "$spec" | rows
 leat feed "${spec%batch(6)}batch(6) | prefetch(0)" --epochs 200 | tail -1 | sed 's/; the loader.*much//'

@@ -222,7 +222,7 @@ requests_are_spread_over_all_addresses(void **state)
 		assert_in_range(web_counts_at(i).requests, READS / 100, READS);
 	}
 	assert_non_null(strstr(web_last(), "\r\nHost: many.test:"));
-	assert_in_range(atomic_load(&lookups), 1, 8);
+	assert_in_range(atomic_load(&lookups), 1, 32); /* not one for each connection */
 }
 
 /* The fourth is not there, the third is slow. */
