@@ -142,7 +142,7 @@ def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: O
         to_device: function that takes a batch and returns it on the device.
         step_ms: instead of `step`: a simulated step that takes so many milliseconds.
         batches: stop after so many batches.
-        seconds: stop after so long; None: 30, or for a pipeline or spec without a step what `leat xray` takes, about 10.
+        seconds: the most time to take. None: 30, or about 10 for a pipeline or spec without a step, as `leat xray`.
         rows: function that returns the number of samples of a batch; None: the first dimension of its first array.
         keep: most batches to keep for the replay. They are copied before the step sees them, so it may change them.
         keep_memory: most memory for them, though one is always kept.

@@ -3,7 +3,7 @@
  * Plain data. feed/figures.c fills it from a feed; the JSON of a run, Prometheus text and the table of `leat feed`
  * are made from it (docs/XRAY.md describes every figure).
  *
- * The workers of a feed run all stages of a sample one after the other, so a stage has no threads of its own. Its
+ * The workers of a feed run all stages of a sample one after the other, so no threads belong to a stage alone. Its
  * times are those of the pool, seen from the stage: *busy* while its own code runs; *starved* while a worker is busy
  * with earlier stages, or idle because no data is there; *blocked* while a worker is busy with later stages, or idle
  * because all batches ahead are made. So busy, starved and blocked add up to threads x time for every stage. Storage

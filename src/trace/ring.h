@@ -36,7 +36,7 @@ struct leat_alarm {
 enum leat_status leat_alarm_open(struct leat_alarm *alarm, struct leat_err *err);
 void leat_alarm_close(struct leat_alarm *alarm);
 void leat_alarm_ring(struct leat_alarm *alarm);
-/* Sleeps until it rings, or for so long. */
+/* Sleeps until it rings, at most `ns` nanoseconds. */
 void leat_alarm_wait(struct leat_alarm *alarm, uint64_t ns);
 
 struct leat_ring {
