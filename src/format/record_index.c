@@ -22,7 +22,7 @@ enum { SUM_FACTOR = 4 }; /* a search may checksum this many times the file size 
 #define NO_RECORD UINT64_MAX
 
 struct walk {
-	struct leat_window window;
+	struct leat_file_window window;
 	uint64_t size;    /* of the file */
 	uint64_t to_sum;  /* bytes that searches may still checksum */
 	uint64_t summed;  /* record found by the last search, or NO_RECORD */
@@ -61,7 +61,7 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 	walk->window.search = true;
 	offset += LEAT_TFRECORD_HEAD;
 	while (length) {
-		status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
+		status = leat_file_window_look(&walk->window, offset, 1, &bytes, &have, err);
 		if (status != LEAT_OK)
 			return status;
 		if (have > length)
@@ -70,7 +70,7 @@ data_is_right(struct walk *walk, uint64_t offset, uint64_t length, bool *right, 
 		offset += have;
 		length -= have;
 	}
-	status = leat_window_look(&walk->window, offset, LEAT_TFRECORD_TAIL, &bytes, &have, err);
+	status = leat_file_window_look(&walk->window, offset, LEAT_TFRECORD_TAIL, &bytes, &have, err);
 	*right = status == LEAT_OK && leat_load32(bytes) == leat_crc32c_mask(crc);
 	return status;
 }
@@ -106,7 +106,7 @@ find_record(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 		bool right;
 
 		walk->window.search = true;
-		status = leat_window_look(&walk->window, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
+		status = leat_file_window_look(&walk->window, offset, LEAT_TFRECORD_HEAD, &bytes, &have, err);
 		if (status != LEAT_OK)
 			return status;
 		candidate = find_header(walk, offset, bytes, have, &length);
@@ -174,16 +174,16 @@ walk_records(struct walk *walk, struct leat_index *index, enum leat_packing *pac
 		const unsigned char *head;
 		size_t have;
 
-		status = leat_window_look(&walk->window, offset,
-		                          left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head, &have,
-		                          err);
+		status = leat_file_window_look(&walk->window, offset,
+		                               left < LEAT_TFRECORD_HEAD ? (size_t)left : LEAT_TFRECORD_HEAD, &head,
+		                               &have, err);
 		if (status != LEAT_OK)
 			break;
 		if (!leat_tfrecord_header_fault(head, left, &length)) {
 			status = leat_index_add(index, offset, false, err);
 			walk->suspect = offset == walk->summed ? NO_RECORD : offset;
 			offset += LEAT_TFRECORD_FRAME + length;
-			leat_window_expect(&walk->window, length);
+			leat_file_window_expect(&walk->window, length);
 			continue;
 		}
 		*packing = offset ? LEAT_PACKED_NOT : leat_tfrecord_packing(head, have, walk->size);
@@ -206,7 +206,7 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 		.suspect = NO_RECORD,
 	};
 	enum leat_packing packing = LEAT_PACKED_NOT;
-	enum leat_status status = leat_window_open(&walk.window, files, i, mem, err);
+	enum leat_status status = leat_file_window_open(&walk.window, files, i, mem, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -218,7 +218,7 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 		leat_log(log, LEAT_LOG_WARN,
 		         "'%s': gave up searching for records after damage; the rest counts as damaged",
 		         walk.window.uri);
-	leat_window_close(&walk.window);
+	leat_file_window_close(&walk.window);
 	if (status == LEAT_OK && packing != LEAT_PACKED_NOT) /* nothing has been added */
 		status = leat_tfrecord_index_packed(files, i, packing, mem, index, err);
 	return status;

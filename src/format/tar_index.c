@@ -14,7 +14,7 @@
 #include "format/window.h"
 
 struct walk {
-	struct leat_window window;
+	struct leat_file_window window;
 	struct leat_index *index;
 	struct leat_tar tar;
 	/* The current sample, which may have more entries: */
@@ -42,7 +42,7 @@ read_header(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct l
 	uint64_t left = walk->window.size - *offset;
 	size_t need = left < LEAT_TAR_BLOCK ? (size_t)left : LEAT_TAR_BLOCK, have;
 	const unsigned char *block;
-	enum leat_status status = leat_window_look(&walk->window, *offset, need, &block, &have, err);
+	enum leat_status status = leat_file_window_look(&walk->window, *offset, need, &block, &have, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -82,7 +82,7 @@ read_extension(struct walk *walk, uint64_t offset, bool *bad, struct leat_err *e
 
 	if (walk->tar.size == 0)
 		return LEAT_OK;
-	status = leat_window_look(&walk->window, offset, (size_t)walk->tar.size, &data, &have, err);
+	status = leat_file_window_look(&walk->window, offset, (size_t)walk->tar.size, &data, &have, err);
 	if (status == LEAT_OK && leat_tar_extension(&walk->tar, data))
 		*bad = true;
 	return status;
@@ -119,7 +119,7 @@ read_entry(struct walk *walk, uint64_t *offset, enum outcome *outcome, struct le
 	} while (status == LEAT_OK && tar->kind == LEAT_TAR_EXTENSION && *offset < walk->window.size);
 	if (bad || tar->kind == LEAT_TAR_EXTENSION)
 		*outcome = DAMAGE;
-	leat_window_expect(&walk->window, tar->size);
+	leat_file_window_expect(&walk->window, tar->size);
 	return status;
 }
 
@@ -162,7 +162,7 @@ find_header(struct walk *walk, uint64_t offset, uint64_t *found, struct leat_err
 		enum leat_status status;
 		size_t have;
 
-		status = leat_window_look(&walk->window, offset, LEAT_TAR_BLOCK, &block, &have, err);
+		status = leat_file_window_look(&walk->window, offset, LEAT_TAR_BLOCK, &block, &have, err);
 		if (status != LEAT_OK)
 			return status;
 		*found = offset;
@@ -208,7 +208,7 @@ refuse_compressed(struct walk *walk, struct leat_err *err)
 
 	if (walk->window.size < sizeof(known[0].magic))
 		return LEAT_OK;
-	status = leat_window_look(&walk->window, 0, sizeof(known[0].magic), &bytes, &have, err);
+	status = leat_file_window_look(&walk->window, 0, sizeof(known[0].magic), &bytes, &have, err);
 	for (size_t i = 0; status == LEAT_OK && i < sizeof(known) / sizeof(known[0]); i++)
 		if (memcmp(bytes, known[i].magic, known[i].len) == 0)
 			status = leat_fail(err, LEAT_UNSUPPORTED,
@@ -239,7 +239,7 @@ warn_of_more(struct walk *walk, uint64_t offset, const struct leat_log *log, str
 	if (offset >= walk->window.size)
 		return LEAT_OK;
 	walk->window.search = true;
-	status = leat_window_look(&walk->window, offset, 1, &bytes, &have, err);
+	status = leat_file_window_look(&walk->window, offset, 1, &bytes, &have, err);
 	for (size_t i = 0; status == LEAT_OK && i < have; i++) {
 		if (bytes[i]) {
 			leat_log(
@@ -295,12 +295,12 @@ make_index(struct leat_files *files, size_t i, struct leat_mem *mem, const struc
 		return leat_fail_mem(err, mem, sizeof(*walk), "reading a file's headers");
 	leat_index_init(index, mem);
 	walk->index = index;
-	status = leat_window_open(&walk->window, files, i, mem, err);
+	status = leat_file_window_open(&walk->window, files, i, mem, err);
 	if (status == LEAT_OK)
 		status = walk_entries(walk, log, err);
 	if (status != LEAT_OK)
 		leat_index_free(index);
-	leat_window_close(&walk->window);
+	leat_file_window_close(&walk->window);
 	leat_free(mem, walk);
 	return status;
 }

@@ -12,10 +12,10 @@ enum {
 };
 
 enum leat_status
-leat_window_open(struct leat_window *window, struct leat_files *files, size_t file, struct leat_mem *mem,
-                 struct leat_err *err)
+leat_file_window_open(struct leat_file_window *window, struct leat_files *files, size_t file, struct leat_mem *mem,
+                      struct leat_err *err)
 {
-	*window = (struct leat_window){
+	*window = (struct leat_file_window){
 		.files = files,
 		.file = file,
 		.uri = leat_files_at(files, file)->uri,
@@ -35,7 +35,7 @@ leat_window_open(struct leat_window *window, struct leat_files *files, size_t fi
 }
 
 void
-leat_window_close(struct leat_window *window)
+leat_file_window_close(struct leat_file_window *window)
 {
 	if (window->ahead)
 		leat_ahead_close(window->ahead);
@@ -43,11 +43,11 @@ leat_window_close(struct leat_window *window)
 		leat_free(window->mem, window->ahead);
 		leat_free(window->mem, window->buffer);
 	}
-	*window = (struct leat_window){0};
+	*window = (struct leat_file_window){0};
 }
 
 static enum leat_status
-read_some(struct leat_window *window, uint64_t offset, size_t len, size_t need, int flags, struct leat_err *err)
+read_some(struct leat_file_window *window, uint64_t offset, size_t len, size_t need, int flags, struct leat_err *err)
 {
 	struct iovec iov = {.iov_base = window->buffer, .iov_len = len < need ? need : len};
 	enum leat_status status;
@@ -66,7 +66,7 @@ read_some(struct leat_window *window, uint64_t offset, size_t len, size_t need, 
 
 /* LEAT_AGAIN: there is no memory for it. */
 static enum leat_status
-read_ahead(struct leat_window *window, uint64_t offset, struct leat_err *err)
+read_ahead(struct leat_file_window *window, uint64_t offset, struct leat_err *err)
 {
 	uint64_t left = window->size - offset;
 	size_t len = left < LEAT_WINDOW ? (size_t)left : LEAT_WINDOW;
@@ -82,7 +82,7 @@ read_ahead(struct leat_window *window, uint64_t offset, struct leat_err *err)
 }
 
 enum leat_status
-leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err)
+leat_file_window_move(struct leat_file_window *window, uint64_t offset, size_t need, struct leat_err *err)
 {
 	enum leat_status status;
 

@@ -16,7 +16,7 @@ enum {
 	LEAT_WINDOW = 256 * 1024, /* the buffer */
 };
 
-struct leat_window {
+struct leat_file_window {
 	struct leat_files *files;
 	size_t file;
 	const char *uri;
@@ -32,21 +32,22 @@ struct leat_window {
 	unsigned cold;            /* blocks to read before trying the page cache again */
 };
 
-enum leat_status leat_window_open(struct leat_window *window, struct leat_files *files, size_t file,
-                                  struct leat_mem *mem, struct leat_err *err);
-void leat_window_close(struct leat_window *window); /* accepts a zeroed one */
+enum leat_status leat_file_window_open(struct leat_file_window *window, struct leat_files *files, size_t file,
+                                       struct leat_mem *mem, struct leat_err *err);
+void leat_file_window_close(struct leat_file_window *window); /* accepts a zeroed one */
 
 /* Refills the buffer from `offset`, with at least `need` bytes. */
-enum leat_status leat_window_move(struct leat_window *window, uint64_t offset, size_t need, struct leat_err *err);
+enum leat_status leat_file_window_move(struct leat_file_window *window, uint64_t offset, size_t need,
+                                       struct leat_err *err);
 
 /* Points *bytes at `offset` with *have >= `need` bytes. The file must have them, and `need` is at most LEAT_WINDOW.
  * Valid until the next call. */
 static inline enum leat_status
-leat_window_look(struct leat_window *window, uint64_t offset, size_t need, const unsigned char **bytes, size_t *have,
-                 struct leat_err *err)
+leat_file_window_look(struct leat_file_window *window, uint64_t offset, size_t need, const unsigned char **bytes,
+                      size_t *have, struct leat_err *err)
 {
 	if (offset < window->at || offset + need > window->at + window->len) {
-		enum leat_status status = leat_window_move(window, offset, need, err);
+		enum leat_status status = leat_file_window_move(window, offset, need, err);
 
 		if (status != LEAT_OK)
 			return status;
@@ -58,7 +59,7 @@ leat_window_look(struct leat_window *window, uint64_t offset, size_t need, const
 
 /* Records the length (below 2^62) of a record just seen, to predict the next. */
 static inline void
-leat_window_expect(struct leat_window *window, uint64_t length)
+leat_file_window_expect(struct leat_file_window *window, uint64_t length)
 {
 	window->search = false;
 	window->stride = (3 * window->stride + length) / 4;

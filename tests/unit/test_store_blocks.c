@@ -17,7 +17,7 @@ a_store_with_latency_is_indexed_in_large_blocks(void **state)
 {
 	const char *uri = "mem://x";
 	unsigned char *data = malloc(SIZE);
-	struct leat_window window;
+	struct leat_file_window window;
 	struct leat_stores stores;
 	struct leat_files *files;
 	struct leat_mem mem;
@@ -32,17 +32,17 @@ a_store_with_latency_is_indexed_in_large_blocks(void **state)
 	leat_mem_init(&mem, SIZE_MAX);
 	leat_stores_init(&stores, &mem);
 	assert_int_equal(leat_files_open(&files, &stores, &uri, 1, &mem, NULL), LEAT_OK);
-	assert_int_equal(leat_window_open(&window, files, 0, &mem, NULL), LEAT_OK);
+	assert_int_equal(leat_file_window_open(&window, files, 0, &mem, NULL), LEAT_OK);
 	for (uint64_t offset = 0; offset + 12 < window.size; offset += RECORD) {
 		const unsigned char *bytes;
 		size_t have;
 
-		assert_int_equal(leat_window_look(&window, offset, 12, &bytes, &have, NULL), LEAT_OK);
+		assert_int_equal(leat_file_window_look(&window, offset, 12, &bytes, &have, NULL), LEAT_OK);
 		assert_int_equal(bytes[0], offset / RECORD % 251);
-		leat_window_expect(&window, RECORD);
+		leat_file_window_expect(&window, RECORD);
 	}
 	assert_in_range(store_mem_counts().submitted, 1, SIZE / LEAT_WINDOW + 2);
-	leat_window_close(&window);
+	leat_file_window_close(&window);
 	leat_files_close(files);
 	leat_stores_close(&stores);
 	assert_int_equal(mem.used, 0);
