@@ -155,8 +155,8 @@ struct leat_options {
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */
 #define LEAT_MAX_BYTES ((uint64_t)256 << 20)
 
-/* Callers own three structs: the options of feeds and recorders, and stats. Later versions may add members at the end,
- * so callers pass the size of theirs and the library never writes past it. */
+/* Later versions may add members at the end of options, leat_stats and leat_device, which callers own. So callers pass
+ * the size of theirs, and the library never writes past it. */
 LEAT_API void leat_options_init_sized(struct leat_options *options, size_t size);
 static inline void
 leat_options_init(struct leat_options *options)
@@ -166,6 +166,8 @@ leat_options_init(struct leat_options *options)
 
 /* Number of CPUs this process may use, and so of worker threads if `threads` is 0. */
 LEAT_API unsigned leat_default_threads(void);
+/* The same before rounding up: 1.5 in a container with a quota of one and a half CPUs. */
+LEAT_API double leat_available_cpus(void);
 
 /* Parses a size such as "512MiB", "1.5 GB" or "4096". k, M, G and T are powers of 1000; Ki, Mi, Gi and Ti are powers
  * of 1024. A trailing B is optional, and case does not matter. */
@@ -440,8 +442,8 @@ leat_stats(const struct leat_feed *feed, struct leat_stats *stats)
 	leat_stats_sized(feed, stats, sizeof *stats);
 }
 LEAT_API size_t leat_held(const struct leat_feed *feed); /* the statistic `held` alone, for every batch */
-/* The statistics as a JSON object; free it with free(). NULL: out of memory. Besides the members of struct leat_stats it
- * has the figures of each stage, epoch, queue and server, histograms, and a sentence that says what limits:
+/* The statistics as a JSON object; free it with free(). NULL: out of memory. Besides the members of struct leat_stats
+ * it has the figures of each stage, epoch, queue and server, histograms, and a sentence that says what limits:
  * docs/XRAY.md describes all. */
 LEAT_API char *leat_stats_json(const struct leat_feed *feed);
 /* The same in the text format of Prometheus. */
@@ -555,21 +557,27 @@ struct leat_device {
 	double memory_total;     /* bytes they have */
 };
 /* False: the recorder has no samplers, there is no GPU, or it was open for less than a moment. Any thread. */
-LEAT_API bool leat_recorder_device(struct leat_recorder *recorder, struct leat_device *device);
+LEAT_API bool leat_recorder_device_sized(struct leat_recorder *recorder, struct leat_device *device, size_t size);
+static inline bool
+leat_recorder_device(struct leat_recorder *recorder, struct leat_device *device)
+{
+	return leat_recorder_device_sized(recorder, device, sizeof *device);
+}
 
 /* ---- reports ---- */
 
-/* Writes a run as one HTML page that needs no network and no other file (docs/XRAY.md). `run_json` is an object with the
- * figures: what leat_stats_json gives, or `leat feed --json` prints; what it lacks, the page leaves out. `recorder`, if not
- * NULL, adds a timeline if its option `timeline` is set; it may go on recording. The file appears whole or not at all. */
+/* Writes a run as one HTML page that needs no network and no other file (docs/XRAY.md). `run_json` is an object with
+ * the figures: what leat_stats_json gives, or `leat feed --json` prints; what it lacks, the page leaves out. It
+ * may also be the text of such a page, which is written again. `recorder`, if not NULL, adds a timeline, instead of the
+ * page's, if its option `timeline` is set; it may go on recording. The file appears whole or not at all. */
 LEAT_API enum leat_status leat_report_write(struct leat_recorder *recorder, const char *run_json, const char *path,
                                             struct leat_err *err);
 
 /* ---- xray ---- */
 
 struct leat_xray_options {
-	size_t size;           /* sizeof the caller's struct; set by leat_xray_options_init */
-	double step_ms;        /* time of a training step per batch; 0 (default): batches are taken as fast as they come */
+	size_t size;    /* sizeof the caller's struct; set by leat_xray_options_init */
+	double step_ms; /* time of a training step per batch; 0 (default): batches are taken as fast as they come */
 	unsigned step_threads; /* threads that compute during the step; 0 (default): it sleeps, as with a GPU */
 	double seconds;        /* time to take for everything, roughly; default 10 */
 	bool tries;            /* run the best remedies; default true */
@@ -589,8 +597,8 @@ leat_xray_options_init(struct leat_xray_options *options)
 	leat_xray_options_init_sized(options, sizeof *options);
 }
 
-/* Measures the parts of a pipeline alone (storage, CPU from memory, delivery), then says what limits the whole and which
- * remedies would help, with predicted rates; the best are tried. Opens several feeds, one after the other, with
+/* Measures the parts of a pipeline alone (storage, CPU from memory, delivery), then says what limits the whole and
+ * which remedies would help, with predicted rates; the best are tried. Opens several feeds, one after the other, with
  * `options`, except for epochs, log and bad. `options` and `xray` may be NULL. *json: an object with the keys limit,
  * sentence, parts, remedies and run; docs/XRAY.md describes it. Free it with free(). */
 LEAT_API enum leat_status leat_xray(const char *spec, const struct leat_options *options,

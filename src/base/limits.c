@@ -250,22 +250,28 @@ walk_up(char *folder, size_t top, uint64_t (*limit_of)(const char *folder), stru
 	}
 }
 
+/* The folder of the process's cgroup in a hierarchy; `controller` is for v1. */
+static bool
+folder_in_mount(const char *root, const struct mount *mount, const char *controller, char folder[PATH_MAX])
+{
+	bool second = strcmp(mount->type, "cgroup2") == 0;
+	char group[PATH_MAX];
+
+	if (!second && (strcmp(mount->type, "cgroup") != 0 || !list_has(mount->options, controller)))
+		return false;
+	return own_group(root, second ? "" : controller, group, sizeof(group)) &&
+	       snprintf(folder, PATH_MAX, "%s%s%s", root, mount->point, below(group, mount->root)) < PATH_MAX;
+}
+
 static void
 limit_of_mount(const char *root, const struct mount *mount, const struct resource *resource, struct least *least)
 {
-	char folder[PATH_MAX], group[PATH_MAX];
-	bool second = strcmp(mount->type, "cgroup2") == 0;
-	size_t top;
+	char folder[PATH_MAX];
 
-	if (!second && (strcmp(mount->type, "cgroup") != 0 || !list_has(mount->options, resource->controller)))
+	if (!folder_in_mount(root, mount, resource->controller, folder))
 		return;
-	if (!own_group(root, second ? "" : resource->controller, group, sizeof(group)))
-		return;
-	top = strlen(root) + strlen(mount->point);
-	if ((size_t)snprintf(folder, sizeof(folder), "%s%s%s", root, mount->point, below(group, mount->root)) >=
-	    sizeof(folder))
-		return;
-	walk_up(folder, top, second ? resource->version2 : resource->version1, least);
+	walk_up(folder, strlen(root) + strlen(mount->point),
+	        strcmp(mount->type, "cgroup2") == 0 ? resource->version2 : resource->version1, least);
 }
 
 static void
@@ -335,6 +341,27 @@ leat_cpu_quota_group(const char *root, char *folder, size_t cap)
 
 	find_least(root, &cpu_resource, &least);
 	return least.folder[0] && (size_t)snprintf(folder, cap, "%s", least.folder + strlen(root)) < cap;
+}
+
+bool
+leat_own_cgroup(const char *root, char *folder, size_t cap)
+{
+	char path[PATH_MAX], *line = NULL;
+	struct mount mount;
+	size_t line_cap = 0;
+	bool found = false;
+	FILE *file;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root) >= sizeof(path))
+		return false;
+	file = fopen(path, "re");
+	while (file != NULL && !found && getline(&line, &line_cap, file) > 0)
+		found = parse_mount(line, &mount) && strcmp(mount.type, "cgroup2") == 0 &&
+		        folder_in_mount(root, &mount, "", path) && (size_t)snprintf(folder, cap, "%s", path) < cap;
+	free(line);
+	if (file != NULL)
+		fclose(file);
+	return found;
 }
 
 /* "MemTotal:   24682416 kB" in proc/meminfo, in bytes; 0 if it cannot be read. */

@@ -15,6 +15,8 @@ unsigned leat_cpus(const char *root);
 double leat_cpu_limit(const char *root);
 /* The cgroup whose CPU quota is the smallest: its folder, as seen below `root`. False: there is no quota. */
 bool leat_cpu_quota_group(const char *root, char *folder, size_t cap);
+/* The folder of this process's cgroup v2, with `root`. False: it has none. */
+bool leat_own_cgroup(const char *root, char *folder, size_t cap);
 /* RAM this process may use: min(MemTotal, the cgroup's memory limit), in bytes. */
 size_t leat_ram(const char *root);
 

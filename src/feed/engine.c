@@ -2,6 +2,7 @@
  *
  * Stopping is cooperative: workers check between samples and every few rows of an image that
  * is decoded, reads in flight are cancelled, and all waiters are woken. */
+#include "feed/ready.h"
 #include "feed/spans.h"
 
 #include <string.h>
@@ -147,6 +148,15 @@ leat_engine_close(struct leat_feed *feed)
 
 /* ---- threads ---- */
 
+/* Another thread may release a batch meanwhile, which looks whether reads are to be started. */
+static void
+set_running(struct leat_feed *feed, bool running)
+{
+	pthread_mutex_lock(&feed->lock);
+	feed->running = running;
+	pthread_mutex_unlock(&feed->lock);
+}
+
 enum leat_status
 leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 {
@@ -155,7 +165,7 @@ leat_engine_start(struct leat_feed *feed, struct leat_err *err)
 	atomic_store(&feed->stop, false);
 	leat_stores_interrupt(&feed->pipeline.source.stores, false);
 	leat_processes_interrupt(feed->processes, false);
-	feed->running = true;
+	set_running(feed, true);
 	atomic_store_explicit(&feed->started_ns, leat_now(), memory_order_relaxed);
 	status = leat_threads_start(&feed->workers, &feed->mem, feed->budget.threads, "leat-work", leat_worker_body,
 	                            feed, err);
@@ -180,7 +190,7 @@ leat_engine_stop(struct leat_feed *feed)
 	leat_fetch_drain(feed); /* after the join: workers submit reads until they exit */
 	leat_count(&feed->ran_ns, leat_now() - leat_counted(&feed->started_ns));
 	atomic_store_explicit(&feed->started_ns, 0, memory_order_relaxed);
-	feed->running = false;
+	set_running(feed, false);
 }
 
 /* The consumer keeps the batches it holds; all others become free. */
@@ -199,9 +209,9 @@ leat_engine_seek(struct leat_feed *feed, uint64_t epoch, uint64_t position)
 	feed->filling = NULL;
 	leat_tune_start(&feed->tune);
 	leat_fetch_reset(feed);
-	feed->free_runs = feed->ready_runs = NULL;
-	feed->ready_tail = &feed->ready_runs;
-	feed->ready_count = feed->complete = 0;
+	feed->free_runs = NULL;
+	leat_ready_clear(feed);
+	feed->complete = 0;
 	for (int i = 0; i < feed->budget.runs; i++) {
 		feed->run[i].next = feed->free_runs;
 		feed->free_runs = &feed->run[i];

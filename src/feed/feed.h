@@ -138,8 +138,8 @@ struct leat_feed {
 	int slots;                       /* budget.buffers, or one more: see wait_for_head */
 	int held;                        /* slots the consumer holds */
 	struct leat_batch *spare;        /* slot beyond budget.buffers; NULL: none */
-	struct leat_run *free_runs, *ready_runs, **ready_tail;
-	int ready_count;                    /* runs whose bytes are there */
+	struct leat_run *free_runs;
+	int ready_count;                    /* runs whose bytes are there (ready.h) */
 	int complete;                       /* batches of `flight` that are complete */
 	_Atomic uint64_t first_complete_ns; /* when the first batch ever was; 0: not yet */
 	struct leat_fetch fetch;
@@ -205,6 +205,8 @@ bool leat_plan_next_batch(const struct leat_feed *feed, uint64_t *epoch, uint64_
 void leat_ranks_begin(const struct leat_feed *feed, struct leat_batch *batch, uint64_t epoch, uint64_t begin);
 /* The same without a batch: its first position and, returned, the one after the last. */
 uint64_t leat_ranks_share(const struct leat_feed *feed, uint64_t begin, uint64_t *first);
+/* Batches of an epoch on the rank that has the most. */
+uint64_t leat_ranks_batches(const struct leat_feed *feed);
 /* Does a skipped sample leave a row of padding, so that batches keep their size? */
 bool leat_ranks_keep_bad(const struct leat_feed *feed);
 /* Position of the sample that a row after own_rows repeats. */

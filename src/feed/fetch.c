@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "feed/ready.h"
 #include "feed/spans.h"
 #include "feed/stretch.h"
 
@@ -320,11 +321,8 @@ leat_fetch_leave(struct leat_feed *feed)
 static void
 make_ready(struct leat_feed *feed, struct leat_run *run)
 {
-	run->next = NULL;
 	run->started = true;
-	*feed->ready_tail = run;
-	feed->ready_tail = &run->next;
-	feed->ready_count++;
+	leat_ready_push(feed, run);
 	leat_feed_wake(feed);
 }
 

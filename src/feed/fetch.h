@@ -85,7 +85,8 @@ leat_waits_take(struct leat_waits *waits)
 
 /* A few consecutive samples of a batch, processed by one worker. */
 struct leat_run {
-	struct leat_run *next; /* in the free or ready list */
+	struct leat_run *next;      /* in the free list */
+	struct leat_run *heap_slot; /* not of this run: a slot of the ready runs, see ready.h */
 	struct leat_batch *batch;
 	int64_t first_row;
 	int items;

@@ -30,6 +30,12 @@ leat_default_threads(void)
 	return leat_cpus("");
 }
 
+double
+leat_available_cpus(void)
+{
+	return leat_cpu_limit("");
+}
+
 static bool
 is_set(const char *name)
 {

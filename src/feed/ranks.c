@@ -183,6 +183,14 @@ leat_ranks_repeated(const struct leat_feed *feed, const struct leat_batch *batch
 /* ---- properties ---- */
 
 uint64_t
+leat_ranks_batches(const struct leat_feed *feed)
+{
+	uint64_t rows = (uint64_t)feed->global_rows, size = feed->pipeline.plan.size;
+
+	return size / rows + (size % rows > 0 && feed->tail != LEAT_TAIL_DROP);
+}
+
+uint64_t
 leat_batches(const struct leat_feed *feed)
 {
 	uint64_t rows = (uint64_t)feed->global_rows, size = feed->pipeline.plan.size;

@@ -208,10 +208,11 @@ leat_spans_add_stages(const struct leat_worker *w, int from, int to, const uint6
 	return begin;
 }
 
+/* The same on all ranks, also on those that have no part of an epoch's last batch. */
 static uint64_t
 number_of(const struct leat_feed *feed, const struct leat_batch *batch)
 {
-	return batch->epoch * leat_batches(feed) + batch->begin / (uint64_t)feed->global_rows;
+	return batch->epoch * leat_ranks_batches(feed) + batch->begin / (uint64_t)feed->global_rows;
 }
 
 /* Runs may be left out; batches and units are not. */

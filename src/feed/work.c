@@ -4,6 +4,7 @@
  * they are older. The worker that finishes a batch's last row completes the batch. */
 #include "base/clock.h"
 #include "base/copy.h"
+#include "feed/ready.h"
 #include "feed/spans.h"
 
 #include <string.h>
@@ -28,22 +29,15 @@ static struct leat_run *
 take_run(struct leat_worker *w)
 {
 	struct leat_feed *feed = w->feed;
-	struct leat_run *run = feed->ready_runs;
 
-	if (!run)
-		return leat_plan_run(feed, w);
-	feed->ready_runs = run->next;
-	feed->ready_count--;
-	if (!feed->ready_runs)
-		feed->ready_tail = &feed->ready_runs;
-	return run;
+	return feed->ready_count > 0 ? leat_ready_pop(feed) : leat_plan_run(feed, w);
 }
 
 /* Each worker wakes the next one while there is work. */
 static void
 wake_for_more(struct leat_feed *feed)
 {
-	if (feed->ready_runs || feed->fetch.fetched ||
+	if (feed->ready_count || feed->fetch.fetched ||
 	    (feed->free_runs && (feed->filling || leat_may_begin_batch(feed))))
 		leat_feed_wake(feed);
 }
