@@ -1,13 +1,14 @@
 /* addresses.c - see addresses.h */
 #include "store/addresses.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
 	PROBES = 2,                /* connections at a time to an address that is not known to work */
 	LOST = 3,                  /* requests in a row, after which an address is left alone */
-	MEASURED = 8,              /* answers, before an address is called slow */
+	MEASURED = 8,              /* requests, before an address is called slow */
 	UNMEASURED = 4,            /* requests at a time until then, if another address is measured */
 	LONGEST_PAUSE = 16,        /* seconds between tries of a slow address, before the last doubling */
 	SMOOTHING = 16,            /* answers that the moving average remembers */
@@ -18,7 +19,7 @@ enum {
 
 static const uint64_t second = 1000000000, patience = 500 * 1000000ull, forget_ns = 10 * 1000000000ull,
 		      settle_ns = 300 * 1000000ull;
-static const double is_slow = 2;
+static const double is_slow = 2, is_losing = 0.25;
 
 void
 leat_addresses_init(struct leat_addresses *set)
@@ -83,11 +84,14 @@ weight(const struct leat_addresses *set, const struct leat_address *address, uin
 	for (size_t i = 0; i < LEAT_ADDRESSES; i++) {
 		const struct leat_address *other = &set->address[i];
 
-		if (is_healthy(other, now) && other->measured >= MEASURED && (least == 0 || cost(other) < least))
+		if (is_healthy(other, now) && other->measured >= MEASURED && other->losing <= is_losing &&
+		    (least == 0 || cost(other) < least))
 			least = cost(other);
 	}
 	if (least == 0 || address->measured < MEASURED)
 		return 1;
+	if (address->losing > is_losing)
+		return 0;
 	ratio = cost(address) / least;
 	return ratio < is_slow ? 1 : 1 / (ratio * ratio);
 }
@@ -166,7 +170,7 @@ leat_addresses_choose(struct leat_addresses *set, bool only, uint64_t now)
 
 		if (!may_connect(address, now))
 			continue;
-		share = (address->links + address->connecting + 1) / weight(set, address, now);
+		share = (address->links + address->connecting + 1) / fmax(weight(set, address, now), 1.0 / MANY);
 		if (!is_in_use(address) && now - address->taken_ns > forget_ns)
 			share = 1;
 		if (only)
@@ -350,14 +354,26 @@ leat_addresses_begin(struct leat_addresses *set, struct leat_address *address, u
 /* One that takes unusually long says more about this machine than about the address: it counts as four times the
  * average at most. Faster ones count double, so that an address that has recovered is soon found out. */
 static void
-measure(struct leat_address *address, uint64_t ns, uint64_t bytes)
+measure_time(struct leat_address *address, double part, uint64_t ns, uint64_t bytes)
 {
 	bool few = address->measured < MEASURED;
-	double part = few ? 1.0 / (address->measured + 1) : 1.0 / SMOOTHING;
 	double time = few || (double)ns < 4 * address->ns ? (double)ns : 4 * address->ns;
 
 	address->ns += (time - address->ns) * (!few && time < address->ns ? 2 * part : part);
 	address->bytes += ((double)bytes - address->bytes) * part;
+}
+
+/* How long a lost request would have taken is not known: a second one, sent elsewhere, was faster, or there was never
+ * an answer. Its time would make a slow address look faster the sooner it is given up. */
+static void
+measure(struct leat_address *address, bool lost, uint64_t ns, uint64_t bytes)
+{
+	bool few = address->measured < MEASURED;
+	double part = few ? 1.0 / (address->measured + 1) : 1.0 / SMOOTHING;
+
+	address->losing += (lost - address->losing) * part;
+	if (!lost || address->ns == 0)
+		measure_time(address, part, ns, bytes);
 	address->measured += few;
 }
 
@@ -375,8 +391,8 @@ leat_addresses_end(struct leat_addresses *set, struct leat_address *address, enu
 	} else if (result == LEAT_ADDRESS_LOST && ++address->lost >= LOST && now >= address->hold_until_ns) {
 		hold(address, now);
 	}
-	if (bytes && result != LEAT_ADDRESS_DROPPED)
-		measure(address, ns, bytes);
+	if (ns && result != LEAT_ADDRESS_DROPPED)
+		measure(address, result == LEAT_ADDRESS_LOST, ns, bytes);
 	if (address->busy == 0)
 		set_pause(set, address, now);
 	pthread_mutex_unlock(&set->lock);

@@ -3,7 +3,8 @@
  * Connections are spread over all addresses that work. An address that refuses connections, or
  * where three requests in a row were lost, is left alone for a second, then twice as long, up to
  * a minute; a single attempt shows whether it works again. An address that takes longer than twice
- * the fastest gets fewer requests: at a third of the speed, a ninth. One that would get none is
+ * the fastest gets fewer requests: at a third of the speed, a ninth. One that loses more than a quarter
+ * of its requests, to second ones sent elsewhere, gets none. One that gets none is
  * tried after a second, then twice as long, up to half a minute.
  *
  * When all have failed, there is no choice: NULL, and libcurl tries them all.
@@ -34,7 +35,8 @@ struct leat_address {
 	uint64_t taken_ns;          /* when the last request began */
 	uint64_t probe_ns;          /* how long after that the next one may, if it is slow; 0: a second */
 	bool is_tried;              /* the request under way is such a one */
-	unsigned measured;          /* answers */
+	unsigned measured;          /* requests */
+	double losing;              /* share of requests that were lost, a moving average */
 	double ns, bytes;           /* of an answer, a moving average */
 	unsigned attempts, answers; /* connections tried, and requests answered, so far */
 };
@@ -74,7 +76,7 @@ enum leat_address_result { LEAT_ADDRESS_ANSWERED, LEAT_ADDRESS_LOST, LEAT_ADDRES
 /* Should a connection to it carry the next request? False: another one should. */
 bool leat_addresses_may_take(struct leat_addresses *set, const struct leat_address *address, uint64_t now);
 void leat_addresses_begin(struct leat_addresses *set, struct leat_address *address, uint64_t now);
-/* `bytes` of the body, after `ns`; 0: the time says nothing about how fast the address is. */
+/* `bytes` of the body, after `ns`; ns 0: the time says nothing about how fast the address is. */
 void leat_addresses_end(struct leat_addresses *set, struct leat_address *address, enum leat_address_result result,
                         uint64_t ns, uint64_t bytes, uint64_t now);
 

@@ -1,11 +1,10 @@
 /* wire_hedge.c - a second request for a read whose answer does not come
  *
- * A read that has waited longer for its first byte than 99 % of the recent ones is sent again on
- * another connection. Both connections then carry the same exchange and know each other as twins.
- * Nothing is written to the exchange before a head is complete, and the first complete head
- * *claims* the exchange: the other connection is closed at once, so two answers never write to
- * the same memory, and the exchange ends once. Until then, a twin that fails is closed quietly.
- * If the second request is late too, the first one is given up, and a third may follow.
+ * A read (or a look at an object) that has waited longer for its first byte than 99 % of the recent ones is sent again
+ * on another connection. Both connections then carry the same exchange and know each other as twins. Nothing is written
+ * to the exchange before a head is complete, and the first complete head *claims* the exchange: the other connection is
+ * closed at once, so two answers never write to the same memory, and the exchange ends once. Until then, a twin that
+ * fails is closed quietly. If the second request is late too, the first one is given up, and a third may follow.
  *
  * Hedges must not burden a server that is merely slow. So each request earns 2 % of a hedge, and
  * with few saved up a read waits twice as long. When much is late at once, hedges go one at a time:
@@ -21,11 +20,13 @@ enum {
 	AT_FIRST = 4,      /* hedges of a new origin */
 	SAVED = 16,        /* hedges, at most */
 	LEAST_KNOWN = 100, /* latencies */
+	UNSURE = 8,        /* times the longest, with fewer */
 	FEW_LATE = 3,      /* is not much */
 	HOPELESS = 8,      /* half waits after which a hedge that hangs, too, does not keep others back */
 };
 
-static const uint64_t shortest_wait_ns = 20 * 1000 * 1000, calm_ns = 10 * 1000000000ull;
+static const uint64_t shortest_wait_ns = 20 * 1000 * 1000, first_wait_ns = 3 * 1000000000ull,
+		      calm_ns = 10 * 1000000000ull;
 
 static struct leat_hedge_counts *
 counts_of(const struct leat_wire_loop *loop, struct leat_origin *origin)
@@ -60,7 +61,7 @@ earn(struct leat_hedging *hedging)
 static bool
 is_read(const struct leat_exchange *exchange)
 {
-	return exchange->kind->wants && exchange->want && !exchange->head_only && !exchange->body_len &&
+	return (exchange->head_only || (exchange->kind->wants && exchange->want)) && !exchange->body_len &&
 	       !exchange->once;
 }
 
@@ -70,18 +71,28 @@ is_unanswered(const struct leat_link *link)
 	return link->exchange && !link->heard && is_read(link->exchange);
 }
 
+/* While few latencies are known, only what is very late counts: the first address of a host may be dead. */
+static uint64_t
+usual_wait(const struct leat_latency *latency)
+{
+	uint64_t wait = leat_latency_percentile(latency, 99, LEAST_KNOWN);
+
+	if (wait)
+		return wait < shortest_wait_ns ? shortest_wait_ns : wait;
+	wait = UNSURE * leat_latency_percentile(latency, 100, 1);
+	return wait < first_wait_ns ? first_wait_ns : wait;
+}
+
 /* How long a read to this origin waits before it is hedged; UINT64_MAX: none is. */
 static uint64_t
 wait_for(struct leat_origin *origin, uint64_t now)
 {
 	struct leat_hedging *hedging = &origin->hedging;
 	int spent = atomic_load_explicit(&hedging->spent, memory_order_relaxed);
-	uint64_t wait = leat_latency_percentile(&origin->latency, 99, LEAST_KNOWN);
+	uint64_t wait = usual_wait(&origin->latency);
 
-	if (!wait || now < atomic_load_explicit(&hedging->calm_until_ns, memory_order_relaxed))
+	if (now < atomic_load_explicit(&hedging->calm_until_ns, memory_order_relaxed))
 		return UINT64_MAX;
-	if (wait < shortest_wait_ns)
-		wait = shortest_wait_ns;
 	return spent > 0 ? 2 * wait : wait;
 }
 

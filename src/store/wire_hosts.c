@@ -293,7 +293,8 @@ void
 leat_hosts_end(struct leat_link *link, bool answered)
 {
 	const struct leat_exchange *exchange = link->exchange;
-	uint64_t now, bytes = answered && !link->to_iov ? 0 : exchange->want;
+	bool says_nothing = answered && !link->to_iov && !exchange->head_only; /* such as 503 */
+	uint64_t now;
 
 	if (!link->address)
 		return;
@@ -302,5 +303,5 @@ leat_hosts_end(struct leat_link *link, bool answered)
 	                   answered        ? LEAT_ADDRESS_ANSWERED
 	                   : link->is_lost ? LEAT_ADDRESS_LOST
 	                                   : LEAT_ADDRESS_DROPPED,
-	                   now - link->begin_ns, bytes, now);
+	                   says_nothing ? 0 : now - link->begin_ns, exchange->head_only ? 0 : exchange->want, now);
 }

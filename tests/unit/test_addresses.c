@@ -230,6 +230,36 @@ an_address_that_loses_requests_is_left_alone(void **state)
 		assert_true(leat_addresses_may_take(&set, address(i), now));
 }
 
+/* Second requests win before the slow one has answered, so that its time is never seen. */
+static void
+an_address_that_loses_to_second_requests_gets_little(void **state)
+{
+	unsigned slow = 0;
+
+	(void)state;
+	connect_all_but(-1);
+	for (int i = 0; i < 4; i++)
+		answer(address(i), 10 * ms, 20);
+	for (int i = 0; i < 10; i++) {
+		for (int j = 0; j < 2; j++) {
+			leat_addresses_begin(&set, address(1), now);
+			leat_addresses_end(&set, address(1), LEAT_ADDRESS_LOST, 12 * ms, 1000, now);
+		}
+		answer(address(1), 10 * ms, 1); /* so that it is never held for being dead */
+	}
+	leat_addresses_begin(&set, address(0), now);
+	for (int i = 0; i < 100; i++) {
+		if (!leat_addresses_may_take(&set, address(1), now))
+			continue;
+		leat_addresses_begin(&set, address(1), now);
+		slow++;
+	}
+	assert_in_range(slow, 0, 1);
+	/* It recovers. */
+	answer(address(1), 10 * ms, 100);
+	assert_true(leat_addresses_may_take(&set, address(1), now));
+}
+
 static void
 what_is_resolved_again_keeps_what_is_known(void **state)
 {
@@ -306,6 +336,7 @@ main(void)
 		WITH_FOUR(one_slow_answer_does_not_make_an_address_slow),
 		WITH_FOUR(a_slow_address_is_tried_now_and_then),
 		WITH_FOUR(an_address_that_loses_requests_is_left_alone),
+		WITH_FOUR(an_address_that_loses_to_second_requests_gets_little),
 		WITH_FOUR(what_is_resolved_again_keeps_what_is_known),
 		cmocka_unit_test(lists_of_addresses_are_understood),
 		cmocka_unit_test(what_is_no_list_is_refused),

@@ -204,6 +204,32 @@ a_hanging_request_is_answered_by_a_second_one(void **state)
 	assert_true(atomic_load(&hedging()->won) > 0);
 }
 
+/* The answer is not known to be late, so it takes some seconds. */
+static void
+the_first_request_may_hang(void **state)
+{
+	(void)state;
+	web_set_trouble(NULL, WEB_HANG, 1);
+	submit();
+	wait_for(0);
+	check_reads();
+	assert_int_equal(atomic_load(&hedging()->won), 1);
+}
+
+static void
+a_look_that_hangs_is_sent_again(void **state)
+{
+	int before;
+
+	(void)state;
+	read_many(400);
+	wait_for(0);
+	before = sent();
+	web_set_trouble(NULL, WEB_HANG, 1);
+	assert_int_equal(object.store->kind->look(object.store, uri, &object, NULL), LEAT_OK);
+	assert_true(sent() > before);
+}
+
 /* Whichever comes first. On a slow machine, 40 ms may be too little for a hedge. */
 static void
 two_answers_do_not_write_to_the_same_memory(void **state)
@@ -330,6 +356,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_SERVER(a_hanging_request_is_answered_by_a_second_one),
+		WITH_SERVER(the_first_request_may_hang),
+		WITH_SERVER(a_look_that_hangs_is_sent_again),
 		WITH_SERVER(two_answers_do_not_write_to_the_same_memory),
 		WITH_SERVER(a_read_with_two_requests_can_be_cancelled),
 		WITH_SERVER(when_all_hang_few_are_sent_again),
