@@ -208,6 +208,8 @@ run_xray(const struct leat_invocation *run, struct leat_err *err)
 
 	if (status == LEAT_OK && p->step_cpu && p->step_ms <= 0)
 		status = leat_fail(err, LEAT_INVALID, "--step-cpu is for --step-ms, which is not given");
+	if (status == LEAT_OK && *p->report)
+		status = leat_check_output(p->report, "--report", run->storage, run->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	set_options(run, &o, &how);

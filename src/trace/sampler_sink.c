@@ -3,6 +3,8 @@
 #include "trace/recorder.h"
 #include "trace/sampler.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
 enum {
@@ -72,10 +74,13 @@ leat_samplers_attach(struct leat_recorder *recorder, struct leat_err *err)
 }
 
 bool
-leat_recorder_device(struct leat_recorder *recorder, struct leat_device *device)
+leat_recorder_device_sized(struct leat_recorder *recorder, struct leat_device *device, size_t size)
 {
 	struct sink *sink = leat_recorder_sink(recorder, &samplers_sink);
+	struct leat_device all = {0};
+	bool known = sink && leat_samplers_device(sink->samplers, &all);
 
-	*device = (struct leat_device){0};
-	return sink && leat_samplers_device(sink->samplers, device);
+	memset(device, 0, size);
+	memcpy(device, &all, size < sizeof all ? size : sizeof all);
+	return known;
 }

@@ -76,6 +76,7 @@ struct leat_timeline {
 	uint64_t begin_ns, bin_ns, end, ticked;
 	uint64_t last_round_ns;            /* of the recorder */
 	uint64_t spans, left_out, dropped; /* counts */
+	uint64_t no_track;                 /* values of tracks beyond LEAT_TIMELINE_TRACKS */
 	struct timeline_lane lane[LEAT_TIMELINE_LANES];
 
 	struct timeline_span *first, *recent; /* recent: a ring */

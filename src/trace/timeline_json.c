@@ -1,6 +1,7 @@
 /* timeline_json.c - a timeline as JSON, small: numbers only, differences instead of times, runs of zeros as one number
  *
  * {"version": 1, "unit_ns": 100, "end": ..., "bin_ns": ..., "bins": ..., "spans": all, "left_out": ..., "dropped": ...,
+ *  "no_track": values of tracks that had no room,
  *  "tags": [name...], "names": ["", name...],
  *  "lanes": [{"name": ..., "overlaps": ..., "rows": [{"tag": i, "busy_ns": ..., "count": ..., "longest_ns": ...,
  *             "busy": [...], "counts": [...], "longest": [...]}]}],
@@ -216,9 +217,10 @@ leat_timeline_add_json(const struct leat_timeline *timeline, struct leat_str *ou
 
 	leat_str_addf(out,
 	              "{\"version\":1,\"unit_ns\":%d,\"end\":%" PRIu64 ",\"bin_ns\":%" PRIu64
-	              ",\"bins\":%zu,\"spans\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"dropped\":%" PRIu64,
+	              ",\"bins\":%zu,\"spans\":%" PRIu64 ",\"left_out\":%" PRIu64 ",\"dropped\":%" PRIu64
+	              ",\"no_track\":%" PRIu64,
 	              UNIT_NS, timeline->end / UNIT_NS + 1, timeline->bin_ns, timeline->bins, timeline->spans,
-	              timeline->left_out, timeline->dropped);
+	              timeline->left_out, timeline->dropped, timeline->no_track);
 	add_names(timeline, out);
 	leat_str_add(out, ",\n\"lanes\":[");
 	for (size_t i = 0; i < lanes; i++) {

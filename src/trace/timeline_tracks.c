@@ -65,9 +65,13 @@ leat_timeline_count(struct leat_timeline *timeline, const char *name, uint64_t a
 	struct timeline_point one = {.min = (float)value, .max = (float)value, .sum = value, .count = 1};
 	struct timeline_track *track;
 
-	if (!isfinite(value) || !isfinite(one.min) || at >= LEAT_TIMELINE_MOST_NS ||
-	    !(track = track_of(timeline, name))) {
+	if (!isfinite(value) || !isfinite(one.min) || at >= LEAT_TIMELINE_MOST_NS) {
 		timeline->left_out++;
+		return;
+	}
+	track = track_of(timeline, name);
+	if (!track) {
+		timeline->no_track++;
 		return;
 	}
 	while (at >= track->point_ns * LEAT_TIMELINE_POINTS)

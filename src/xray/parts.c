@@ -193,14 +193,12 @@ leat_measure_delivery(struct leat_session *s, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* The run so far filled the cache. What counts are the epochs after it: here, of the subset with a cache as much
- * smaller. */
+/* The run so far filled the cache. */
 static enum leat_status
 measure_second_epoch(struct leat_session *s, struct leat_err *err)
 {
-	struct leat_measures *f = &s->x->figures;
-	struct leat_variant v = leat_from_memory(s, s->outline.cached);
-	struct leat_options o = leat_alone(s, f->threads);
+	struct leat_options o;
+	struct leat_variant v = leat_second_epoch(s, &o);
 	struct leat_probe probe = {
 		.options = &o,
 		.seconds = LEAT_FOR_TRY * s->time,
@@ -211,12 +209,9 @@ measure_second_epoch(struct leat_session *s, struct leat_err *err)
 	struct leat_probed out;
 	enum leat_status status;
 
-	v.batch = (uint64_t)leat_per_rank_batch(s);
-	v.prefetch = s->whole.prefetch >= 0 ? (int64_t)s->whole.prefetch : LEAT_PREFETCH_AUTO;
-	v.cache_bytes = leat_scaled_cache(s, f->cached, f->cache_all / s->distinct);
 	status = leat_session_measure(s, &v, &probe, &out, err);
 	if (status == LEAT_OK && out.rate > 0)
-		f->whole = out.rate;
+		s->x->figures.whole = out.rate;
 	return status;
 }
 

@@ -109,6 +109,8 @@ write_report(struct leat_recorder *recorder, const struct leat_run *run, const c
 	leat_page_add(&page, "leat-run", run->run);
 	if (recorder)
 		add_timeline(&page, recorder, &mem);
+	else if (run->timeline)
+		leat_page_add(&page, "leat-timeline", run->timeline);
 	leat_page_close(&page);
 	status = page.failed ? leat_fail(err, LEAT_NOMEM, "no memory for the report")
 	                     : leat_write_whole(path, page.text, page.len, 0, storage, &mem, err);

@@ -10,6 +10,7 @@
 enum {
 	BATCH = 64,         /* of parts, if the pipeline's batches are larger: more of them come in a short time */
 	SPEC_MAX = 1 << 17, /* text of a variant */
+	MANY = 100,         /* batches of the spec's size in the time of a part: enough of them to measure those */
 };
 
 void
@@ -131,6 +132,19 @@ leat_scaled_cache(const struct leat_session *s, double share, double bytes)
 	return leat_cache_min_size((uint64_t)s->whole.source_samples) + (uint64_t)(share * (double)s->subset * bytes);
 }
 
+struct leat_variant
+leat_second_epoch(const struct leat_session *s, struct leat_options *o)
+{
+	const struct leat_measures *f = &s->x->figures;
+	struct leat_variant v = leat_from_memory(s, s->outline.cached);
+
+	v.batch = (uint64_t)leat_per_rank_batch(s);
+	v.prefetch = s->whole.prefetch >= 0 ? (int64_t)s->whole.prefetch : LEAT_PREFETCH_AUTO;
+	v.cache_bytes = leat_scaled_cache(s, f->cached, f->cache_all / s->distinct);
+	*o = leat_alone(s, f->threads);
+	return v;
+}
+
 enum leat_status
 leat_measure_pace(struct leat_session *s, const struct leat_variant *v, unsigned threads, struct leat_tempo *pace,
                   struct leat_probed *out, struct leat_err *err)
@@ -138,7 +152,17 @@ leat_measure_pace(struct leat_session *s, const struct leat_variant *v, unsigned
 	struct leat_options o = leat_alone(s, threads);
 	struct leat_probe probe = {.options = &o, .seconds = LEAT_FOR_PART * s->time, .fill = s->subset};
 	enum leat_status status = leat_session_measure(s, v, &probe, out, err);
+	struct leat_variant whole = *v;
+	struct leat_probed again;
 
+	/* Where samples take next to no time, making a batch does: then its size counts. */
+	whole.batch = (uint64_t)leat_per_rank_batch(s);
+	if (status == LEAT_OK && whole.batch > v->batch && out->rate * probe.seconds > (double)(MANY * whole.batch)) {
+		probe.options = &o;
+		status = leat_session_measure(s, &whole, &probe, &again, err);
+		if (again.rate > 0)
+			*out = again;
+	}
 	*pace = (struct leat_tempo){threads, out->rate, out->cpu_s};
 	return status;
 }

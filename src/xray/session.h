@@ -50,6 +50,9 @@ struct leat_variant leat_from_memory(const struct leat_session *s, int cache);
 struct leat_options leat_alone(const struct leat_session *s, unsigned threads);
 /* Room for `share` of the subset, in a cache whose samples take `bytes` each. */
 uint64_t leat_scaled_cache(const struct leat_session *s, double share, double bytes);
+/* What counts of a spec with a cache: the epochs after the one that fills it. The subset, with a cache as much smaller.
+ */
+struct leat_variant leat_second_epoch(const struct leat_session *s, struct leat_options *o);
 /* A variant of which the cache is filled first. */
 enum leat_status leat_measure_pace(struct leat_session *s, const struct leat_variant *v, unsigned threads,
                                    struct leat_tempo *pace, struct leat_probed *out, struct leat_err *err);

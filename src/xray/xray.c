@@ -7,14 +7,28 @@
 #include "base/clock.h"
 #include "xray/session.h"
 
+/* A cache where there is none: the subset, with a cache that holds as large a part of it. */
+static void
+prepare_cache(const struct leat_session *s, const struct leat_remedy *r, struct leat_variant *v, struct leat_options *o)
+{
+	const struct leat_cache_place *place = &s->x->alternatives.place[r->place];
+
+	*v = leat_second_epoch(s, o);
+	v->cache = place->at;
+	v->cache_bytes = leat_scaled_cache(s, r->then.cached, place->bytes);
+}
+
 /* The variant and options that a remedy is tried with. False: it cannot be tried in a moment. */
 static bool
 prepare(const struct leat_session *s, const struct leat_remedy *r, struct leat_variant *v, struct leat_options *o)
 {
-	const struct leat_alternatives *a = &s->x->alternatives;
+	const struct leat_measures *f = &s->x->figures;
+	bool cached = s->outline.cache >= 0;
 
 	leat_variant_init(v);
 	*o = s->options;
+	if (cached)
+		*v = leat_second_epoch(s, o);
 	switch (r->kind) {
 	case LEAT_REMEDY_PREFETCH:
 		v->prefetch = LEAT_PREFETCH_AUTO;
@@ -24,24 +38,20 @@ prepare(const struct leat_session *s, const struct leat_remedy *r, struct leat_v
 		o->threads = r->threads;
 		return true;
 	case LEAT_REMEDY_MEMORY:
-		*v = leat_more_reads(s, o);
-		return true;
+		if (!cached)
+			*v = leat_more_reads(s, o);
+		return !cached; /* reads of the few samples that a cache is filled with in a moment say nothing */
 	case LEAT_REMEDY_FAST_DECODE:
 		v->fast = true;
 		return true;
 	case LEAT_REMEDY_ORDER:
 		v->order = LEAT_ORDER_BLOCKS;
-		return true;
+		return !cached;
 	case LEAT_REMEDY_CACHE:
+		prepare_cache(s, r, v, o);
+		return true;
 	case LEAT_REMEDY_CACHE_SIZE:
-		*v = leat_from_memory(s, r->kind == LEAT_REMEDY_CACHE ? a->place[r->place].at : s->outline.cached);
-		v->batch = (uint64_t)leat_per_rank_batch(s);
-		v->prefetch = s->whole.prefetch >= 0 ? (int64_t)s->whole.prefetch : LEAT_PREFETCH_AUTO;
-		*o = leat_alone(s, s->x->figures.threads);
-		v->cache_bytes =
-			leat_scaled_cache(s, r->then.cached,
-		                          r->kind == LEAT_REMEDY_CACHE ? a->place[r->place].bytes
-		                                                       : s->x->figures.cache_all / s->distinct);
+		v->cache_bytes = leat_scaled_cache(s, r->then.cached, f->cache_all / s->distinct);
 		return true;
 	default:
 		return false;

@@ -25,3 +25,6 @@ try leat xray "folder(cells) | batch(4)" --step-cpu 1
 try leat xray "folder(cells)"
 try leat xray "folder(cells) | take(0) | batch(4)"
 try leat xray "folder(cells) | decode | batch(4)"
+
+echo "# a page that cannot be written is refused before anything is read"
+try leat xray "folder(cells) | decode | batch(4)" --report no/such/folder/run.html

@@ -46,8 +46,8 @@ static struct {
 	bool unfit; /* something that cannot be copied */
 } tree;
 
-/* Indexes, manifests and caches follow from the data, and come and go while a test runs. What the tests of the command write
- * beside their data, such as checkpoints, is no data, either. */
+/* Indexes, manifests and caches follow from the data, and come and go while a test runs. What the tests of the command
+ * write beside their data, such as checkpoints, is no data, either. */
 static bool
 is_no_data(const char *path, const char *name, int level)
 {
@@ -287,6 +287,8 @@ add_spec(const char *record, const char *folder, const struct leat_options *opti
 	add_line(record, folder, options ? options : &plain, text);
 }
 
+void (*record_opened)(const char *spec);
+
 enum leat_status
 __wrap_leat_open(const char *spec, const struct leat_options *options, struct leat_feed **feed, struct leat_err *err)
 {
@@ -295,6 +297,8 @@ __wrap_leat_open(const char *spec, const struct leat_options *options, struct le
 	bool kept = keep_spec(record, spec, "", text, folder); /* before: the feed may write beside its data */
 	enum leat_status status = __real_leat_open(spec, options, feed, err);
 
+	if (record_opened)
+		record_opened(spec);
 	if (kept && status == LEAT_OK)
 		add_spec(record, folder, options, text);
 	return status;

@@ -11,4 +11,7 @@
 /* Before `ops` run on one sample with this one field; `bytes`: it is an encoded image, else an array. */
 void record_bench(const struct leat_datum *datum, bool bytes, const char *ops);
 
+/* Told each spec that is opened, with or without LEAT_RECORD. */
+extern void (*record_opened)(const char *spec);
+
 #endif

@@ -165,6 +165,37 @@ items_are_positions(void **state)
 	trace_free(&got);
 }
 
+/* 64 samples in batches of 9: only the first rank has a part of the last batch. */
+static void
+batches_have_the_same_numbers_on_all_ranks(void **state)
+{
+	struct leat_options options;
+	json_t *trace, *event;
+	size_t i;
+
+	(void)state;
+	trace_options(&options);
+	options.epochs = 2;
+	options.world = 3;
+	for (options.rank = 0; options.rank < 3; options.rank++) {
+		uint64_t seen = 0;
+		struct trace got = {0};
+
+		trace = record(" | batch(9, tail=exact)", &options, &got);
+		json_array_foreach(trace, i, event)
+		{
+			const char *tag = json_string_value(json_object_get(event, "cat"));
+
+			if (tag && strcmp(tag, "get batch") == 0)
+				seen |= (uint64_t)1
+				        << json_integer_value(json_object_get(json_object_get(event, "args"), "item"));
+		}
+		assert_int_equal(seen, options.rank == 0 ? 0xffff : 0x7f7f);
+		json_decref(trace);
+		trace_free(&got);
+	}
+}
+
 /* What comes from the disk and not from the page cache is a read in flight. */
 static void
 reads_that_wait_are_in_the_trace(void **state)
@@ -356,6 +387,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(recording_changes_no_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_trace_has_each_batch_and_each_decoded_sample, setup, teardown),
 		cmocka_unit_test_setup_teardown(items_are_positions, setup, teardown),
+		cmocka_unit_test_setup_teardown(batches_have_the_same_numbers_on_all_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(reads_that_wait_are_in_the_trace, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wait_with_timeouts_is_one_span, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_recorder_outlives_its_feeds, setup, teardown),

@@ -125,8 +125,8 @@ spans_of_a_recorder_reach_the_page(void **state)
 	struct leat_recorder_options options;
 	struct leat_recorder *recorder;
 	uint64_t now = leat_now();
-	struct leat_run run;
-	char *page;
+	struct leat_run run, copy;
+	char *page, *again;
 	int lane;
 
 	(void)state;
@@ -149,7 +149,12 @@ spans_of_a_recorder_reach_the_page(void **state)
 	assert_int_equal(json_array_size(json_object_get(run.timeline, "tracks")), 1);
 	assert_string_equal(json_string_value(json_array_get(json_object_get(run.timeline, "names"), 1)),
 	                    "<img onerror=x>");
+	again = write_report(NULL, page, NULL); /* a copy of the page has all of it, too */
+	assert_int_equal(leat_run_read(again, strlen(again), &copy, NULL), LEAT_OK);
+	assert_true(json_equal(copy.timeline, run.timeline));
+	leat_run_close(&copy);
 	leat_run_close(&run);
+	free(again);
 	assert_int_equal(leat_recorder_close(recorder, NULL), LEAT_OK);
 	free(page);
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -611,6 +612,32 @@ a_recorder_takes_samples_by_itself(void **state)
 	json_decref(trace);
 }
 
+/* A program that was built with a smaller or larger struct. */
+static void
+a_device_of_another_size(void **state)
+{
+	struct {
+		struct leat_device device;
+		uint64_t after;
+	} own;
+	struct leat_recorder *recorder;
+
+	(void)state;
+	setenv("LEAT_NVML", TOOLS "libnvml_stub.so", 1);
+	setenv("NVML_STUB", "1 7", 1);
+	recorder = open_recorder(NULL, true);
+	for (int i = 0; i < 3000 && !leat_recorder_device(recorder, &own.device); i++)
+		usleep(10000);
+	memset(&own, 0xff, sizeof own);
+	assert_true(leat_recorder_device_sized(recorder, &own.device, offsetof(struct leat_device, utilization)));
+	assert_int_equal(own.device.devices, 1);
+	assert_true(isnan(own.device.utilization)); /* not written */
+	assert_true(leat_recorder_device_sized(recorder, &own.device, sizeof own));
+	assert_near(own.device.utilization, 70);
+	assert_int_equal(own.after, 0);
+	assert_int_equal(leat_recorder_close(recorder, NULL), LEAT_OK);
+}
+
 /* Half a second is a long time. */
 static void
 a_short_run_has_a_sample(void **state)
@@ -659,6 +686,7 @@ main(void)
 		TEST(without_a_working_nvml_there_is_no_gpu_track),
 		TEST(a_rank_looks_at_its_own_gpu),
 		TEST(a_recorder_takes_samples_by_itself),
+		TEST(a_device_of_another_size),
 		TEST(a_short_run_has_a_sample),
 		TEST(a_recorder_without_samplers_knows_no_device),
 	};

@@ -256,6 +256,50 @@ going_back_gives_up_reads_and_loses_nothing(void **state)
 	}
 }
 
+enum { HELD = 12 };
+
+static void *
+release_held(void *arg)
+{
+	struct leat_batch **held = arg;
+
+	for (int i = 0; i < HELD; i++) {
+		leat_release(held[i]);
+		usleep((useconds_t)(i * 20)); /* some of them while the feed moves */
+	}
+	return NULL;
+}
+
+/* Whoever releases a batch starts reads for the next ones, but not while the feed moves. */
+static void
+batches_may_be_released_while_a_feed_seeks(void **state)
+{
+	struct leat_options options;
+	struct leat_feed *feed;
+
+	(void)state;
+	trace_options(&options);
+	options.epochs = 0;
+	options.threads = 2;
+	store_mem_set(&(struct store_mem_settings){.latency_ns = 50000});
+	feed = trace_open(spec_on_data(" | shuffle | batch(16)"), &options);
+	for (int i = 0; i < (TEST_SLOW ? 20 : 100); i++) {
+		struct leat_batch *held[HELD], *next;
+		pthread_t thread;
+
+		for (int k = 0; k < HELD; k++)
+			assert_int_equal(leat_next(feed, &held[k], NULL), LEAT_OK);
+		assert_int_equal(pthread_create(&thread, NULL, release_held, held), 0);
+		assert_int_equal(leat_seek(feed, 0, 64, NULL), LEAT_OK);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(leat_next(feed, &next, NULL), LEAT_OK);
+		assert_int_equal(leat_position(feed), 80);
+		leat_release(next);
+	}
+	leat_close(feed);
+	assert_int_equal(store_mem_counts().in_flight, 0);
+}
+
 /* After any number of reads, with some done, some under way, some not begun. */
 static void
 a_feed_closes_at_any_moment(void **state)
@@ -290,6 +334,7 @@ main(void)
 		cmocka_unit_test_setup(closing_gives_up_the_reads_of_every_source, mirror),
 		cmocka_unit_test_setup(cancelling_ends_a_wait_for_reads, mirror),
 		cmocka_unit_test_setup(going_back_gives_up_reads_and_loses_nothing, mirror),
+		cmocka_unit_test_setup(batches_may_be_released_while_a_feed_seeks, mirror),
 		cmocka_unit_test_setup(a_feed_closes_at_any_moment, mirror),
 	};
 

@@ -9,140 +9,17 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "support/data.h"
+#include "support/planted.h"
+#include "support/record.h"
 #include "support/store_mem.h"
 #include "support/trace.h"
-#include "xray/xray.h"
-
-enum { TOKENS = 64, SAMPLES = 4000 };
-
-#define SOURCE "tokens('mem://tokens', length=64)"
-
-static struct leat_xray x;
-
-static int
-setup(void **state)
-{
-	static uint16_t tokens[SAMPLES * TOKENS];
-
-	(void)state;
-	store_mem_reset();
-	store_mem_put("mem://tokens", tokens, sizeof tokens);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	leat_xray_close(&x);
-	store_mem_reset();
-	return 0;
-}
-
-/* ---- functions ---- */
-
-static const struct leat_field tokens_field = {.name = "tokens", .dtype = LEAT_I32, .ndim = 1, .shape = {TOKENS}};
-
-static enum leat_status
-copy_through(const struct leat_map_call *call, struct leat_err *err)
-{
-	void *out = leat_map_output(call, 0, tokens_field.shape, err);
-
-	if (!out)
-		return err->status;
-	memcpy(out, call->value[0].data, TOKENS * sizeof(int32_t));
-	return LEAT_OK;
-}
-
-/* `arg`: milliseconds. */
-static enum leat_status
-wait_a_while(void *arg, const struct leat_map_call *call, struct leat_err *err)
-{
-	struct timespec t = {.tv_nsec = *(const int *)arg * 1000000};
-
-	nanosleep(&t, NULL);
-	return copy_through(call, err);
-}
-
-/* Computes for `arg` milliseconds of CPU time. */
-static enum leat_status
-compute(void *arg, const struct leat_map_call *call, struct leat_err *err)
-{
-	struct timespec begin, now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-	do
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < *(const int *)arg * 1000000);
-	return copy_through(call, err);
-}
-
-/* ---- running ---- */
-
-static struct leat_options
-options_with(struct leat_function *function,
-             enum leat_status (*run)(void *, const struct leat_map_call *, struct leat_err *), int *ms)
-{
-	struct leat_options o;
-
-	trace_options(&o);
-	o.threads = 2;
-	*function = (struct leat_function){.name = "f", .run = run, .arg = ms, .gives = &tokens_field, .give_count = 1};
-	o.functions = function;
-	o.function_count = 1;
-	return o;
-}
-
-static void
-examine(const char *spec, const struct leat_options *o, double step_ms, double seconds)
-{
-	struct leat_xray_options how;
-	struct leat_err err;
-
-	leat_xray_options_init(&how);
-	how.step_ms = step_ms;
-	how.seconds = seconds;
-	if (leat_xray_open(&x, spec, o, &how, &err) != LEAT_OK)
-		fail_msg("%s: %s", spec, err.text);
-}
-
-static void
-expect_limit(const char *limit)
-{
-	if (strcmp(x.verdict.limit, limit) != 0)
-		fail_msg("the limit is %s, not %s: %s", x.verdict.limit, limit, x.verdict.sentence);
-}
-
-static const struct leat_remedy *
-helping(enum leat_remedy_kind kind)
-{
-	for (int i = 0; i < x.remedies; i++)
-		if (x.remedy[i].kind == kind && x.remedy[i].helps)
-			return &x.remedy[i];
-	return NULL;
-}
-
-static void
-expect_help(enum leat_remedy_kind kind)
-{
-	if (!helping(kind))
-		fail_msg("%s should help: %s", leat_remedy_name(kind), x.verdict.sentence);
-}
-
-static void
-expect_no_advice(void)
-{
-	for (int i = 0; i < x.remedies; i++)
-		if (x.remedy[i].helps)
-			fail_msg("useless advice: %s (%s)", x.remedy[i].what, x.verdict.sentence);
-}
 
 /* ---- planted ---- */
 
@@ -156,30 +33,31 @@ a_slow_store(void **state)
 	o.threads = 2;
 	o.memory = 0;
 	store_mem_set(&(struct store_mem_settings){.latency_ns = 100000000, .shuffle = 1});
-	examine(SOURCE " | shuffle | batch(16)", &o, 0, 4);
-	expect_limit("disk");
-	if (strncmp(x.verdict.sentence, "storage gives ", 14) != 0)
-		fail_msg("%s", x.verdict.sentence);
-	assert_false(x.figures.warm);
-	expect_help(LEAT_REMEDY_CACHE);
-	assert_null(helping(LEAT_REMEDY_THREADS));
+	planted_examine(PLANTED " | shuffle | batch(16)", &o, 0, 4);
+	planted_expect_limit("disk");
+	if (strncmp(planted.verdict.sentence, "storage gives ", 14) != 0)
+		fail_msg("%s", planted.verdict.sentence);
+	assert_false(planted.figures.warm);
+	planted_expect_help(LEAT_REMEDY_CACHE);
+	assert_null(planted_helping(LEAT_REMEDY_THREADS));
 }
 
 static void
 a_slow_op(void **state)
 {
 	struct leat_function f;
-	int ms = 4;
-	struct leat_options o = options_with(&f, wait_a_while, &ms);
+	unsigned us = 4000;
+	struct leat_options o = planted_options(&f, planted_wait, &us);
 	const struct leat_remedy *threads;
 
 	(void)state;
-	examine(SOURCE " | shuffle | map(f, random=true) | batch(16)", &o, 0, 3);
-	expect_limit("map");
-	assert_non_null(strstr(x.verdict.sentence, "map on 2 threads gives "));
-	assert_true(x.figures.now.rate < 1000); /* 2 threads, 4 ms each: 500, measured in a moment */
-	expect_help(LEAT_REMEDY_THREADS);
-	threads = helping(LEAT_REMEDY_THREADS);
+	planted_examine(PLANTED " | shuffle | map(f, random=true) | batch(16)", &o, 0, 3);
+	planted_expect_limit("map");
+	planted_expect_limit_of_run("map");
+	assert_non_null(strstr(planted.verdict.sentence, "map on 2 threads gives "));
+	assert_true(planted.figures.now.rate < 1000); /* 2 threads, 4 ms each: 500, measured in a moment */
+	planted_expect_help(LEAT_REMEDY_THREADS);
+	threads = planted_helping(LEAT_REMEDY_THREADS);
 	assert_int_equal(threads->threads, 8);
 	assert_true(threads->measured > 0); /* how much depends on the machine */
 }
@@ -192,11 +70,12 @@ a_slow_consumer(void **state)
 	(void)state;
 	trace_options(&o);
 	o.threads = 2;
-	examine(SOURCE " | shuffle | batch(16)", &o, 40, 2);
-	expect_limit("step");
-	expect_no_advice();
-	assert_true(x.figures.whole <= 405);
-	assert_non_null(strstr(x.verdict.sentence, "the loader could give "));
+	planted_examine(PLANTED " | shuffle | batch(16)", &o, 40, 2);
+	planted_expect_limit("step");
+	planted_expect_limit_of_run("step");
+	planted_expect_no_advice();
+	assert_true(planted.figures.whole <= 405);
+	assert_non_null(strstr(planted.verdict.sentence, "the loader could give "));
 }
 
 static void
@@ -208,39 +87,145 @@ a_tiny_window(void **state)
 	trace_options(&o);
 	o.threads = 2;
 	store_mem_set(&(struct store_mem_settings){.latency_ns = 20000000});
-	examine(SOURCE " | shuffle | batch(4) | prefetch(1)", &o, 0, 4);
-	expect_limit("window");
-	expect_help(LEAT_REMEDY_MEMORY);
-	assert_true(helping(LEAT_REMEDY_MEMORY)->predicted > 3 * x.figures.storage);
+	planted_examine(PLANTED " | shuffle | batch(4) | prefetch(1)", &o, 0, 4);
+	planted_expect_limit("window");
+	planted_expect_help(LEAT_REMEDY_MEMORY);
+	assert_true(planted_helping(LEAT_REMEDY_MEMORY)->predicted > 3 * planted.figures.storage);
 }
 
 static void
 no_prefetch(void **state)
 {
 	struct leat_function f;
-	int ms = 4;
-	struct leat_options o = options_with(&f, wait_a_while, &ms);
+	unsigned us = 4000;
+	struct leat_options o = planted_options(&f, planted_wait, &us);
 
 	(void)state;
 	/* A batch takes 32 ms, as the step does. */
-	examine(SOURCE " | shuffle | map(f, random=true) | batch(16) | prefetch(0)", &o, 32, 4);
-	expect_limit("prefetch");
-	expect_help(LEAT_REMEDY_PREFETCH);
+	planted_examine(PLANTED " | shuffle | map(f, random=true) | batch(16) | prefetch(0)", &o, 32, 4);
+	planted_expect_limit("prefetch");
+	planted_expect_help(LEAT_REMEDY_PREFETCH);
 }
 
 static void
 a_cache_that_is_too_small(void **state)
 {
 	struct leat_function f;
-	int ms = 2;
-	struct leat_options o = options_with(&f, wait_a_while, &ms);
+	unsigned us = 2000;
+	struct leat_options o = planted_options(&f, planted_wait, &us);
 
 	(void)state;
 	/* 4,000 samples of 256 bytes, and what the cache needs for each. */
-	examine(SOURCE " | shuffle | map(f, version='1') | cache(memory, size=400kB) | batch(16)", &o, 0, 3);
-	expect_limit("cache");
-	expect_help(LEAT_REMEDY_CACHE_SIZE);
-	assert_true(x.figures.cached > 0.05 && x.figures.cached < 0.8);
+	planted_examine(PLANTED " | shuffle | map(f, version='1') | cache(memory, size=400kB) | batch(16)", &o, 0, 3);
+	planted_expect_limit("cache");
+	planted_expect_help(LEAT_REMEDY_CACHE_SIZE);
+	assert_true(planted.figures.cached > 0.05 && planted.figures.cached < 0.8);
+}
+
+/* Samples that are computed while a remedy is tried. */
+static struct {
+	pthread_mutex_t lock;
+	bool trying;
+	uint64_t first, step, calls; /* all of them are first + n * step */
+} computed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static enum leat_status
+note_sample(void *arg, const struct leat_map_call *call, struct leat_err *err)
+{
+	(void)arg;
+	pthread_mutex_lock(&computed.lock);
+	if (computed.trying && computed.calls++ == 0)
+		computed.first = call->sample;
+	if (computed.trying) {
+		uint64_t a = computed.step;
+		uint64_t b =
+			call->sample > computed.first ? call->sample - computed.first : computed.first - call->sample;
+
+		while (b) {
+			uint64_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		computed.step = a;
+	}
+	pthread_mutex_unlock(&computed.lock);
+	return planted_copy(NULL, call, err);
+}
+
+static void
+note_try(void *arg, const char *what)
+{
+	(void)arg;
+	pthread_mutex_lock(&computed.lock);
+	computed.trying = strstr(what, "use 8 threads") != NULL;
+	pthread_mutex_unlock(&computed.lock);
+}
+
+/* The cache is full when it counts: it was filled with samples from all over the data, at equal distances. A run that
+ * only begins computes any of them, because they are shuffled. */
+static void
+remedies_are_tried_with_a_full_cache(void **state)
+{
+	unsigned us = 4000;
+	const struct leat_function functions[] = {
+		{.name = "f", .run = note_sample, .gives = &planted_field, .give_count = 1},
+		{.name = "g", .run = planted_wait, .arg = &us, .gives = &planted_field, .give_count = 1},
+	};
+	struct leat_xray_options how;
+	struct leat_options o;
+	struct leat_err err;
+
+	(void)state;
+	trace_options(&o);
+	o.threads = 2;
+	o.functions = functions;
+	o.function_count = 2;
+	leat_xray_options_init(&how);
+	how.seconds = 3;
+	how.progress = note_try;
+	if (leat_xray_open(&planted,
+	                   PLANTED " | shuffle | map(f, version='1') | cache(memory) | map(g, random=true) | batch(16)",
+	                   &o, &how, &err) != LEAT_OK)
+		fail_msg("%s", err.text);
+	planted_expect_limit("map");
+	planted_expect_help(LEAT_REMEDY_THREADS);
+	assert_true(planted_helping(LEAT_REMEDY_THREADS)->measured > 0);
+	assert_in_range(computed.calls, 8, 1024);
+	assert_true(computed.step > 1);
+}
+
+static int small_batches, whole_batches; /* feeds of ops from memory */
+
+static void
+note_spec(const char *spec)
+{
+	if (!strstr(spec, "| cache(memory) | map(f"))
+		return;
+	small_batches += strstr(spec, "batch(16)") != NULL;
+	whole_batches += strstr(spec, "batch(17)") != NULL;
+}
+
+/* Ops that do next to nothing, and some that take their time. */
+static void
+batches_have_their_size_where_samples_take_no_time(void **state)
+{
+	struct leat_function f;
+	unsigned us = 4000;
+	struct leat_options o = planted_options(&f, planted_copy, &us);
+
+	(void)state;
+	record_opened = note_spec;
+	small_batches = whole_batches = 0;
+	planted_examine(PLANTED " | shuffle | map(f, random=true) | batch(17)", &o, 0, 6);
+	assert_true(small_batches > 0);
+	assert_true(whole_batches >= small_batches); /* remedies have them anyway */
+	f.run = planted_wait;
+	small_batches = whole_batches = 0;
+	planted_examine(PLANTED " | shuffle | map(f, random=true) | batch(17)", &o, 0, 3);
+	record_opened = NULL;
+	assert_true(small_batches > 1);
+	assert_true(whole_batches < small_batches);
 }
 
 static void
@@ -253,18 +238,18 @@ one_slow_read_in_many(void **state)
 	o.threads = 2;
 	o.memory = (size_t)4 << 20;
 	store_mem_set(&(struct store_mem_settings){.latency_ns = 100000, .slow_every = 1000, .slow_ns = 300000000});
-	examine(SOURCE " | shuffle | batch(16) | prefetch(8)", &o, 0, 4);
-	expect_limit("disk");
-	assert_int_equal(x.verdict.kind, LEAT_FINDING_STALLS);
-	expect_help(LEAT_REMEDY_AHEAD);
+	planted_examine(PLANTED " | shuffle | batch(16) | prefetch(8)", &o, 0, 4);
+	planted_expect_limit("disk");
+	assert_int_equal(planted.verdict.kind, LEAT_FINDING_STALLS);
+	planted_expect_help(LEAT_REMEDY_AHEAD);
 }
 
 static void
 one_cpu_means_no_more_threads(void **state)
 {
 	struct leat_function f;
-	int ms = 2;
-	struct leat_options o = options_with(&f, compute, &ms);
+	unsigned us = 2000;
+	struct leat_options o = planted_options(&f, planted_compute, &us);
 	cpu_set_t before, one;
 
 	(void)state;
@@ -275,11 +260,11 @@ one_cpu_means_no_more_threads(void **state)
 			CPU_SET(i, &one);
 	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
 	o.threads = 0;
-	examine(SOURCE " | shuffle | map(f, random=true) | batch(16)", &o, 0, 2);
+	planted_examine(PLANTED " | shuffle | map(f, random=true) | batch(16)", &o, 0, 2);
 	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
-	expect_limit("map");
-	assert_int_equal(x.figures.threads, 1);
-	assert_null(helping(LEAT_REMEDY_THREADS));
+	planted_expect_limit("map");
+	assert_int_equal(planted.figures.threads, 1);
+	assert_null(planted_helping(LEAT_REMEDY_THREADS));
 }
 
 static void
@@ -297,24 +282,24 @@ a_slow_first_batch(void **state)
 	store_mem_spec(data.folder, local, spec, sizeof spec);
 	trace_options(&o);
 	store_mem_set(&(struct store_mem_settings){.latency_ns = 600000000});
-	examine(spec, &o, 0, 8);
+	planted_examine(spec, &o, 0, 8);
 	data_remove(&data);
-	expect_limit("first batch");
-	expect_help(LEAT_REMEDY_INDEX);
+	planted_expect_limit("first batch");
+	planted_expect_help(LEAT_REMEDY_INDEX);
 }
 
 static void
 nothing_is_wrong(void **state)
 {
 	struct leat_function f;
-	int ms = 2;
-	struct leat_options o = options_with(&f, wait_a_while, &ms);
+	unsigned us = 2000;
+	struct leat_options o = planted_options(&f, planted_wait, &us);
 
 	(void)state;
 	/* The loader could give about 1,000 samples/s, the step takes 200. */
-	examine(SOURCE " | map(f) | shuffle | batch(8)", &o, 40, 2);
-	expect_limit("step");
-	expect_no_advice();
+	planted_examine(PLANTED " | map(f) | shuffle | batch(8)", &o, 40, 2);
+	planted_expect_limit("step");
+	planted_expect_no_advice();
 }
 
 /* ---- the public call ---- */
@@ -332,7 +317,7 @@ the_result_is_json_with_the_promised_keys(void **state)
 	(void)state;
 	leat_xray_options_init(&how);
 	how.seconds = 0.5;
-	assert_int_equal(leat_xray(SOURCE " | batch(16)", NULL, &how, &json, &err), LEAT_OK);
+	assert_int_equal(leat_xray(PLANTED " | batch(16)", NULL, &how, &json, &err), LEAT_OK);
 	root = json_loads(json, 0, NULL);
 	assert_non_null(root);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -350,15 +335,15 @@ errors_are_those_of_the_spec(void **state)
 	char *json;
 
 	(void)state;
-	assert_int_equal(leat_xray(SOURCE " | frobnicate | batch(16)", NULL, NULL, &json, &err), LEAT_SPEC);
+	assert_int_equal(leat_xray(PLANTED " | frobnicate | batch(16)", NULL, NULL, &json, &err), LEAT_SPEC);
 	assert_null(json);
-	assert_int_equal(leat_xray(SOURCE " | take(0) | batch(16)", NULL, NULL, &json, &err), LEAT_DATA);
+	assert_int_equal(leat_xray(PLANTED " | take(0) | batch(16)", NULL, NULL, &json, &err), LEAT_DATA);
 	leat_xray_options_init(&how);
 	how.step_threads = 1;
-	assert_int_equal(leat_xray(SOURCE " | batch(16)", NULL, &how, &json, &err), LEAT_INVALID);
+	assert_int_equal(leat_xray(PLANTED " | batch(16)", NULL, &how, &json, &err), LEAT_INVALID);
 	leat_xray_options_init(&how);
 	how.seconds = NAN;
-	assert_int_equal(leat_xray(SOURCE " | batch(16)", NULL, &how, &json, &err), LEAT_INVALID);
+	assert_int_equal(leat_xray(PLANTED " | batch(16)", NULL, &how, &json, &err), LEAT_INVALID);
 }
 
 /* ---- variants ---- */
@@ -450,18 +435,22 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_variant_changes_only_what_it_should),
 		cmocka_unit_test(an_outline_knows_where_a_cache_changes_nothing),
-		cmocka_unit_test_setup_teardown(a_slow_store, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slow_op, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slow_consumer, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_tiny_window, setup, teardown),
-		cmocka_unit_test_setup_teardown(no_prefetch, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_cache_that_is_too_small, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_slow_read_in_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_cpu_means_no_more_threads, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slow_first_batch, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_wrong, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_result_is_json_with_the_promised_keys, setup, teardown),
-		cmocka_unit_test_setup_teardown(errors_are_those_of_the_spec, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_slow_store, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(a_slow_op, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(a_slow_consumer, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(a_tiny_window, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(no_prefetch, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(a_cache_that_is_too_small, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(remedies_are_tried_with_a_full_cache, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(batches_have_their_size_where_samples_take_no_time, planted_setup,
+	                                        planted_teardown),
+		cmocka_unit_test_setup_teardown(one_slow_read_in_many, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(one_cpu_means_no_more_threads, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(a_slow_first_batch, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_wrong, planted_setup, planted_teardown),
+		cmocka_unit_test_setup_teardown(the_result_is_json_with_the_promised_keys, planted_setup,
+	                                        planted_teardown),
+		cmocka_unit_test_setup_teardown(errors_are_those_of_the_spec, planted_setup, planted_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

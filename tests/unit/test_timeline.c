@@ -368,6 +368,28 @@ tracks_keep_extremes_and_means(void **state)
 	close_timeline(timeline);
 }
 
+static void
+tracks_beyond_the_limit_are_counted(void **state)
+{
+	struct leat_timeline *timeline = open_timeline(0);
+	json_t *root;
+
+	(void)state;
+	for (int round = 0; round < 3; round++)
+		for (int i = 0; i < 70; i++) {
+			char name[16];
+
+			snprintf(name, sizeof name, "track %d", i);
+			leat_timeline_count(timeline, name, BEGIN + (uint64_t)round * SECOND, i);
+		}
+	root = as_json(timeline, NULL);
+	assert_int_equal(json_array_size(json_object_get(root, "tracks")), 64);
+	assert_int_equal(whole(root, "no_track"), 3 * 6);
+	assert_int_equal(whole(root, "left_out"), 0);
+	json_decref(root);
+	close_timeline(timeline);
+}
+
 /* ---- hostile names, and little memory ---- */
 
 static void
@@ -432,6 +454,7 @@ main(void)
 		cmocka_unit_test(the_slowest_batches_keep_their_neighbourhood),
 		cmocka_unit_test(without_ticks_nothing_is_said_to_be_known),
 		cmocka_unit_test(tracks_keep_extremes_and_means),
+		cmocka_unit_test(tracks_beyond_the_limit_are_counted),
 		cmocka_unit_test(names_are_escaped_and_limited),
 		cmocka_unit_test(any_allocation_may_fail),
 	};
