@@ -9,7 +9,7 @@ from ._live import Live
 from ._profile import Profile
 from ._recorder import check_folder
 from ._watch import feed_of, figures_of, lanes_of
-from ._watch_torch import Workers
+from ._watch_torch import Workers, is_dataloader
 from ._xray_result import Xray
 from .errors import InvalidError
 
@@ -24,7 +24,7 @@ class Session:
         check_folder("report", report)
         check_folder("trace", trace)
         self.profile, self.workers = Profile(names), Workers()
-        self.writes = True  # one rank does
+        self.rank: Optional[int] = None  # None: found when files are written
         self.report, self.trace, self.notes = report, trace, []  # type: Any, Any, List[str]
         self.loader: Any = None
         self._live: Optional[Live] = None
@@ -39,7 +39,8 @@ class Session:
         if not self.profile.batches:
             raise InvalidError("there is no result before the first batch: train first")
         seen = self.workers.seen()
-        return Xray(figures_of(self.profile, seen, None, feed_of(self.loader), False, self.notes),
+        synchronous = is_dataloader(self.loader) and not self.loader.num_workers
+        return Xray(figures_of(self.profile, seen, None, feed_of(self.loader), synchronous, self.notes),
                     lanes_of(self.profile, seen), self._live)
 
     def end(self) -> None:
@@ -48,6 +49,9 @@ class Session:
         if not self.profile.batches:
             return
         self.ended = self.result()
-        if self.writes:
-            self.ended._write(self.report, self.trace)
+        if self._live is not None:
+            self.profile.lane.echo = None
+            self.ended = Xray(self.ended.figures, self.ended._lanes,
+                              page=self._live.end(self.ended.figures, self.ended._lanes))
+        self.ended._write(self.report, self.trace, self.rank)
         _log.info("%s", self.ended.sentence)

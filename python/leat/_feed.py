@@ -5,15 +5,12 @@ and other signals are handled promptly.
 """
 from __future__ import annotations
 
-import collections
 import ctypes
 import gc
 import inspect
 import json
 import logging
-import operator
 import os
-import sys
 import threading
 import warnings
 import weakref
@@ -24,16 +21,13 @@ from typing import (Any, Dict, Iterator, List, Literal, NamedTuple, NoReturn, Op
 
 from . import _lib, _ops, _options
 from ._batch import Batch, Form, dtype_name
+from ._handle import UNKNOWN, Bad, Explanation, Handle, bad_sample, ranks_of, whole
 from ._pipeline import Pipeline
-from ._recorder import Recorder, check_folder, write_report
-from .errors import CancelledError, HeldError, InvalidError, ProcessError, SpecError
+from ._recorder import Recorder
+from .errors import CancelledError, HeldError, InvalidError, ProcessError
 
 _POLL = ctypes.c_uint64(20_000_000)  # nanoseconds: the longest a signal may be delayed
 _capsule_new, _NAMES, _FREES = _lib.capsule_new, (_lib.CAPSULE,), (_lib.capsule_free,)  # arguments of map
-_ON_ERROR = ("fail", "skip", "replace")
-_FINGERPRINTS = ("names", "full")
-_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
-_UNKNOWN = -1, 0  # rank and world: the library reads them from the environment
 _log = logging.getLogger("leat")
 
 
@@ -48,29 +42,6 @@ class FieldSpec(NamedTuple):
         return None in self.shape
 
 
-class Bad(NamedTuple):
-    """A sample that could not be read or decoded."""
-
-    epoch: int
-    position: int
-    sample: int
-    uri: str
-    offset: int
-    reason: str
-    replaced: bool
-    status: str  # 'DATA', 'UNSUPPORTED' or 'FUNCTION'
-
-    def __repr__(self) -> str:
-        state = " (replaced)" if self.replaced else ""
-        return f"<bad sample at position {self.position} of epoch {self.epoch}{state}: {self.reason}>"
-
-
-def _bad(found: _lib.Bad) -> Bad:
-    return Bad(found.epoch, found.position, found.sample, os.fsdecode(found.uri or b""), found.offset,
-               (found.reason or b"").decode(errors="replace"), found.replaced,
-               _lib.status_name(found.status).decode())
-
-
 class Stats(Dict[str, Any]):
     """The statistics of a feed, by name. A notebook shows them as a table."""
 
@@ -80,210 +51,8 @@ class Stats(Dict[str, Any]):
         return _html.values(self, {stat["name"]: stat["doc"] for stat in _ops.described()["stats"]})
 
 
-class _BadFile:
-    """A file that gets a line of JSON for each bad sample, when its batch is delivered."""
-
-    def __init__(self, path: Union[str, "os.PathLike[str]"], log: Any) -> None:
-        self._file = open(path, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
-        self._log = log
-        self.callback = _lib.BAD(self._write)
-
-    def _write(self, _: Any, found: Any) -> None:  # called by the library: an exception would be lost
-        try:
-            sample = _bad(found.contents)._asdict()
-            self._file.write(json.dumps(sample) + "\n")
-        except Exception as error:
-            self._log.append((len(_LEVELS) - 1, f"cannot write {self._file.name!r}: {error}"))
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _bytes_of(options: Dict[str, Any], name: str) -> int:
-    given = options[name]
-    if not isinstance(given, str):
-        return _whole({name: int(given)}, name, 2**64)
-    if "\0" in given:
-        raise InvalidError(f"{name}: a size cannot contain a NUL character")
-    size, err = ctypes.c_uint64(), _lib.Err()
-    if _lib.parse_size(given.encode("utf-8", "surrogateescape"), size, err) != _lib.OK:
-        raise InvalidError(f"{name}: " + err.text.decode(errors="replace"))
-    return size.value
-
-
-def _whole(options: Dict[str, Any], name: str, end: int) -> int:
-    """A number checked to fit the library's unsigned type: ctypes would truncate it silently."""
-    value = operator.index(options[name])
-    if not 0 <= value < end:
-        raise InvalidError(f"{name}={value} must be between 0 and {end - 1}")
-    return value
-
-
-def _ranks(rank: Optional[int], world: Optional[int]) -> Tuple[int, int]:
-    """The given rank and world; else torch.distributed's, if initialised; else the library reads the environment."""
-    distributed = sys.modules.get("torch.distributed")
-    if rank is None and world is None and distributed is not None:
-        if distributed.is_available() and distributed.is_initialized():
-            return distributed.get_rank(), distributed.get_world_size()
-    return _UNKNOWN[0] if rank is None else rank, _UNKNOWN[1] if world is None else world
-
-
-def _recorder_for(trace: Any, report: Any, ranks: Tuple[int, int]) -> Tuple[Optional[Recorder], bool]:
-    """The recorder for the options `trace` and `report`, and whether the feed closes it."""
-    check_folder("report", report)
-    if isinstance(trace, Recorder) or (trace is None and report is None):
-        return trace, False
-    rank, world = ranks
-    return Recorder(trace, timeline=report is not None, rank=None if rank < 0 else rank, world=world or None), True
-
-
 def _place(batch: Batch) -> Tuple[int, int]:
     return _lib.batch_epoch(batch._pointer), _lib.batch_begin(batch._pointer)
-
-
-class _Opening:
-    """Run leat_open on a separate thread, so that Ctrl-C works while large data is being indexed."""
-
-    def __init__(self, spec: str, options: _lib.Options, callback: Any) -> None:
-        if "\0" in spec:
-            raise SpecError("a spec cannot contain a NUL character")
-        self._arguments = spec.encode("utf-8", "surrogateescape"), options
-        self._feed, self._err, self._status = ctypes.c_void_p(), _lib.Err(), -1
-        self._callback = callback  # keep it alive: the library may call it while it opens
-        self._lock, self._abandoned = threading.Lock(), False
-
-    def _run(self) -> None:
-        self._status = _lib.open(*self._arguments, self._feed, self._err)
-        with self._lock:
-            if self._abandoned:
-                _lib.close(self._feed)
-
-    def result(self) -> Optional[int]:
-        if threading.current_thread() is threading.main_thread():
-            thread = threading.Thread(target=self._run, name="leat-open", daemon=True)
-            thread.start()
-            try:
-                thread.join()
-            except BaseException:
-                with self._lock:
-                    self._abandoned = True
-                    _lib.close(self._feed)  # NULL if it is not open yet
-                    self._feed.value = None
-                raise
-        else:  # only the main thread handles signals
-            self._run()
-        _lib.check(self._status, self._err)
-        return self._feed.value
-
-
-class _Handle:
-    """Owns the C library's feed. Closed once, and only by the process that opened it."""
-
-    def __init__(self, spec: str, options: Dict[str, Any], functions: Any = None) -> None:
-        self.functions = functions  # of `map` before batch; None: there are none
-        self.pid, self.lock = os.getpid(), threading.RLock()
-        self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
-        given = _lib.Options()
-        _lib.options_init(given, ctypes.sizeof(given))
-        given.seed = _whole(options, "seed", 2**64)
-        given.epochs = _whole(options, "epochs", 2**63)
-        given.threads = _whole(options, "threads", 2**31)
-        given.memory = _bytes_of(options, "memory")
-        given.tune = bool(options.get("tune", True))
-        given.rank, given.world = self.ranks = _ranks(options["rank"], options["world"])
-        if options["on_error"] not in _ON_ERROR:
-            raise InvalidError(f"on_error={options['on_error']!r} must be one of {', '.join(_ON_ERROR)}")
-        given.on_error = _ON_ERROR.index(options["on_error"])
-        if options["max_bad"] is not None:
-            given.max_bad = _whole(options, "max_bad", 2**64)
-        unlimited = 2**64 - 1
-        given.max_pixels = unlimited if options["max_pixels"] is None else _whole(options, "max_pixels", 2**64)
-        given.max_bytes = unlimited if options["max_bytes"] is None else _bytes_of(options, "max_bytes")
-        if options["fingerprint"] not in _FINGERPRINTS:
-            raise InvalidError(f"fingerprint={options['fingerprint']!r} must be one of {', '.join(_FINGERPRINTS)}")
-        given.fingerprint = _FINGERPRINTS.index(options["fingerprint"])
-        # Workers only queue the message. The consumer passes it to Python's logging, which may be slow.
-        notes = self.log
-        self._callback = _lib.LOG(lambda arg, level, text: notes.append((level, text.decode(errors="replace"))))
-        given.log = self._callback
-        self.bad = _BadFile(options["bad"], notes) if options["bad"] is not None else None
-        if self.bad:
-            given.bad = self.bad.callback
-        storage = _options.storage_texts(options.get("storage"))
-        given.storage = (ctypes.c_char_p * (len(storage) + 1))(*storage, None)
-        self.pointer: Optional[int] = None
-        self.recorder, self._owns_recorder = _recorder_for(options.get("trace"), options.get("report"), self.ranks)
-        self._report = options.get("report")
-        given.recorder = self.recorder._pointer() if self.recorder else None
-        if functions:
-            given.threads = given.threads or _lib.default_threads()
-        try:
-            self._start(spec, given)
-        finally:
-            self.drain()
-            if self.pointer is None:
-                self._end_recorder()
-
-    def _start(self, spec: str, given: _lib.Options) -> None:
-        if self.functions:
-            self.functions.install(given)
-        self.pointer = _Opening(spec, given, (self._callback, self.bad, self.functions)).result()
-
-    def error(self, err: _lib.Err) -> Exception:
-        error = _lib.error(err)
-        return self.functions.explain(error) if self.functions else error
-
-    def _end_recorder(self) -> None:
-        if self.recorder and self._owns_recorder:
-            self.recorder._handle.end()
-
-    def _write_report(self, pointer: int, path: Any) -> None:
-        """Write the report, when nobody may be there to see an exception."""
-        try:
-            run = json.loads(_lib.taken(_lib.stats_json(pointer)))
-            run["spec"] = _lib.canonical(pointer).decode(errors="replace")
-            run["bad"] = [_bad(_lib.bad_at(pointer, i).contents)._asdict() for i in range(_lib.bad_count(pointer))]
-            write_report(self.recorder._pointer() if self.recorder else None, path, run)
-        except Exception as error:
-            _log.warning("cannot write the report: %s", error)
-
-    def drain(self) -> None:
-        while self.log:
-            level, text = self.log.popleft()
-            _log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.WARNING, "%s", text)
-
-    def close(self) -> None:
-        pointer = self.pointer
-        if pointer is None or self.pid != os.getpid():
-            return
-        _lib.cancel(pointer)  # makes a thread that waits for a batch release the lock, even at interpreter exit
-        with self.lock:
-            self.pointer = None
-            if self._report is not None:
-                self._write_report(pointer, self._report)
-            _lib.close(pointer)
-        self._end_recorder()
-        if self.bad:
-            self.bad.close()
-        if self.functions:
-            self.functions.close()
-
-
-class _Explanation(_Handle):
-    """What leat_explain says of a pipeline with these options; nothing is opened for long."""
-
-    def __init__(self, spec: str, options: Dict[str, Any], functions: Any, as_json: bool) -> None:
-        self.text, self._json = "", as_json
-        super().__init__(spec, dict(options, bad=None, trace=None, report=None), functions)
-
-    def _start(self, spec: str, given: _lib.Options) -> None:
-        if "\0" in spec:
-            raise SpecError("a spec cannot contain a NUL character")
-        if self.functions:
-            self.functions.describe(given)
-        text, err = ctypes.c_void_p(), _lib.Err()
-        _lib.check(_lib.explain(spec.encode("utf-8", "surrogateescape"), given, self._json, text, err), err)
-        self.text = _lib.taken(text.value)
 
 
 class Feed:
@@ -342,7 +111,7 @@ class Feed:
 
             functions = prepare(pipeline, options)
         try:
-            self._handle = _Handle(pipeline.spec, options, functions)
+            self._handle = Handle(pipeline.spec, options, functions)
         except BaseException:
             if functions:
                 functions.close()
@@ -390,8 +159,8 @@ class Feed:
     def _join(self) -> None:
         """Reopen the feed at its current position if torch.distributed was initialised after it was opened and
         rank and world were not given. This process then gets its part of every batch."""
-        ranks = _ranks(self._options["rank"], self._options["world"])
-        if ranks not in (_UNKNOWN, self._handle.ranks):
+        ranks = ranks_of(self._options["rank"], self._options["world"])
+        if ranks not in (UNKNOWN, self._handle.ranks):
             state = {**self.__getstate__(), "options": self._options}
             self.close()
             self.__setstate__(state)
@@ -728,7 +497,7 @@ class Feed:
         place = dict(epoch=epoch, position=position)
         with self._lock:
             err = _lib.Err()
-            _lib.check(_lib.seek(self._pointer(), _whole(place, "epoch", 2**63), _whole(place, "position", 2**63), err),
+            _lib.check(_lib.seek(self._pointer(), whole(place, "epoch", 2**63), whole(place, "position", 2**63), err),
                        err)
             self._forget()
             self._look_for_fill()
@@ -778,7 +547,7 @@ class Feed:
     def explain(self, as_dict: bool = False) -> Any:
         """How the engine runs the pipeline: see `Pipeline.explain`."""
         ranks = dict(zip(("rank", "world"), (self.rank, self.world)))
-        found = _Explanation(self._pipeline.spec, dict(self._options, **ranks), self._handle.functions, as_dict)
+        found = Explanation(self._pipeline.spec, dict(self._options, **ranks), self._handle.functions, as_dict)
         return json.loads(found.text) if as_dict else found.text
 
     def bad(self) -> List[Bad]:
@@ -788,7 +557,7 @@ class Feed:
         """
         with self._lock:
             pointer = self._pointer()
-            return [_bad(_lib.bad_at(pointer, i).contents) for i in range(_lib.bad_count(pointer))]
+            return [bad_sample(_lib.bad_at(pointer, i).contents) for i in range(_lib.bad_count(pointer))]
 
     # ---- closing ----
 
@@ -887,7 +656,7 @@ def explain(pipeline: Pipeline, as_dict: bool, given: Dict[str, Any]) -> Any:
 
         functions = prepare(pipeline, options)
     try:
-        text = _Explanation(pipeline.spec, options, functions, as_dict).text
+        text = Explanation(pipeline.spec, options, functions, as_dict).text
     finally:
         if functions:
             functions.close()

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
@@ -25,8 +24,8 @@ def _calls(pipeline: "Pipeline") -> List[str]:
 
 def _explained(pipeline: "Pipeline") -> Tuple[Optional[Dict[str, Any]], str]:
     """What `leat explain` says about a spec, or why it says nothing. Another process: it can be stopped."""
-    command = os.path.join(os.path.dirname(_lib.library_path()), "leat")
-    if pipeline._functions() or not os.access(command, os.X_OK):
+    command = _lib.command_path()
+    if pipeline._functions() or command is None:
         return None, ""
     files = [file for call in pipeline._calls for file in getattr(call, "_files", ())]
     try:

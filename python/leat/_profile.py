@@ -64,7 +64,7 @@ class Profile:
 
     def start(self, at: int) -> None:
         """An iterator is about to be made. Making it is part of waiting for its first batch."""
-        if self._started is not None:
+        if self._started is not None or self._epoch:  # of the same epoch, said twice
             return
         self._started = at
         if not self.begin:
@@ -119,13 +119,13 @@ class Profile:
     def finish(self, at: int) -> None:
         """The loop ended: an epoch, unless it had no batches."""
         self.end, self._started = max(self.end, at), None
-        if not self._epoch or self.samples == self._epoch[1]:
+        epoch, self._epoch = self._epoch, []
+        if not epoch or self.samples == epoch[1]:
             return
-        begin, samples, waited, paused = self._epoch
+        begin, samples, waited, paused = epoch
         ns = max(1, at - begin - (self.paused - paused))
         self.epochs.append({"epoch": len(self.epochs), "samples": self.samples - samples, "seconds": ns / 1e9,
                             "wait_share": (self.waited - waited) / ns})
-        self._epoch = []
 
     # ---- figures ----
 

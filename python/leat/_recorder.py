@@ -46,6 +46,12 @@ def write_report(recorder: Optional[int], path: Union[str, "os.PathLike[str]"], 
     _lib.check(_lib.report_write(recorder, text, _text(os.fspath(path), "report"), err), err)
 
 
+def copy_report(path: Union[str, "os.PathLike[str]"], page: bytes) -> None:
+    """Write a page that was made before."""
+    err = _lib.Err()
+    _lib.check(_lib.report_write(None, page, _text(os.fspath(path), "report"), err), err)
+
+
 class _Handle:
     """Owns the C library's recorder. Closed once, and only by the process that opened it."""
 
@@ -206,7 +212,7 @@ class Recorder:
         with at least 1 %, and `busy` their share. `memory`, `memory_peak` and `memory_total` are bytes.
         """
         device = _lib.Device()
-        if not _lib.recorder_device(self._pointer(), device):
+        if not _lib.recorder_device(self._pointer(), device, ctypes.sizeof(device)):
             return None
         return {field[0]: getattr(device, field[0]) for field in device._fields_}
 

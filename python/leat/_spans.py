@@ -5,6 +5,7 @@ from worker processes fit on one timeline.
 """
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from array import array
@@ -44,6 +45,14 @@ class Lane:
         self._names.append(self._known.setdefault(name, len(self._known)))
         self._times.extend((begin, end))
         self._items.append(item)
+
+    def copied(self) -> "Lane":
+        """The spans so far."""
+        other = copy.copy(self)
+        other.echo, other._known = None, dict(self._known)
+        other._tags, other._names, other._times, other._items = (values[:] for values in (
+            self._tags, self._names, self._times, self._items))
+        return other
 
     def __len__(self) -> int:
         return len(self._tags)
@@ -110,19 +119,23 @@ class Calls:
 
     def timed(self, tag: int, name: str, item: int, items: int, function: Callable[..., Any], *args: Any,
               **named: Any) -> Any:
-        """Call `function`, which works on `items` samples."""
+        """Call `function`, which works on `items` samples; on none if it raises StopIteration."""
         if not self.on:
             return function(*args, **named)
-        stack = self._inside()
+        stack, ended = self._inside(), False
         stack.append(0)
         begin = now()
         try:
             return function(*args, **named)
+        except StopIteration:
+            ended = True
+            raise
         finally:
             end = now()
             inside = stack.pop()
             if stack:
                 stack[-1] += end - begin
-            with self._lock:
-                self.lane.add(tag, name, begin, end, item)
-                self.totals.of(tag, name).add(end - begin, max(0, end - begin - inside), items)
+            if not ended:
+                with self._lock:
+                    self.lane.add(tag, name, begin, end, item)
+                    self.totals.of(tag, name).add(end - begin, max(0, end - begin - inside), items)

@@ -8,6 +8,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
+from . import _lib
 from ._live import Live
 from ._profile import Profile, rows_of, tag_number
 from ._recorder import check_folder
@@ -51,9 +52,8 @@ def _loader_rate(workers: Seen, waited_ns: float, rows: float) -> Optional[float
     """Samples/s that the loader could give to a step that takes no time; None: not known."""
     if workers.batches and workers.count:
         rate = workers.count * rows * workers.batches / max(1, workers.batch_ns) * 1e9
-        cpus = len(os.sched_getaffinity(0))
-        if workers.cpu_ns:
-            rate = min(rate, cpus * rows * workers.batches / workers.cpu_ns * 1e9)
+        if workers.cpu_ns:  # a container may have a quota
+            rate = min(rate, _lib.available_cpus() * rows * workers.batches / workers.cpu_ns * 1e9)
         return rate
     return rows / waited_ns * 1e9 if waited_ns else None
 
@@ -75,9 +75,9 @@ def figures_of(profile: Profile, workers: Seen, perfect: Optional[Dict[str, Any]
         "batch_ms": {"p50": window.quantile_ms(0.5), "p99": window.quantile_ms(0.99), "max": window.quantile_ms(1),
                      "histogram": window.histogram()},
         "first_batch_ms": profile.first_ns / 1e6,
-        "parts": {profile.names[tag]: {"tag": TAGS[tag], "ms": ns / 1e6 / window.batches, "share": window.share(ns)}
-                  for tag, ns in ((GET, window.waited), (DEVICE, window.moved), (RUN, window.ran))
-                  if tag == GET or ns},
+        "parts": [{"name": profile.names[tag], "tag": TAGS[tag], "ms": ns / 1e6 / window.batches,
+                   "share": window.share(ns)}
+                  for tag, ns in ((GET, window.waited), (DEVICE, window.moved), (RUN, window.ran)) if tag == GET or ns],
         "stages": stages, "epochs": profile.epochs, "workers": workers.count,
         "loader_per_s": None, "perfect_loader": perfect, "remedies": [], "notes": list(notes or ()),
     }
@@ -109,7 +109,7 @@ def feed_of(loader: Any) -> Any:
 
 
 def lanes_of(profile: Profile, workers: Seen) -> List[Lane]:
-    return [profile.lane, *(workers.lanes[name] for name in sorted(workers.lanes))]
+    return [profile.lane.copied(), *(workers.lanes[name] for name in sorted(workers.lanes))]
 
 
 _loops = threading.local()
@@ -136,7 +136,8 @@ class Watch:
         if report:
             self._live = Live()
             self._live.attach(self.profile.lane)
-        self._inner = 0  # nanoseconds of tags inside the current step
+        self._copied = 0  # nanoseconds of 'to device' since the batch arrived
+        self._from = 0  # where the span of the step begins
         self._tagged_run = False
         self._close = weakref.finalize(self, self._workers.close)
 
@@ -169,8 +170,8 @@ class Watch:
                     arrived = now()
                     profile.get(begin, arrived)
                     profile.rows(self._rows(batch))
-                    self._inner, self._tagged_run = 0, False
-                    begin = now()
+                    self._copied, self._tagged_run = 0, False
+                    begin = self._from = now()
                     yield batch
                     del batch
                     self._ran(begin)
@@ -187,25 +188,27 @@ class Watch:
             settle()
         end = now()
         if not self._tagged_run:
-            self.profile.run(begin + self._inner, end)
+            self.profile.run(self._from, end, end - begin - self._copied)
 
     @contextlib.contextmanager
     def tag(self, name: str) -> Iterator[None]:
         number = tag_number(name)
         if number not in (DEVICE, RUN):
             raise InvalidError(f"a loop can tag 'to device' and 'run batch', not {name!r}")
-        begin = now()
+        begin, copied = now(), self._copied
         try:
             yield
         finally:
             if self._sync:
                 settle()
             end = now()
-            if number == RUN:
+            if number == RUN:  # copies inside it have their own tag
                 self._tagged_run = True
-                self.profile.run(begin, end)
+                self.profile.run(begin, end, end - begin - (self._copied - copied))
             else:
-                self._inner += end - begin
+                if not copied and begin - self._from <= end - begin:  # the step begins with it: its span comes after
+                    self._from = end
+                self._copied += end - begin
                 self.profile.device(begin, end)
 
     def result(self) -> Xray:
@@ -240,8 +243,9 @@ def watch(loader: Any, *, rows: Optional[Callable[[Any], int]] = None, sync: boo
         loader: any iterable of batches.
         rows: function that returns the number of samples of a batch; None: the first dimension of its first array.
         sync: wait for the GPU at the end of each step, so that the time of its work is the step's.
-        report: write an HTML page here after each epoch.
-        trace: write a trace for Perfetto here after each epoch.
+        report: write an HTML page here after each epoch. With several ranks the first one does, or each one if the name
+            has '{rank}' in it: 'run-{rank}.html'.
+        trace: write a trace for Perfetto here after each epoch, likewise.
     """
     return Watch(loader, rows, sync, report, trace)
 

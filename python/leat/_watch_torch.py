@@ -64,6 +64,7 @@ class Workers:
     def __init__(self, limit: int = MOST_SPANS) -> None:
         self._limit, self._taken, self._here, self._folder = limit, Seen(), Calls(), ""
         self._here.lane, self._here.on = Lane("data set", limit), False
+        self._watched: Dict[int, List[Any]] = {}  # data sets by id: iterators that read it, and how to put it back
 
     @property
     def folder(self) -> str:
@@ -92,21 +93,33 @@ class Workers:
     @contextlib.contextmanager
     def running(self, loader: Any) -> Iterator[None]:
         """While the main process uses an iterator: a data set without workers is watched, where `reading` says so."""
-        if is_dataloader(loader) and not loader.num_workers:
-            with watched_here(loader.dataset, self._here):
-                yield
-        else:
+        if not is_dataloader(loader) or loader.num_workers:
             yield
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
-        """While the main process gets a batch: what it decodes at other times is not the loader's work."""
-        here = self._here
-        here.on = True
+            return
+        key = id(loader.dataset)
+        if key not in self._watched:  # of several iterators of it, the last to end puts everything back
+            self._watched[key] = [0, contextlib.ExitStack()]
+            self._watched[key][1].enter_context(watched_here(loader.dataset, self._here))
+        self._watched[key][0] += 1
         try:
             yield
         finally:
-            here.on = False
+            self._watched[key][0] -= 1
+            if not self._watched[key][0]:
+                self._watched.pop(key)[1].close()
+
+    def read(self, on: bool) -> None:
+        """The main process gets a batch, or has got it: what it decodes at other times is not the loader's work."""
+        self._here.on = on
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """While the main process gets a batch."""
+        self.read(True)
+        try:
+            yield
+        finally:
+            self.read(False)
 
     def _names(self) -> List[str]:
         if not self._folder:
@@ -133,12 +146,13 @@ class Workers:
                 seen.take(*found, self._limit)
         seen.totals.merge(self._here.totals)
         if len(self._here.lane):
-            seen.lanes[self._here.lane.name] = self._here.lane
+            seen.lanes[self._here.lane.name] = self._here.lane.copied()
         return seen
 
     def close(self) -> None:
         """Keep what was seen and remove the folder; workers that still run stop timing."""
         self._taken, self._here = self.seen(), Calls()
+        self._here.on = False
         if self._folder:
             self._remove()
             self._folder = ""

@@ -84,13 +84,24 @@ class Instrument:
             object.__setattr__(thing, "__class__", made)
         except Exception:  # builtin, compiled or final: it is not timed
             return False
-        self._undo.append(lambda: object.__setattr__(thing, "__class__", kind))
+
+        def back() -> None:
+            if type(thing) is made:
+                object.__setattr__(thing, "__class__", kind)
+
+        self._undo.append(back)
         return True
 
     def _replace(self, holder: _Holder, key: Any, new: Any) -> None:
         old = holder[key]
         holder[key] = new
-        self._undo.append(lambda: holder.__setitem__(key, old))
+
+        def back() -> None:  # what the program has put there meanwhile stays, and a list may have grown
+            for at in list(holder) if isinstance(holder, MutableMapping) else range(len(holder)):
+                if holder[at] is new:
+                    holder[at] = old
+
+        self._undo.append(back)
 
     def _function(self, holder: _Holder, key: Any, tag: int, name: str) -> None:
         old, calls = holder[key], self._calls
@@ -160,8 +171,12 @@ class Instrument:
             methods["__getitems__"] = several
         if streams and hasattr(kind, "__iter__"):
             def each(self: Any) -> Iterator[Any]:
-                samples, end = iter(kind.__iter__(self)), object()
-                while (sample := calls.timed(FETCH, name, -1, 1, next, samples, end)) is not end:
+                samples = iter(kind.__iter__(self))
+                while True:
+                    try:
+                        sample = calls.timed(FETCH, name, -1, 1, next, samples)
+                    except StopIteration:
+                        return
                     yield sample
             methods["__iter__"] = each
         self._subclass(dataset, methods)
@@ -180,8 +195,12 @@ class Instrument:
         def timed(self: Any) -> Any:
             return calls.timed(DECODE, "PIL", -1, 1, load, self) if getattr(self, "tile", None) else load(self)
 
+        def back() -> None:
+            if image.load is timed:
+                image.load = load
+
         image.load = timed
-        self._undo.append(lambda: setattr(image, "load", load))
+        self._undo.append(back)
 
 
 # ---- in worker processes ----

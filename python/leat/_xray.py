@@ -79,9 +79,9 @@ class _Run:
 
 
 def _memory(given: Union[int, str]) -> int:
-    from ._feed import _bytes_of
+    from ._handle import bytes_of
 
-    return _bytes_of({"keep_memory": given}, "keep_memory")
+    return bytes_of({"keep_memory": given}, "keep_memory")
 
 
 def _perfect(run: _Run, seconds: float) -> Optional[Dict[str, Any]]:
@@ -114,10 +114,11 @@ def _of_loader(loader: Any, step: _Step, to_device: _Step, batches: Optional[int
         perfect = _perfect(run, min(2.0, max(0.2, 0.2 * run.profile.ran / 1e9)))
         synchronous = is_dataloader(loader) and not loader.num_workers
         seen = run.workers.seen()
-        figures = figures_of(run.profile, seen, perfect, feed, synchronous, _notes(run))
+        figures, lanes = figures_of(run.profile, seen, perfect, feed, synchronous, _notes(run)), lanes_of(run.profile, seen)
     finally:
         before.restore()
-    return Xray(figures, lanes_of(run.profile, seen), run.live)
+        run.profile.lane.echo = None
+    return Xray(figures, lanes, page=run.live.end(figures, lanes))
 
 
 def xray(loader: Any, step: _Step = None, *, to_device: _Step = None, step_ms: Optional[float] = None,

@@ -4,10 +4,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import weakref
 from typing import Any, Dict, List, Optional
 
 from . import _html
 from ._spans import COLLATE, DECODE, FETCH, TAGS, TRANSFORM, Lane
+from .errors import InvalidError
 
 _log = logging.getLogger("leat")
 WAITS = 0.05  # share of time: a step that waits less is the limit itself
@@ -65,11 +67,16 @@ class Xray:
 
     `figures` has everything as plain values, and `json()` as text. The most important ones are attributes:
     `samples_per_s`, `wait_share`, `batch_ms`, `limit`, `sentence`, `perfect_loader`; they are None where they were not
-    measured, as for a pipeline without a step. `report(path)` writes one HTML page, `trace(path)` a file for Perfetto.
+    measured, as for a pipeline without a step. `part(name)` is one of `parts`. `report(path)` writes one HTML page, `trace(path)` a file for Perfetto.
     """
 
-    def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None, live: Any = None) -> None:
-        self.figures, self._lanes, self._live = figures, lanes or [], live
+    def __init__(self, figures: Dict[str, Any], lanes: Optional[List[Lane]] = None, live: Any = None,
+                 page: Any = None) -> None:
+        self.figures, self._lanes, self._page = figures, lanes or [], page
+        self._live = None if live is None else weakref.ref(live)  # of a run that goes on: the recorder is not ours
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return dict(self.__dict__, _live=None)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "figures":
@@ -84,6 +91,15 @@ class Xray:
     def __dir__(self) -> List[str]:
         return sorted({*super().__dir__(), *self.figures})
 
+    def part(self, name: str) -> Dict[str, Any]:
+        """The part of this name, such as 'Run training batch' or, of a pipeline, 'storage'; the first if there are
+        several."""
+        for part in self.figures["parts"]:
+            if name in (part["name"], part.get("tag")):
+                return dict(part)
+        raise InvalidError(f"there is no part {name!r}; parts are "
+                           + ", ".join(dict.fromkeys(part["name"] for part in self.figures["parts"])))
+
     def json(self) -> str:
         """All figures as JSON text."""
         return json.dumps(self.figures)
@@ -96,16 +112,28 @@ class Xray:
 
     def report(self, path: "str | os.PathLike[str]") -> None:
         """Write figures and timeline as one HTML page, which needs no network and no other file."""
+        from ._live import write_lanes
         from ._recorder import write_report
 
-        if self._live is None:
-            write_report(None, path, self.figures)
+        live = self._live() if self._live is not None else None
+        if self._page is not None:
+            self._page.write(path)
+        elif live is not None:
+            live.report(path, self.figures, self._lanes)
+        elif self._lanes:
+            write_lanes(path, self.figures, self._lanes)
         else:
-            self._live.report(path, self.figures, self._lanes)
+            write_report(None, path, self.figures)
 
-    def _write(self, report: Any, trace: Any) -> None:
+    def _write(self, report: Any, trace: Any, rank: Optional[int] = None) -> None:
         """Write files at the end of training, which must not fail because of them."""
-        for what, path, write in (("report", report, self.report), ("trace", trace, self.trace)):
+        from ._handle import path_of_rank, this_rank
+
+        rank = this_rank() if rank is None else rank
+        for what, given, write in (("report", report, self.report), ("trace", trace, self.trace)):
+            path = path_of_rank(given, rank)
+            if given and not path:
+                _log.info("rank %d writes no %s: '{rank}' in the name gives each rank its file", rank, what)
             if path:
                 try:
                     write(path)

@@ -8,7 +8,8 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import _lib
-from ._feed import _Handle, feed_options
+from ._feed import feed_options
+from ._handle import Handle
 from ._pipeline import Pipeline
 from ._xray_result import Xray
 from .errors import CancelledError, Error, SpecError, WorkerError
@@ -70,7 +71,7 @@ class _Workers:
                 self.functions.close()
 
 
-class _Examination(_Handle):
+class _Examination(Handle):
     """What leat_xray says of a pipeline with these options."""
 
     def __init__(self, pipeline: Pipeline, options: Dict[str, Any], functions: Any, settings: _lib.XrayOptions) -> None:

@@ -13,7 +13,7 @@ from ._callback import Session
 from ._profile import STUDY, rows_of
 from ._spans import now
 from ._watch import settle
-from ._watch_torch import is_dataloader
+from ._watch_torch import Workers, is_dataloader
 from ._xray_result import Xray
 from .errors import InvalidError
 
@@ -26,11 +26,12 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
 
     `watch` takes a tf.data.Dataset, `feed.tensorflow(...)`, a generator or a DataLoader. With TensorFlow as its backend,
     Keras takes batches inside the compiled training function, where no callback looks; `watch` notes when each arrives.
-    With PyTorch and JAX it counts samples, and profiles the workers of a DataLoader.
+    With PyTorch and JAX it counts samples, and profiles the workers of a DataLoader, or its data set if it has none.
 
     Args:
-        report: write an HTML page here at the end of training.
-        trace: write a trace for Perfetto here at the end of training.
+        report: write an HTML page here at the end of training. With several ranks the first one does, or each one if the
+            name has '{rank}' in it: 'run-{rank}.html'.
+        trace: write a trace for Perfetto here at the end of training, likewise.
         sync: wait for the GPU after each step, so that the time of its work is the step's.
         rows: function that returns the number of samples of a batch; None: the first dimension of its first array.
     """
@@ -76,13 +77,16 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
         return other
 
     def _loader(self, loader: Any) -> Any:
-        """A copy of a DataLoader whose batches are counted and whose workers are watched."""
+        """A copy of a DataLoader whose batches are counted and whose workers, or data set, are watched."""
+        self._session.loader = loader
         other, kind = copy.copy(loader), type(loader)
 
         def begin(one: Any) -> Iterator[Any]:
-            with self._current().workers.starting(one):
-                batches = kind.__iter__(one)
-            yield from self._counted(batches)
+            workers = self._current().workers
+            with workers.running(one):  # first: making the iterator starts that of an IterableDataset
+                with workers.starting(one):
+                    batches = kind.__iter__(one)
+                yield from self._counted(_read(workers, batches))
 
         other.__class__ = types.new_class(kind.__name__, (kind,), {}, lambda space: space.update(__iter__=begin))
         return other
@@ -154,6 +158,16 @@ class XrayCallback(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore
 
     def on_train_end(self, logs: Any = None) -> None:
         self._session.end()
+
+
+def _read(workers: Workers, batches: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        try:
+            with workers.reading():
+                batch = next(batches)
+        except StopIteration:
+            return
+        yield batch
 
 
 class _Counted:

@@ -1,6 +1,7 @@
 """A callback for Lightning that says where the time of training goes."""
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any, Callable, Dict, List, Optional
@@ -24,23 +25,28 @@ from ._watch_torch import is_dataloader
 from ._xray_result import Xray
 
 # Actions that Lightning reports to its profiler, by a part of their names.
-_ACTIONS = (("train_dataloader_next", GET), ("Strategy.batch_to_device", DEVICE), ("run_training_batch", RUN))
+_NEXT = "train_dataloader_next"
+_ACTIONS = ((_NEXT, GET), ("Strategy.batch_to_device", DEVICE), ("run_training_batch", RUN))
 
 
 class _Tee(Profiler):
     """Stands in for the Trainer's profiler: passes everything on, and notes three actions of training."""
 
-    def __init__(self, profiler: Any, note: Callable[[int, int, int], None]) -> None:
+    def __init__(self, profiler: Any, note: Callable[[int, int, int], None], gets: Callable[[bool], None]) -> None:
         super().__init__()
-        self.inner, self._note, self._begun = profiler, note, {}  # type: Any, Any, Dict[str, int]
+        self.inner, self._note, self._gets, self._begun = profiler, note, gets, {}  # type: Any, Any, Any, Dict[str, int]
 
     def start(self, action_name: str) -> None:
         self.inner.start(action_name)
         if any(part in action_name for part, _ in _ACTIONS):
             self._begun[action_name] = now()
+        if _NEXT in action_name:
+            self._gets(True)
 
     def stop(self, action_name: str) -> None:
         begin = self._begun.pop(action_name, None)
+        if _NEXT in action_name:
+            self._gets(False)
         if begin is not None and sys.exc_info()[0] is not StopIteration:  # the loader's end is no batch
             tag = next(tag for part, tag in _ACTIONS if part in action_name)
             self._note(tag, begin, now())
@@ -70,8 +76,9 @@ class XrayCallback(pl.Callback):
     `result()` has the figures; at the end of `fit` they are logged as one sentence by the logger `leat`.
 
     Args:
-        report: write an HTML page here at the end of training.
-        trace: write a trace for Perfetto here at the end of training.
+        report: write an HTML page here at the end of training. With several ranks the first one does, or each one if the
+            name has '{rank}' in it: 'run-{rank}.html'.
+        trace: write a trace for Perfetto here at the end of training, likewise.
         sync: wait for the GPU after each step, so that the time of its work is the step's.
         rows: function that returns the number of samples of a batch; None: the first dimension of its first array.
     """
@@ -83,6 +90,7 @@ class XrayCallback(pl.Callback):
         self._report, self._trace, self._sync, self._rows = report, trace, sync, rows or rows_of
         self._session: Optional[Session] = None
         self._undo: List[Callable[[], None]] = []
+        self._watched = contextlib.ExitStack()  # data sets that the main process reads
         self._trainer: Any = None
 
     def result(self) -> Xray:
@@ -94,14 +102,14 @@ class XrayCallback(pl.Callback):
         if stage != "fit" or self._undo:
             return
         self._session, self._trainer = Session(LIGHTNING, self._report, self._trace), trainer
-        self._session.writes = bool(getattr(trainer, "is_global_zero", True))
+        self._session.rank = int(trainer.global_rank)
         before = trainer.profiler
-        trainer.profiler = _Tee(before, self._note)
+        trainer.profiler = _Tee(before, self._note, self._gets)
         self._undo.append(lambda: setattr(trainer, "profiler", before))
         self._watch_loaders()
 
     def _watch_loaders(self) -> None:
-        """Iterators of DataLoaders that are made for training from now on have workers that are watched."""
+        """Iterators of DataLoaders that are made for training from now on are watched: their workers, or data sets."""
         kind, session = torch.utils.data.DataLoader, self._session
         assert session is not None
         before = kind.__iter__
@@ -110,6 +118,8 @@ class XrayCallback(pl.Callback):
             if not self._training() or not is_dataloader(loader):
                 return before(loader)
             session.profile.start(now())
+            session.workers.read(True)  # until Lightning says that it gets a batch: it may take the first one at once
+            self._watched.enter_context(session.workers.running(loader))
             with session.workers.starting(loader):
                 return before(loader)
 
@@ -118,6 +128,10 @@ class XrayCallback(pl.Callback):
 
     def _training(self) -> bool:
         return bool(self._trainer.training) and not self._trainer.sanity_checking
+
+    def _gets(self, on: bool) -> None:
+        if self._session is not None:
+            self._session.workers.read(on and self._training())
 
     def _note(self, tag: int, begin: int, end: int) -> None:
         session = self._session
@@ -136,8 +150,14 @@ class XrayCallback(pl.Callback):
             profile.run(begin, now() if self._sync else end)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        if self._session is not None:
-            self._session.loader = trainer.train_dataloader
+        if self._session is None:
+            return
+        self._session.loader = trainer.train_dataloader
+        self._session.workers.read(False)
+        # Without a length, Lightning takes the first batch before it tells its profiler.
+        fetcher = getattr(trainer.fit_loop, "_data_fetcher", None)
+        for _ in range(getattr(fetcher, "fetched", 0)):
+            self._session.profile.get(now(), now())
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         if self._session is not None:
@@ -150,6 +170,7 @@ class XrayCallback(pl.Callback):
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         if self._session is not None:
             self._session.profile.finish(now())
+            self._watched.close()
             self._session.workers.collect()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
@@ -169,6 +190,7 @@ class XrayCallback(pl.Callback):
     def _stop(self) -> None:
         while self._undo:
             self._undo.pop()()
+        self._watched.close()
         if self._session is not None and self._session.ended is None:
             self._session.end()
         self._trainer = None

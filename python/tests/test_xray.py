@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import pickle
 import random
 import signal
 import subprocess
@@ -20,28 +21,9 @@ import leat
 from leat import _replay, _spans, _watch, _xray
 
 
-class Clock:
-    """Stands in for the clock of the profiler, and for time.sleep."""
-
-    def __init__(self):
-        self.ns = 10**9
-
-    def now(self):
-        return self.ns
-
-    def sleep(self, seconds):
-        self.ns += round(seconds * 1e9)
-
-
 @pytest.fixture(autouse=True)
-def clock(request, monkeypatch):
-    if "real_time" in request.keywords:
-        return time
-    clock = Clock()
-    for module in (_replay, _spans, _watch, _xray):
-        monkeypatch.setattr(module, "now", clock.now)
-    monkeypatch.setattr(time, "sleep", clock.sleep)
-    return clock
+def clock(request, simulate):
+    return time if "real_time" in request.keywords else simulate(_replay, _spans, _watch, _xray)
 
 
 def batches(count, rows=8, wait=0.0):
@@ -116,7 +98,7 @@ def test_a_loader_without_a_step_is_measured_alone():
 
 
 def test_a_simulated_step():
-    assert leat.xray(list(batches(10)), step_ms=20).parts["Run training batch"]["ms"] == pytest.approx(20)
+    assert leat.xray(list(batches(10)), step_ms=20).part("Run training batch")["ms"] == pytest.approx(20)
     with pytest.raises(leat.InvalidError, match="not both"):
         leat.xray([], sleeping(0), step_ms=1)
 
@@ -129,7 +111,7 @@ def test_to_device_has_its_own_tag():
         return batch["x"]
 
     found = leat.xray(list(batches(10)), lambda x: seen.append(x.shape), to_device=to_device)
-    assert found.parts["Training batch to device"]["share"] == 1 and set(seen) == {(8, 4)}
+    assert found.part("to device")["share"] == 1 and set(seen) == {(8, 4)}
 
 
 def test_batch_times_and_the_first_batch():
@@ -518,10 +500,21 @@ def test_the_trace_has_every_span(tmp_path):
     assert not any(e["ph"] == "C" for e in events)  # of the time of writing, which is not the run's
 
 
+def test_a_quota_bounds_what_workers_could_give(monkeypatch):
+    seen = _watch.Seen()
+    seen.count, seen.batches, seen.batch_ns, seen.cpu_ns = 4, 10, 10**9, 8 * 10**8  # 100 ms a batch, 80 of them CPU time
+    for cpus, rate in ((8.0, 320), (1.5, 150)):
+        monkeypatch.setattr(_watch._lib, "available_cpus", lambda: cpus)
+        assert _watch._loader_rate(seen, 0, 8) == pytest.approx(rate)
+
+
 def test_the_json_has_the_figures():
     found = leat.xray(list(batches(5)), sleeping(0.002))
     figures = json.loads(found.json())
     assert {"limit", "sentence", "parts", "remedies", "stages", "batch_ms", "first_batch_ms", "epochs"} <= set(figures)
+    assert [part["name"] for part in figures["parts"]] == ["Get batch", "Run training batch"]
+    with pytest.raises(leat.InvalidError, match="no part 'storage'; parts are Get batch, Run training batch"):
+        found.part("storage")
     assert figures["sentence"] == found.sentence and found.sentence in repr(found) and "limit" in dir(found)
     with pytest.raises(AttributeError, match="no figure 'speed'"):
         found.speed
@@ -541,8 +534,8 @@ def test_watch_gives_the_tags_of_the_study():
         time.sleep(0.2)  # between epochs: nobody waits
     found = watched.result()
     assert seen == [*range(1, 11)] * 2 and len(watched) == 10
-    assert found.parts["Training batch to device"]["ms"] == pytest.approx(20)
-    assert found.parts["Run training batch"]["ms"] == pytest.approx(10)
+    assert found.part("Training batch to device")["ms"] == pytest.approx(20)
+    assert found.part("Run training batch")["ms"] == pytest.approx(10)
     assert found.seconds == pytest.approx(0.6) and found.wait_share == 0 and [epoch["samples"] for epoch in found.epochs] == [80, 80]
     assert found.sentence in repr(watched)
 
@@ -552,8 +545,30 @@ def test_watch_takes_a_tagged_step():
         with leat.tag("Run training batch"):
             time.sleep(0.01)
         time.sleep(0.03)
-    assert watched.result().parts["Run training batch"]["ms"] == pytest.approx(10)
+    assert watched.result().part("Run training batch")["ms"] == pytest.approx(10)
     assert watched.result().utilisation == pytest.approx(0.25)
+
+
+def test_a_copy_inside_the_step_counts_once():
+    for _ in (watched := leat.watch(list(batches(6)))):
+        with leat.tag("run batch"):
+            time.sleep(0.01)
+            with leat.tag("to device"):
+                time.sleep(0.03)
+    found = watched.result()
+    assert found.part("to device")["share"] == pytest.approx(0.75) and found.utilisation == pytest.approx(0.25)
+
+
+def test_a_copy_after_a_part_of_the_step():
+    for _ in (watched := leat.watch(list(batches(6)))):
+        time.sleep(0.02)
+        with leat.tag("to device"):
+            time.sleep(0.01)
+        time.sleep(0.01)
+    found = watched.result()
+    assert found.part("run batch")["ms"] == pytest.approx(30) and found.part("to device")["ms"] == pytest.approx(10)
+    step = [(span.end - span.begin) / 1e6 for span in found._lanes[0] if span.tag == 2]
+    assert step == pytest.approx([40] * 6)  # around the copy, for spans may be nested but not overlap
 
 
 def test_a_loop_that_is_left_early():
@@ -591,6 +606,15 @@ def test_spans_beyond_the_limit_are_counted():
     assert len(lane) == 2 and lane.dropped == 3 and [span.name for span in lane] == ["name 0", "name 1"]
 
 
+@pytest.mark.parametrize("rank, files", [("0", ["run-0.json", "run.html"]), ("1", ["run-1.json"])])
+def test_ranks_do_not_write_the_same_file(tmp_path, monkeypatch, rank, files):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for _ in leat.watch(list(batches(3)), report=tmp_path / "run.html", trace=tmp_path / "run-{rank}.json"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
 # ---- reports ----
 
 def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path):
@@ -624,6 +648,33 @@ def test_a_report_has_the_figures_and_the_timeline(tmp_path):
     assert found.sentence.replace("<", "\\u003c") in page and "Run training batch" in page
     with pytest.raises(leat.IOError):
         found.report(tmp_path / "missing" / "run.html")
+
+
+def _threads():
+    return [path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+
+
+@pytest.mark.real_time
+def test_a_result_keeps_no_recorder(tmp_path):
+    before = _threads()
+    found = leat.xray(batches(10, wait=0.001), sleeping(0.06))
+    assert sorted(_threads()) == sorted(before)
+    found.report(tmp_path / "run.html")
+    assert "cpu total %" in (tmp_path / "run.html").read_text()  # what samplers saw is in the page
+
+
+@pytest.mark.real_time
+def test_a_result_can_be_pickled(tmp_path):
+    found = leat.xray(list(batches(5)), sleeping(0.001))
+    for _ in (watched := leat.watch(list(batches(5)), report=tmp_path / "a.html")):
+        pass
+    for one in (found, watched.result()):
+        other = pickle.loads(pickle.dumps(one))
+        assert other.figures == one.figures and other.sentence == one.sentence
+        other.report(tmp_path / "b.html")
+        assert "Run training batch" in (tmp_path / "b.html").read_text()
+        other.trace(tmp_path / "b.json")
+        assert "Run training batch" in (tmp_path / "b.json").read_text()
 
 
 @pytest.mark.real_time

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _spans, _watch
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 tf = pytest.importorskip("tensorflow")
@@ -44,15 +45,26 @@ def test_waiting_for_tf_data_is_told_from_the_step():
     assert found.batches == 24 and found.samples == 96 and len(found.epochs) == 2
     took = {tag: np.median([span.end - span.begin for span in found._lanes[0] if span.tag == tag]) / 1e6 for tag in (0, 2)}
     assert took[0] >= 60 and took[2] >= 20  # how much longer says only how busy the machine is
-    assert found.limit == "loader" and set(found.parts) == {"Get batch", "Run training batch"}
+    assert found.limit == "loader" and {part["name"] for part in found.parts} == {"Get batch", "Run training batch"}
 
 
-def test_a_step_that_does_not_wait():
+def test_shares_are_those_of_the_loop(simulate):
+    simulate(_spans, _watch, leat.keras)
+    xray = leat.keras.XrayCallback()
+    model(0.02).fit(xray.watch(dataset(0.06)), verbose=0, callbacks=[xray])
+    found = xray.result()
+    assert found.wait_share == pytest.approx(0.75) and found.utilisation == pytest.approx(0.25)
+    assert found.samples_per_s == pytest.approx(4 / 0.08)
+
+
+def test_a_step_that_does_not_wait(simulate):
+    simulate(_spans, _watch, leat.keras)
     x = np.zeros((48, 3), np.float32)
     xray = leat.keras.XrayCallback()
     data = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(4)
     model(0.03).fit(xray.watch(data), verbose=0, callbacks=[xray])
-    assert xray.result().samples == 48 and xray.result().utilisation > 0
+    found = xray.result()
+    assert found.samples == 48 and found.limit == "step" and found.utilisation == pytest.approx(1)
 
 
 def test_a_feed(numbers):
@@ -94,9 +106,31 @@ watched = xray.watch(torch.utils.data.DataLoader(Data(), batch_size=4, num_worke
 for _ in range(2):  # the second fit has its own figures
     net.fit(watched, verbose=0, callbacks=[xray])
     found = xray.result()
-    assert found.stages[0]["calls"] in (32, 36, 40, 44, 48, 64), found.stages
-print(found.samples, found.batches, found.limit, 20 <= found.stages[0]["per_sample_ms"] < 35)
+    # Keras looks at the first batch with another iterator, whose workers read ahead meanwhile.
+    assert 32 <= found.stages[0]["calls"] <= 64, found.stages
+print(found.samples, found.batches, found.limit, found.stages[0]["per_sample_ms"] >= 20)
 """, KERAS_BACKEND="torch").split("\n")[-2] == "32 8 transform Slow True"
+
+
+def test_a_data_set_without_workers_is_timed(python):
+    pytest.importorskip("torch")
+    assert python("""
+import time, torch, keras, leat
+class Slow:
+    def __call__(self, x):
+        time.sleep(0.02)
+        return x
+class Data(torch.utils.data.Dataset):
+    def __init__(self): self.transform = Slow()
+    def __len__(self): return 32
+    def __getitem__(self, i): return self.transform(torch.zeros(3)), torch.zeros(1)
+net = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+net.compile("sgd", "mse")
+xray, data = leat.keras.XrayCallback(), Data()
+net.fit(xray.watch(torch.utils.data.DataLoader(data, batch_size=4)), verbose=0, callbacks=[xray])
+found = xray.result()
+print(found.samples, found.limit, found.stages[0]["calls"] >= 32, found.loader_per_s <= 50, type(data.transform) is Slow)
+""", KERAS_BACKEND="torch").split("\n")[-2] == "32 transform Slow True True True"
 
 
 def test_validation_is_not_training():

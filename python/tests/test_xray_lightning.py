@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import leat
+from leat import _spans, _watch
 
 torch = pytest.importorskip("torch")
 lightning = pytest.importorskip("lightning")
@@ -59,10 +60,10 @@ def fit(callback, loader, seconds=0.01, valid=None, **options):
 def test_a_slow_transform_in_a_worker_is_the_limit(tmp_path):
     loader = torch.utils.data.DataLoader(Numbers(48, Slow()), batch_size=4, num_workers=2)
     found = fit(leat.lightning.XrayCallback(trace=tmp_path / "run.json"), loader, max_epochs=2)
-    assert set(found.parts) == {"Get next data", "Training batch to device", "Run training batch"}
+    assert {part["name"] for part in found.parts} == {"Get next data", "Training batch to device", "Run training batch"}
     assert found.batches == 24 and found.samples == 96 and found.limit == "transform Slow"
     assert found.stages[0]["per_sample_ms"] >= 20 and found.stages[0]["calls"] == 96
-    assert found.parts["Run training batch"]["ms"] >= 10 and found.wait_share > 0.3
+    assert found.part("Run training batch")["ms"] >= 10 and found.wait_share > 0.3
     assert [epoch["samples"] for epoch in found.epochs] == [48, 48]
     events = json.loads((tmp_path / "run.json").read_text())
     names = [event["name"] for event in events if event["ph"] == "X"]
@@ -70,12 +71,30 @@ def test_a_slow_transform_in_a_worker_is_the_limit(tmp_path):
     assert names.count("Training batch to device") == 24 and names.count("Slow") == 96
 
 
-def test_a_slow_step_is_the_limit_and_validation_is_nobodys_time():
+def test_a_slow_step_is_the_limit_and_validation_is_nobodys_time(simulate):
+    simulate(_spans, _watch, leat.lightning)
     loader = torch.utils.data.DataLoader(Numbers(40), batch_size=4)
     valid = torch.utils.data.DataLoader(Numbers(8), batch_size=4)
     found = fit(leat.lightning.XrayCallback(), loader, 0.03, valid, max_epochs=2)
     assert found.limit == "step" and found.samples == 80 and found.batches == 20
-    assert found.utilisation > 0
+    assert found.utilisation == pytest.approx(1) and found.wait_share == 0 and found.seconds == pytest.approx(20 * 0.03)
+
+
+def test_a_slow_data_set_is_the_limit(simulate):
+    simulate(_spans, _watch, leat.lightning)
+    found = fit(leat.lightning.XrayCallback(), torch.utils.data.DataLoader(Numbers(40, Slow()), batch_size=4), 0.02)
+    assert found.limit == "transform Slow" and found.stages[0]["per_sample_ms"] == pytest.approx(20)
+    assert found.wait_share == pytest.approx(0.8) and found.utilisation == pytest.approx(0.2)
+    assert found.samples_per_s == pytest.approx(40) and found.loader_per_s == pytest.approx(50)
+
+
+def test_a_data_set_without_workers_is_timed():
+    data = Numbers(24, Slow())
+    found = fit(leat.lightning.XrayCallback(), torch.utils.data.DataLoader(data, batch_size=4), max_epochs=2,
+                valid=torch.utils.data.DataLoader(data, batch_size=4), num_sanity_val_steps=0)
+    assert found.limit == "transform Slow" and found.stages[0]["calls"] == 48  # not those of validation
+    assert found.stages[0]["per_sample_ms"] >= 20 and found.loader_per_s <= 50
+    assert type(data) is Numbers and type(data.transform) is Slow
 
 
 def test_leats_loader():
@@ -116,13 +135,16 @@ class Stream(torch.utils.data.IterableDataset):
 
 def test_the_end_of_a_loader_without_a_length_is_no_batch():
     found = fit(leat.lightning.XrayCallback(), torch.utils.data.DataLoader(Stream(), batch_size=4), max_epochs=2)
-    assert found.samples == 40 and found.batches <= 10  # Lightning does not report the very first one, taken ahead
+    assert found.samples == 40 and found.batches == 10  # Lightning takes the very first one before it says so
+    assert [stage["items"] for stage in found.stages if stage["tag"] == "fetch"] == [40]  # read by the main process
 
 
 def test_only_the_first_rank_writes(tmp_path, monkeypatch):
-    monkeypatch.setattr(lightning.Trainer, "is_global_zero", False)
-    fit(leat.lightning.XrayCallback(tmp_path / "a.html", tmp_path / "a.json"),
-        torch.utils.data.DataLoader(Numbers(8), batch_size=4))
+    monkeypatch.setattr(lightning.Trainer, "global_rank", 1)
+    loader = torch.utils.data.DataLoader(Numbers(8), batch_size=4)
+    fit(leat.lightning.XrayCallback(tmp_path / "a.html", tmp_path / "a.json"), loader)
     assert list(tmp_path.iterdir()) == []
+    fit(leat.lightning.XrayCallback(tmp_path / "a-{rank}.html"), loader)
+    assert [path.name for path in tmp_path.iterdir()] == ["a-1.html"]
     with pytest.raises(leat.InvalidError, match="no folder"):
         leat.lightning.XrayCallback(tmp_path / "missing" / "a.html")

@@ -285,6 +285,18 @@ def test_loader_and_data_set_are_as_before():
     assert vars(dataset) == before and loader.collate_fn is collate and loader.worker_init_fn is own
 
 
+def test_what_the_program_changes_meanwhile_stays():
+    def twice(x):
+        return x * 2
+
+    changed, grown = Numbers(16, add_one), Numbers(16, add_one)
+    for i, _ in enumerate(zip(leat.watch(data.DataLoader(changed)), leat.watch(data.DataLoader(grown)))):
+        if i == 1:
+            changed.transform = twice
+            grown.transform.transforms.insert(0, twice)
+    assert changed.transform is twice and grown.transform.transforms == [twice, add_one]
+
+
 def test_persistent_workers_are_left_alone():
     loader = data.DataLoader(Numbers(16), batch_size=4, num_workers=1, persistent_workers=True)
     list(loader)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* The data goes between the halves. */
-extern const unsigned char leat_page_begin[], leat_page_end[];
-extern const size_t leat_page_begin_size, leat_page_end_size;
+extern const unsigned char leat_page_begin[], leat_page_end[], leat_page_policy[]; /* policy: NUL-terminated */
+extern const size_t leat_page_begin_size, leat_page_end_size, leat_page_policy_size;
 
 #endif

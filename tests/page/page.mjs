@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {execFileSync} from "node:child_process";
 import {mkdirSync, readFileSync, statSync, writeFileSync} from "node:fs";
-import {launch, open, range} from "./browser.mjs";
+import {contrast, launch, open, range, runAll} from "./browser.mjs";
 
 const [build, how] = process.argv.slice(2);
 const folder = build + "/page";
@@ -36,16 +36,6 @@ function make(name, json, batches) {
 }
 
 // ---- colours ----
-
-function luminance(hex) {
-	const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
-
-function contrast(a, b) {
-	const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
-	return (high + 0.05) / (low + 0.05);
-}
 
 async function colors(page) {
 	return page.evaluate(() => {
@@ -158,6 +148,13 @@ const tests = {
 		assert.deepEqual(page.faults, []);
 		assert.equal(await page.locator("section").count(), 0);
 		assert.equal(await page.locator("[data-failed]").count(), 0);
+	},
+
+	async "the parts of a loop are told from parts measured alone"({browser}) {
+		const page = await open(browser, make("loop.html", {parts: [{name: "Get batch", tag: "get batch", ms: 7.5, share: 0.75}]}, 20));
+		assert.match(await page.locator('section[aria-label="The loop, per batch"]').innerText(), /Get batch[^]*7\.5/);
+		assert.equal(await page.locator('section[aria-label="Parts measured alone"]').count(), 0);
+		assert.deepEqual(page.faults, []);
 	},
 
 	async "the result of leat xray shows its run as well"({browser}) {
@@ -355,19 +352,6 @@ const file = make("report.html", run, 2000);
 assert.ok(readFileSync(file, "utf8").length > 10000);
 
 const browser = await launch(build);
-let passed = 0, failed = 0;
-for (const [name, test] of Object.entries(tests)) {
-	try {
-		await test({browser, file, bare});
-		passed++;
-		console.log("ok    " + name);
-	} catch (error) {
-		failed++;
-		console.log("FAIL  " + name + "\n      " + String(error.stack || error).replace(/\n/g, "\n      "));
-	}
-	for (const context of browser.contexts())
-		await context.close();
-}
+const good = await runAll(browser, tests, {file, bare});
 await browser.close();
-console.log(passed + " passed, " + failed + " failed");
-process.exit(failed ? 1 : 0);
+process.exit(good ? 0 : 1);

@@ -1,20 +1,6 @@
 // The page: sections from the run's JSON, each left out if the run has nothing for it.
 
-function read(id) {
-	const element = document.getElementById(id);
-	try {
-		return element ? JSON.parse(element.textContent) : null;
-	} catch (error) {
-		return null;
-	}
-}
-
 // ---- headline figures ----
-
-function figure(key, title, value, ...more) {
-	return h("div", {"data-figure": key}, h("dt", {}, title), h("dd", {}, value),
-		more.filter(Boolean).map((text) => h("dd", {class: "more"}, text)));
-}
 
 // Mean use of the GPU in percent: what was sampled.
 function deviceUse(run, timeline) {
@@ -165,15 +151,6 @@ function rest(run) {
 
 // ---- the whole ----
 
-// One section that fails does not take the page with it.
-function attempt(make) {
-	try {
-		return make();
-	} catch (error) {
-		return h("p", {class: "note", "data-failed": ""}, "A part of this report could not be shown: " + error.message);
-	}
-}
-
 const timelines = [];
 
 function timelineSection(data, title) {
@@ -184,11 +161,6 @@ function timelineSection(data, title) {
 	});
 }
 
-function pair(...sections) {
-	const there = sections.flat().filter(Boolean);
-	return there.length > 1 ? h("div", {class: "pair"}, there) : there;
-}
-
 // `leat xray` has the run of the whole pipeline inside of its result. The time is the run's, not that of all measurements.
 function flatten(run) {
 	return run.run && typeof run.run === "object" ? {...run.run, ...run, seconds: run.run.seconds} : run;
@@ -197,44 +169,16 @@ function flatten(run) {
 function runPage(given, timeline) {
 	const run = flatten(given);
 	const sections = [() => figures(run, timeline), () => timelineSection(timeline, "Timeline"), () => stages(run),
-		() => pair(batchTimes(run), latencies(run)), () => epochs(run), () => any("Parts measured alone", run.parts),
+		() => pair(batchTimes(run), latencies(run)), () => epochs(run), () => any(list(run.parts).some((part) => part.tag) ? "The loop, per batch" : "Parts measured alone", run.parts),
 		() => remedies(run), () => any("Ranks", run.ranks), () => tuning(run),
 		() => endpoints(run), () => any("Queues", run.queues), () => bad(run), () => rest(run)];
 	return [h("h1", {}, run.sentence || (run.limit ? "The limit is " + run.limit + "." : "What a run did")), sections.map(attempt)];
 }
 
-function setTheme(theme) {
-	const button = document.getElementById("theme");
-	document.documentElement.dataset.theme = theme;
-	button.setAttribute("aria-pressed", theme === "dark");
-	timelines.forEach((timeline) => timeline.draw());
-}
-
-// The button wins over the system's preference; paper over both.
-function followTheme() {
-	const dark = matchMedia("(prefers-color-scheme: dark)"), paper = matchMedia("print");
-	let chosen = null, opened = [];
-	const now = () => chosen || (dark.matches ? "dark" : "light");
-	const print = (on) => {
-		setTheme(on ? "light" : now());
-		if (on)
-			opened = [...document.querySelectorAll("details:not([open])")];
-		opened.forEach((details) => { details.open = on; });
-	};
-	document.getElementById("theme").addEventListener("click", () => {
-		chosen = now() === "dark" ? "light" : "dark";
-		setTheme(chosen);
-	});
-	dark.addEventListener("change", () => setTheme(now()));
-	paper.addEventListener("change", () => print(paper.matches));
-	window.addEventListener("beforeprint", () => print(true));
-	window.addEventListener("afterprint", () => print(false));
-	setTheme(now());
-}
-
 function start() {
 	const run = read("leat-run"), comparison = read("leat-compare");
 	const content = comparison ? comparePage(comparison) : runPage(run && typeof run === "object" ? run : {}, read("leat-timeline"));
+	onTheme.push(() => timelines.forEach((timeline) => timeline.draw()));
 	followTheme();
 	document.getElementById("main").append(...content.flat(Infinity).filter(Boolean));
 	document.getElementById("source").textContent = run && run.spec ? run.spec : "";

@@ -105,7 +105,7 @@ function timelineModel(data) {
 	return {
 		lanes: lanes.filter((lane) => lane.rows.length), tags, bins, binNs: data.bin_ns, end: Math.max(data.end * unit, 1),
 		known: mergeIntervals((data.known || []).map(([a, b]) => [a * unit, b * unit])),
-		tracks: tracks.filter((group) => !isFlat(group)), curves: tracks.flatMap((group) => group.curves), spans: data.spans, dropped: data.dropped, leftOut: data.left_out,
+		tracks: tracks.filter((group) => !isFlat(group)), curves: tracks.flatMap((group) => group.curves), spans: data.spans, dropped: data.dropped, leftOut: data.left_out, noTrack: data.no_track || 0,
 	};
 }
 
@@ -224,7 +224,8 @@ class Timeline {
 			h("div", {class: "canvas"}, this.canvas, this.tip),
 			h("p", {class: "note"}, number(this.model.spans) + " spans. Wheel or + and " + MINUS + " zoom, drag or arrow keys move, 0 shows all. ",
 				"Close up, single spans are drawn where they were kept: at the beginning, around the slowest batches, and at the end. ",
-				lost > 0 && number(lost) + " came too fast to be recorded or had no room, and are missing."),
+				lost > 0 && number(lost) + " came too fast to be recorded or had no room, and are missing. ",
+				this.model.noTrack > 0 && "There are curves for the first " + number(this.model.curves.length) + " values that were measured; " + number(this.model.noTrack) + " measurements of others are missing."),
 			h("details", {}, h("summary", {}, "The timeline as a table"), this.table()));
 		new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
 	}
