@@ -1,0 +1,144 @@
+/* project_keys.c - see project_keys.h */
+#include "step/project_keys.h"
+
+#include <string.h>
+
+#include "base/opt.h"
+
+const struct leat_key leat_file_keys[] = {
+	{.name = "sources",
+         .type = LEAT_KEY_SOURCES,
+         .def = "",
+         .doc = "Files and folders that steps read: a name and a path or pattern each. {subject} stands for the value "
+                "of "
+                "that slice variable; * ? [] and ** match as in a shell.",
+         .example = "{epochs: 'raw/subject-{subject}.npy'}"},
+	{.name = "steps",
+         .type = LEAT_KEY_STEPS,
+         .def = "",
+         .doc = "What is made: a name and the keys of a step each.",
+         .example = "{count: {run: 'wc -l \"$table\" > \"$out\"', in: table}}"},
+	{.name = NULL},
+};
+
+#define AT(member) .offset = offsetof(struct leat_step, member)
+
+const struct leat_key leat_step_keys[] = {
+	{.name = "in",
+         .type = LEAT_KEY_NAMES,
+         .def = "",
+         .doc = "Sources and steps that the command reads, each as a shell variable with its path.",
+         .example = "[epochs, layout]"},
+	{.name = "slices",
+         .type = LEAT_KEY_SLICES,
+         .def = "",
+         .doc = "Run the step once for each value, or each combination of values, of these variables.",
+         .example = "{subject: 1..18, bin: [early, late]}"},
+	{.name = "params",
+         .type = LEAT_KEY_PARAMS,
+         .def = "",
+         .doc = "Texts and numbers for the command, each as a shell variable, verbatim.",
+         .example = "{folds: 10, rate: 1e-3}"},
+	{.name = "env",
+         .type = LEAT_KEY_ENV,
+         .def = "",
+         .doc = "Environment variables that the result depends on: a list passes them on, a map sets them (and passes "
+                "on those without a value).",
+         .example = "[CUDA_VISIBLE_DEVICES]"},
+	{.name = "code",
+         .type = LEAT_KEY_GLOBS,
+         .def = "**/*.{py,sh,sql}",
+         .doc = "Files of the project that the command can see in its working folder.",
+         .example = "[src/**, config/*.json]"},
+	{.name = "suffix",
+         .type = LEAT_KEY_SUFFIX,
+         AT(suffix),
+         .def = "",
+         .doc = "End of the name of $out and of its link below out/, for programs that look at it.",
+         .example = ".npy"},
+	{.name = "seed",
+         .type = LEAT_KEY_SEED,
+         AT(seed),
+         .def = "0",
+         .doc = "Random seed, which the command gets as $seed.",
+         .example = "7"},
+	{.name = "cpus",
+         .type = LEAT_KEY_COUNT,
+         AT(cpus),
+         .min = 1,
+         .max = 4096,
+         .def = "1",
+         .doc = "Threads that one action uses; the libraries of numerics are told so.",
+         .example = "4"},
+	{.name = "memory",
+         .type = LEAT_KEY_SIZE,
+         AT(memory_bytes),
+         .min = 1 << 20,
+         .max = 1e15,
+         .def = "",
+         .doc = "Memory limit of one action.",
+         .example = "4GiB"},
+	{.name = "timeout",
+         .type = LEAT_KEY_TIME,
+         AT(timeout_s),
+         .min = 1,
+         .max = 1e7,
+         .def = "",
+         .doc = "Time after which an action is killed and counts as failed.",
+         .example = "2h"},
+	{.name = "retries",
+         .type = LEAT_KEY_COUNT,
+         AT(retries),
+         .min = 0,
+         .max = 100,
+         .def = "0",
+         .doc = "How often an action that failed is tried again.",
+         .example = "2"},
+	{.name = "feed",
+         .type = LEAT_KEY_TEXT,
+         AT(feed),
+         .def = "",
+         .doc = "Spec of a feed, which the command gets as $feed.",
+         .example = "folder('images') | decode | resize(64, 64) | batch(32)"},
+	{.name = "resume",
+         .type = LEAT_KEY_FLAG,
+         AT(resume),
+         .def = "false",
+         .doc = "Keep the folder $checkpoint until the action has succeeded, so a retry or the next build resumes.",
+         .example = "true"},
+	{.name = NULL},
+};
+
+const struct leat_key *
+leat_key_find(const struct leat_key *keys, const char *name)
+{
+	for (; keys->name; keys++)
+		if (!strcmp(keys->name, name))
+			return keys;
+	return NULL;
+}
+
+void
+leat_key_values(const struct leat_key *key, struct leat_str *out)
+{
+	static const char *const words[] = {
+		[LEAT_KEY_TEXT] = "a text",
+		[LEAT_KEY_SUFFIX] = "a dot and letters or digits, such as .npy",
+		[LEAT_KEY_SEED] = "a whole number between 0 and 18446744073709551615",
+		[LEAT_KEY_TIME] = "a time with its unit, between 1s and 100d, such as 90s, 15m or 2h",
+		[LEAT_KEY_SIZE] = "a size of at least 1MiB, such as 4GiB",
+		[LEAT_KEY_FLAG] = "true or false",
+		[LEAT_KEY_NAMES] = "the name of a source or step, or a list of them",
+		[LEAT_KEY_SLICES] = "a map of variables and their values",
+		[LEAT_KEY_PARAMS] = "a map of names and texts",
+		[LEAT_KEY_ENV] = "a list of names, or a map of names and texts",
+		[LEAT_KEY_GLOBS] = "a glob, or a list of globs",
+		[LEAT_KEY_SOURCES] = "a map of names and paths",
+		[LEAT_KEY_STEPS] = "a map of names and steps",
+	};
+
+	if (key->type == LEAT_KEY_COUNT)
+		leat_str_addf(out, "a whole number between %.0f and %.0f", key->min, key->max);
+	else
+		leat_str_add(out, words[key->type]);
+}

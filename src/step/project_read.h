@@ -1,0 +1,55 @@
+/* project_read.h - what the files that read leat.yaml share while one is read */
+#ifndef LEAT_STEP_PROJECT_READ_H
+#define LEAT_STEP_PROJECT_READ_H
+
+#include "step/project_keys.h"
+#include "step/yaml.h"
+
+/* Where a step's values are in the file, for errors found later. */
+struct leat_step_nodes {
+	const struct leat_yaml *name, *text, *in, *feed;
+};
+
+enum { LEAT_MAX_NAMES = 1000 }; /* inputs, parameters and variables of a step: each is compared with all others */
+
+struct leat_reading {
+	struct leat_yaml_file file;
+	struct leat_project *project;
+	struct leat_project_text *text; /* of the project */
+	struct leat_mem *mem;
+	struct leat_err *err; /* never NULL */
+	struct leat_step_nodes *at;
+	const struct leat_yaml **source_at;
+	size_t *source_by_name; /* sorted, once all are read */
+	size_t values;          /* of all slice variables so far */
+	bool files;             /* slices may read files */
+};
+
+/* project_read.c: fills sources and steps; edges have names only. */
+enum leat_status leat_project_read(struct leat_reading *r, const struct leat_yaml *root);
+/* project_values.c: one key of a step. */
+enum leat_status leat_value_read(struct leat_reading *r, const struct leat_key *key, const struct leat_yaml *value,
+                                 struct leat_step *step);
+/* slices_read.c */
+enum leat_status leat_slices_read(struct leat_reading *r, const struct leat_yaml *value, const char *step,
+                                  struct leat_slices *slices);
+/* project_check.c: resolves edges, orders the steps, and checks what only the whole file shows. */
+enum leat_status leat_project_check(struct leat_reading *r);
+/* project_command.c: variables that a command uses are declared. */
+enum leat_status leat_command_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text);
+
+/* The same for names in the spec of its feed. */
+enum leat_status leat_feed_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text);
+
+/* project_names.c: names become shell variables. `what` is "a step", "a parameter". */
+enum leat_status leat_name_check(struct leat_reading *r, const struct leat_yaml *node, const char *what);
+enum leat_status leat_env_name_check(struct leat_reading *r, const struct leat_yaml *node);
+bool leat_is_shell_name(const char *name);
+bool leat_is_name_character(char c);
+bool leat_is_given_name(const char *name, size_t len); /* to every command: PATH, seed, OMP_NUM_THREADS, ... */
+
+/* project_file.c: a whole regular file, NUL-terminated; LEAT_LIMIT if it has more than `max` bytes. */
+enum leat_status leat_project_load(struct leat_mem *mem, const char *path, size_t max, char **text, size_t *len,
+                                   struct leat_err *err);
+
+#endif
