@@ -2,7 +2,7 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench bench-images bench-remote bench-xray soak torture sanitize fuzz format docs wheel install clean help
+.PHONY: all setup configure demo test test-all bench bench-images bench-remote bench-build bench-xray soak torture sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
@@ -39,6 +39,9 @@ bench-remote: all ## measure reading over a network: latency, other loaders, fau
 	@scripts/setup all
 	@bench/remote/run $(BUILD)
 
+bench-build: all ## measure leat build against Snakemake, redun, Exax, joblib and the bare system (1 hour, 3 GB)
+	@bench/build/run $(BUILD)
+
 bench-xray: all ## measure how training waits: remote and local, loops and loaders, with timelines (30 minutes, 3 GB)
 	@scripts/setup all
 	@bench/xray/run $(BUILD)
@@ -58,8 +61,9 @@ fuzz: setup ## run every fuzzer for SECONDS (default 30) of processor time each
 format: setup ## clang-format everything
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
-docs: all ## write docs/REFERENCE.md from the op tables
+docs: all ## write docs/REFERENCE.md and the keys in docs/STEPS.md from the tables in the code
 	@$(BUILD)/leat ops --markdown >docs/REFERENCE.md
+	@UPDATE=1 tests/check_steps $(BUILD)/leat
 
 wheel: setup ## build the Python wheel, with all libraries it needs, in build/dist
 	@scripts/wheel $(BUILD)

@@ -350,10 +350,108 @@ def merge(golden):
     return {"run": compact(run), "two": compact(run) + b"\0" + compact(other), "none": b"[]", "cut": compact(run)[:40]}
 
 
+def project(golden):
+    """leat.yaml: one with everything, and texts that YAML or commands make easy to get wrong."""
+    whole = b"""sources:
+  epochs: raw/subject-{subject}.npy
+  notes: 'notes/**/*.{md,txt}'
+steps:
+  decode:
+    run: |
+      # a comment's quote
+      x=$(echo "${epochs%.npy}" | sed 's/$none//'); for f in a b; do echo "$f"; done
+      cat <<EOF > "$out"
+      $x ${y:-none} $((1 + $bin)) \\$escaped
+      EOF
+    in: [epochs, notes]
+    slices: {subject: 01..18, bin: [early, late]}
+    params: {folds: 10, rate: 1e-3, on: yes}
+    env: {LANG: C, CUDA_VISIBLE_DEVICES: }
+    code: [src/**, '*.sh']
+    suffix: .npy
+    seed: 18446744073709551615
+    cpus: 2
+    memory: 4GiB
+    timeout: 1.5h
+    retries: 2
+    resume: true
+    feed: folder('$notes') | batch(2)
+  group: {run: python group.py "$decode" --out "$out", in: decode, slices: {bin: [early]}, env: [A, B]}
+"""
+    small = b"steps: {a: {run: %s, in: [%s], slices: {s: %s}}}\n"
+    seeds = {"whole": whole, "cycle": b"steps:\n a: {run: x, in: b}\n b: {run: x, in: a}\n", "alias": b"a: &x 1\nb: *x\n",
+             "tag": b"steps: !x {}\n", "two": b"a: 1\n---\nb: 2\n", "deep": b"[" * 40, "tab": b"steps:\n\ta: 1\n",
+             "torn": b"a: [clip(p01, p99), log1p]\n", "braces": b"a: [${x}]\n", "utf16": "steps: {}".encode("utf-16"),
+             "nul": b'steps: {"a\\0b": 1}\n', "twice": b"steps: {}\nsteps: {}\n", "key": b"? [a]\n: b\n", "merge": b"<<: {a: 1}\n"}
+    seeds |= {f"small-{i}": small % parts for i, parts in enumerate([
+        (b"x", b"", b"1..3"), (b"'$s$$$1$@${#s}${s:-}`echo $s`'", b"", b"5..1..-2"), (b'"{s} ${s"', b"", b"[a, a]"),
+        (b"x", b"a", b"{glob: '*'}"), (b"x", b"b", b"{rows: x, lines: y}"), (b"'<<X\n$s'", b"", b"-5..5"), (b"'$('", b"", b"1..9999999")])}
+    return seeds
+
+
+def board_request(golden):
+    """Paths, hosts, and beginnings of files."""
+    texts = ["/", "/api/runs", "/api/run/20261117T201530-4711", "/api/step/decode", "/api/action/decode-42", "/api/compare/a-1/b-2",
+             "/api/events", "/blob/" + "0123456789abcdef" * 4, "/blob/..%2f..", "127.0.0.1:8642", "[::1]:80", "localhost",
+             "<?xml version='1.0'?><!-- x --><svg>", "\n<!doctype html>", "a,b\n1,2\n"]
+    return {str(i): text.encode() for i, text in enumerate(texts)}
+
+
+def board_log(golden):
+    """The log of a run, whole, with lines that are no events, and cut."""
+    steps = [{"step": "decode", "actions": 3, "in": ["epochs"]}, {"step": "group", "actions": 1, "in": ["decode"]}]
+    action = {"at": 2.5, "step": "decode", "slice": "s=1", "id": "decode-1"}
+    lines = [{"event": "begin", "at": 1.5, "run": "r", "targets": [], "jobs": 2, "steps": steps},
+             {"event": "cached", "at": 2, "step": "decode", "count": 1, "saved_s": 1.5}, action | {"event": "start"},
+             action | {"event": "retry", "why": "exited with 1"}, action | {"event": "failed", "why": "exited with 1", "log": "ab" * 32},
+             action | {"event": "ran", "slice": "s=2", "key": "cd" * 32, "seconds": 1}, {"event": "skipped", "at": 3, "step": "group", "count": 1},
+             {"event": "end", "at": 4, "actions": 4, "failed": 1, "seconds": 2.5}]
+    whole = b"".join(compact(line) + b"\n" for line in lines)
+    return {"whole": whole, "cut": whole[:-30], "junk": b"{}\n[]\n\n" + whole[:200] + b"\r\n" + whole}
+
+
+def code(golden):
+    """Records of imports, patterns, texts that name files, and texts to compare; the first byte says which."""
+    records = [(b"python", b"/usr/bin/python3", b"3.11.2", b"/usr/lib/"), (b"path", b"/p", b"/q"), (b"top", b"json", b"/q/json.py"), (b"top", b"none"),
+               (b"sub", b"mod", b"-", b"/p/pkg"), (b"file", b"/p/main.py")]
+    data = b"".join(b"".join(text + b"\0" for text in record) + b"\0" for record in records)
+    texts = [b"sh lib/run.sh \"$x\" ${y}.sql", b"python main.py 'a b.sh' ../q.sql ./*.sql", b"f'{a}.sql' %s.sh {,", b"... . .. ${ $ % {x"]
+    return {
+        "records": b"\0" + data,
+        "half": b"\0" + data[:-9],
+        **{f"glob-{i}": b"\1" + text for i, text in enumerate([b"**/*.{py,sh}", b"{a,{b,c}}/**", b"{{{,}}}", b"a/[b/c", b"*" * 60, b"a/" * 63])},
+        **{f"text-{i}": b"\2" + text for i, text in enumerate(texts)},
+        "diff": b"\3a\nb\nc\nd\0a\nx\nc\nd\ne",
+        "same": b"\3a\nb\n\0a\nb\n",
+    }
+
+
+def tree(golden):
+    """Lists of folders, some of which are refused."""
+    hex = b"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    whole = b"d %s 5 a%%20b\nf %s 0 b\nl ../../x%%0A l\nx %s 18446744073709551615 \xff\n" % (hex, hex, hex)
+    return {"whole": whole, "empty": b"", "cut": whole[:-1], "order": b"f %s 1 b\nf %s 1 a\n" % (hex, hex),
+            "path": b"f %s 1 ../a\n" % hex, "up": b"f %s 1 ..\n" % hex, "zero": b"f %s 01 a\n" % hex,
+            "escape": b"f %s 1 %%41\n" % hex, "root": b"l /etc a\n", "hidden-up": b"l a/../.. b\n"}
+
+
+def manifest(golden):
+    """With an odd first byte, the fuzzer corrects the key."""
+    hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    whole = {"leat": 1, "key": hex, "step": "decode", "slice": "subject=3", "number": 42,
+             "fields": [["kind", "run 1"], ["command", "x"], [{"hex": "ff41"}, "y"]], "learned": 1,
+             "output": "folder 5 " + hex, "log": hex, "run": "20261117T201530-4711", "begun": 1.5, "seconds": 1,
+             "cpu_s": 0.5, "peak_bytes": 1 << 40, "cpus": 1, "threads": 2, "attempts": 1, "metrics": "{}", "warning": ""}
+    changes = {"whole": {}, "number": {"number": -1}, "learned": {"learned": 4}, "fields": {"fields": [["a"]]},
+               "hex": {"step": {"hex": "00"}}, "output": {"output": "none 1 " + hex}, "time": {"begun": "x"},
+               "none": {"fields": []}, "text": {"fields": [["kind", "run 1"]], "learned": 0}}
+    return {name: b"1" + compact(whole | change) for name, change in changes.items()} | {"deep": b"0" + b"[" * 3000}
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [cache, credentials, data_index, disk_table, http_head, image, jpeg, mds, merge, npy, png, proc, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz]
+    makers = [board_log, board_request, cache, code, credentials, data_index, disk_table, http_head, image, jpeg, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

@@ -65,7 +65,7 @@ for file in leat/leat leat/libleat.so leat.libs/*; do
 	! grep -aFe "$source" -e "$build" "$file" || fail "$file has paths of this machine, see above"
 	for needed in $(readelf -dW "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
 		case $needed in
-		libc.so.6 | libm.so.6 | ld-linux-*.so.*) ;;
+		libc.so.6 | libm.so.6 | libpthread.so.0 | ld-linux-*.so.*) ;;
 		*) [ -e "leat.libs/$needed" ] || fail "$file needs $needed, which is not in the wheel" ;;
 		esac
 	done
@@ -117,7 +117,7 @@ package=$(inside python3 -c 'import importlib.util; print(importlib.util.find_sp
 loader=$(readelf -lW leat/leat | sed -n 's/.*interpreter: \(.*\)]/\1/p')
 for file in leat libleat.so; do
 	inside "$loader" --list "$package/$file" >"$work/loaded" || fail "$(cat "$work/loaded")"
-	! grep -vE "^	(linux-vdso\.so|$loader|lib[cm]\.so\.6 |lib[a-z]+-[0-9a-f]{8}\.so.* => $package/\.\./leat\.libs/)" \
+	! grep -vE "^	(linux-vdso\.so|$loader|lib[cm]\.so\.6 |libpthread\.so\.0 |lib[a-z0-9-]+-[0-9a-f]{8}\.so.* => $package/\.\./leat\.libs/)" \
 		"$work/loaded" || fail "$file loads libraries that are not in the wheel, see above"
 done
 echo "$(basename "$wheel") works without other libraries"

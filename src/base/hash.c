@@ -43,6 +43,12 @@ leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len)
 }
 
 void
+leat_sha256_copy(struct leat_sha256 *to, const struct leat_sha256 *from)
+{
+	*to = *from;
+}
+
+void
 leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES])
 {
 	SHA256_Final(digest, &sha->ctx);

@@ -17,6 +17,7 @@ struct leat_sha256 *leat_sha256_new(void);      /* NULL: out of memory */
 void leat_sha256_free(struct leat_sha256 *sha); /* accepts NULL */
 void leat_sha256_reset(struct leat_sha256 *sha);
 void leat_sha256_add(struct leat_sha256 *sha, const void *bytes, size_t len);
+void leat_sha256_copy(struct leat_sha256 *to, const struct leat_sha256 *from);    /* all that was added so far */
 void leat_sha256_end(struct leat_sha256 *sha, uint8_t digest[LEAT_SHA256_BYTES]); /* then reset or free */
 
 int leat_sha256(const void *bytes, size_t len, uint8_t digest[LEAT_SHA256_BYTES]); /* 0: cannot fail */

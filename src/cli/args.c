@@ -12,7 +12,8 @@ static const struct {
 	char letter;
 	const char *name;
 } letters[] = {
-	{'j', "threads"}, {'n', "count"}, {'o', "output"}, {'q', "quiet"}, {'s', "seed"},
+	{'j', "threads"}, {'j', "jobs"},  {'k', "keep_going"}, {'n', "count"},
+	{'o', "output"},  {'q', "quiet"}, {'s', "seed"},
 };
 
 enum { LETTERS = sizeof(letters) / sizeof(*letters), MAX_FLAG = 64 };

@@ -155,24 +155,6 @@ resume(struct session *s, struct leat_err *err)
 	return status;
 }
 
-/* Fails before the run, not after it, if a file cannot be written. */
-static enum leat_status
-check_output(const struct session *s, const char *path, const char *option, struct leat_err *err)
-{
-	struct leat_writer *writer = NULL;
-	struct leat_stores stores;
-	enum leat_status status;
-
-	leat_stores_init(&stores, s->mem);
-	stores.storage = s->run->storage;
-	status = leat_write_begin(&writer, &stores, path, err);
-	leat_write_abort(writer);
-	leat_stores_close(&stores);
-	if (status != LEAT_OK)
-		leat_err_in(err, "%s", option);
-	return status;
-}
-
 static enum leat_status
 save(struct session *s, struct leat_err *err)
 {
@@ -529,9 +511,9 @@ run_feed(const struct leat_invocation *run, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "--force is for --resume, which is not given");
 	status = leat_check_spec(run->operand[0], run->storage, run->mem, err);
 	if (status == LEAT_OK && *s.p->save)
-		status = check_output(&s, s.p->save, "--save", err);
+		status = leat_check_output(s.p->save, "--save", run->storage, run->mem, err);
 	if (status == LEAT_OK && *s.p->report)
-		status = check_output(&s, s.p->report, "--report", err);
+		status = leat_check_output(s.p->report, "--report", run->storage, run->mem, err);
 	if (status != LEAT_OK)
 		return status;
 	s.progress = !s.p->json && !s.p->quiet && leat_is_terminal(stderr);

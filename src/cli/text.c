@@ -83,3 +83,21 @@ leat_check_spec(const char *spec, const struct leat_storage *storage, struct lea
 	                 what == LEAT_IS_FOLDER ? "folder" : "file", call ? "try \"" : "", call ? call : "",
 	                 call ? spec : "", call ? "')\"; " : "");
 }
+
+enum leat_status
+leat_check_output(const char *path, const char *option, const struct leat_storage *storage, struct leat_mem *mem,
+                  struct leat_err *err)
+{
+	struct leat_writer *writer = NULL;
+	struct leat_stores stores;
+	enum leat_status status;
+
+	leat_stores_init(&stores, mem);
+	stores.storage = storage;
+	status = leat_write_begin(&writer, &stores, path, err);
+	leat_write_abort(writer);
+	leat_stores_close(&stores);
+	if (status != LEAT_OK)
+		leat_err_in(err, "%s", option);
+	return status;
+}

@@ -1,4 +1,4 @@
-/* text.h - read small text files from any store, and recognize what is no spec */
+/* text.h - read small text files from any store, and check arguments before a run */
 #ifndef LEAT_CLI_TEXT_H
 #define LEAT_CLI_TEXT_H
 
@@ -13,5 +13,9 @@ enum leat_status leat_read_text(const char *path, const struct leat_storage *sto
 /* Fails if `spec` is the name of a file or folder, and names the source that reads it. */
 enum leat_status leat_check_spec(const char *spec, const struct leat_storage *storage, struct leat_mem *mem,
                                  struct leat_err *err);
+
+/* Fails if a file cannot be written: before a long run, not after it. `option` names the file's. */
+enum leat_status leat_check_output(const char *path, const char *option, const struct leat_storage *storage,
+                                   struct leat_mem *mem, struct leat_err *err);
 
 #endif
