@@ -20,13 +20,16 @@ from . import errors as errors
 from . import jax as jax
 from . import keras as keras
 from . import lightning as lightning
+from . import step as step
 from . import tensorflow as tensorflow
 from . import torch as torch
 from ._batch import Batch as Batch
 from ._batch import Ragged as Ragged
-from ._feed import Bad as Bad
+from ._build import Build as Build
+from ._build import build as build
 from ._feed import Feed as Feed
 from ._feed import FieldSpec as FieldSpec
+from ._handle import Bad as Bad
 from ._options import Storage
 from ._pipeline import Pipeline as _Base
 from ._recorder import Recorder as Recorder

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Union
 from . import _lib, _ops, _pipeline
 from ._pipeline import Pipeline
 from ._text import feature
-from .errors import (CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError, LimitError,
-                     MapError, MismatchError, OptionError, OutOfMemoryError, ProcessError, SpecError, UnsupportedError,
-                     WorkerError)
+from .errors import (BuildError, CancelledError, DataError, Error, HeldError, InternalError, InvalidError, IOError,
+                     LimitError, MapError, MismatchError, OptionError, OutOfMemoryError, ProcessError, SpecError,
+                     UnsupportedError, WorkerError)
 
 if TYPE_CHECKING:
     from ._feed import Feed
@@ -63,10 +63,10 @@ def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]:
 
 
 # Loaded on first use, because they import NumPy, which `python -m leat` does not need.
-_later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_feed", "Batch": "_batch", "Ragged": "_batch",
+_later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_handle", "Batch": "_batch", "Ragged": "_batch",
           "Recorder": "_recorder", "array": "_array", "xray": "_xray", "Xray": "_xray_result", "watch": "_watch",
-          "tag": "_watch"}
-_modules = ("torch", "jax", "tensorflow", "lightning", "keras", "errors")
+          "tag": "_watch", "build": "_build", "Build": "_build"}
+_modules = ("step", "torch", "jax", "tensorflow", "lightning", "keras", "errors")
 
 
 def __getattr__(name: str) -> Any:
@@ -87,8 +87,8 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = ["Pipeline", "feature", "feed", "merge_stats", "pipeline", *_sources, *_later, "CancelledError", "DataError",
-           "Error", "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
+__all__ = ["Pipeline", "feature", "feed", "merge_stats", "pipeline", *_sources, *_later, "BuildError",
+           "CancelledError", "DataError", "Error", "HeldError", "InternalError", "InvalidError", "IOError", "LimitError", "MapError", "MismatchError",
            "OptionError", "OutOfMemoryError", "ProcessError", "SpecError", "UnsupportedError", "WorkerError"]
 
 

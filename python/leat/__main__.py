@@ -8,8 +8,8 @@ from . import _lib
 
 
 def main() -> None:
-    command = os.path.join(os.path.dirname(_lib.library_path()), "leat")
-    if not os.access(command, os.X_OK):
+    command = _lib.command_path()
+    if command is None:
         sys.exit(f"leat: there is no leat command next to the library {_lib.library_path()}")
     os.execv(command, ["leat", *sys.argv[1:]])
 

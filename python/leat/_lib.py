@@ -28,6 +28,12 @@ def library_path() -> str:
     return str(resources.files(__package__).joinpath("libleat.so"))
 
 
+def command_path() -> Optional[str]:
+    """Path of the `leat` command that belongs to the library; None if it is not there."""
+    command = os.path.join(os.path.dirname(library_path()), "leat")
+    return command if os.access(command, os.X_OK) else None
+
+
 class Err(Structure):
     _fields_ = [("status", c_int), ("text", c_char * 1020)]
 
@@ -166,6 +172,7 @@ stats_merge = _declare(quick, "leat_stats_merge", c_int, POINTER(c_char_p), c_si
 bad_count = _declare(quick, "leat_bad_count", c_uint64, c_void_p)
 bad_at = _declare(quick, "leat_bad_at", POINTER(Bad), c_void_p, c_uint64)
 default_threads = _declare(quick, "leat_default_threads", c_uint)
+available_cpus = _declare(quick, "leat_available_cpus", ctypes.c_double)
 map_output = _declare(quick, "leat_map_output", c_void_p, POINTER(MapCall), c_int, POINTER(c_int64), POINTER(Err))
 tag_name = _declare(quick, "leat_tag_name", c_char_p, c_int)
 recorder_options_init = _declare(quick, "leat_recorder_options_init_sized", None, POINTER(RecorderOptions), c_size_t)
@@ -177,7 +184,7 @@ recorder_span = _declare(quick, "leat_recorder_span", None, c_void_p, c_int, c_i
                          c_uint64)
 recorder_count = _declare(quick, "leat_recorder_count", None, c_void_p, c_char_p, c_uint64, ctypes.c_double)
 recorder_spans = _declare(quick, "leat_recorder_spans", c_uint64, c_void_p)
-recorder_device = _declare(quick, "leat_recorder_device", ctypes.c_bool, c_void_p, POINTER(Device))
+recorder_device = _declare(quick, "leat_recorder_device_sized", ctypes.c_bool, c_void_p, POINTER(Device), c_size_t)
 recorder_dropped = _declare(quick, "leat_recorder_dropped", c_uint64, c_void_p)
 describe = _declare(quick, "leat_describe", c_void_p)
 xray_options_init = _declare(quick, "leat_xray_options_init_sized", None, POINTER(XrayOptions), c_size_t)

@@ -111,6 +111,16 @@ class WorkerError(Error, RuntimeError):
     status = "WORKER"
 
 
+class BuildError(Error, RuntimeError):
+    """A build failed or could not start; `build` has what was done until then, if it started."""
+
+    status = "BUILD"
+
+    def __init__(self, text: str, build: Any = None) -> None:
+        super().__init__(text)
+        self.build = build
+
+
 by_status: Dict[str, Type[Error]] = {
     "FUNCTION": MapError,
     **{kind.status: kind

@@ -7,6 +7,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -53,6 +54,33 @@ def images(cells):
 def numbers():
     """100 samples, x = 0 .. 99, from memory."""
     return leat.array(x=np.arange(100), y=np.arange(100, dtype=np.float32).reshape(100, 1) * [1, 2])
+
+
+class Clock:
+    """Stands in for the clock of the profiler, and for time.sleep."""
+
+    def __init__(self):
+        self.ns = 10**9
+
+    def now(self):
+        return self.ns
+
+    def sleep(self, seconds):
+        self.ns += round(seconds * 1e9)
+
+
+@pytest.fixture
+def simulate(monkeypatch):
+    """Gives modules of the package a clock that only time.sleep moves, so that figures are exact on a busy machine, too."""
+
+    def replace(*modules):
+        clock = Clock()
+        for module in modules:
+            monkeypatch.setattr(module, "now", clock.now)
+        monkeypatch.setattr(time, "sleep", clock.sleep)
+        return clock
+
+    return replace
 
 
 @pytest.fixture
