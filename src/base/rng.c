@@ -212,6 +212,45 @@ leat_perm_at(const struct leat_perm *perm, uint64_t i)
 	return i;
 }
 
+/* A round needs the result of the one before. Several numbers at a time keep the multipliers busy meanwhile. */
+enum { LANES = 4 };
+
+static inline void
+permute_lanes(const struct leat_perm *perm, uint64_t *i)
+{
+	uint64_t rows = perm->rows, cols = perm->cols, l[LANES], r[LANES];
+
+	for (int j = 0; j < LANES; j++) {
+		l[j] = i[j] / cols;
+		r[j] = i[j] % cols;
+	}
+	for (int k = 0; k < perm->rounds; k += 2) {
+		for (int j = 0; j < LANES; j++)
+			l[j] = add_mod(l[j], round_number(perm->key[k], r[j], rows), rows);
+		for (int j = 0; j < LANES; j++)
+			r[j] = add_mod(r[j], round_number(perm->key[k + 1], l[j], cols), cols);
+	}
+	for (int j = 0; j < LANES; j++)
+		i[j] = l[j] * cols + r[j];
+}
+
+void
+leat_perm_many(const struct leat_perm *perm, uint64_t *i, size_t count)
+{
+	size_t done = 0;
+
+	if (perm->n <= 1)
+		return;
+	for (; done + LANES <= count; done += LANES) {
+		permute_lanes(perm, i + done);
+		for (size_t j = done; j < done + LANES; j++)
+			if (i[j] >= perm->n) /* few: the walk goes on */
+				i[j] = leat_perm_at(perm, i[j]);
+	}
+	for (; done < count; done++)
+		i[done] = leat_perm_at(perm, i[done]);
+}
+
 uint64_t
 leat_perm_inverse(const struct leat_perm *perm, uint64_t i)
 {

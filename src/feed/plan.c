@@ -6,6 +6,8 @@
 
 #include "feed/plan.h"
 
+enum { AT_ONCE = 64 }; /* positions that go through all ops together, and stay in the CPU's cache meanwhile */
+
 void
 leat_plan_init(struct leat_plan *plan, uint64_t count, const uint64_t *first, size_t files, uint64_t seed,
                struct leat_mem *mem)
@@ -121,4 +123,40 @@ leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position)
 			step->op->on_plan.map(step->params, &step->in, step->state, &at);
 	}
 	return at.pos;
+}
+
+static void
+map_each(const struct leat_plan_step *step, uint64_t *pass, uint64_t *pos, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct leat_at at = {pass[i], pos[i]};
+
+		step->op->on_plan.map(step->params, &step->in, step->state, &at);
+		pass[i] = at.pass;
+		pos[i] = at.pos;
+	}
+}
+
+static void
+map_some(const struct leat_plan *plan, uint64_t epoch, uint64_t *pos, size_t count)
+{
+	uint64_t pass[AT_ONCE];
+
+	for (size_t i = 0; i < count; i++)
+		pass[i] = epoch;
+	for (int i = plan->ops; i-- > 0;) {
+		const struct leat_plan_step *step = &plan->op[i];
+
+		if (step->op->on_plan.map_many)
+			step->op->on_plan.map_many(step->params, &step->in, step->state, pass, pos, count);
+		else if (step->op->on_plan.map)
+			map_each(step, pass, pos, count);
+	}
+}
+
+void
+leat_plan_many(struct leat_plan *plan, uint64_t epoch, uint64_t *at, size_t count)
+{
+	for (size_t done = 0; plan->ops > 0 && done < count; done += AT_ONCE)
+		map_some(plan, epoch, at + done, count - done < AT_ONCE ? count - done : AT_ONCE);
 }

@@ -42,5 +42,7 @@ uint64_t leat_plan_spread(const struct leat_plan *plan);
 
 /* The sample at `position` (< size) of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
+/* The same for many: each of `at`, a position, becomes its sample. */
+void leat_plan_many(struct leat_plan *plan, uint64_t epoch, uint64_t *at, size_t count);
 
 #endif

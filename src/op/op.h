@@ -191,6 +191,9 @@ struct leat_plan_op {
 	enum leat_status (*open)(const void *params, const struct leat_plan_in *in, uint64_t *size, void **state,
 	                         struct leat_err *err);
 	void (*map)(const void *params, const struct leat_plan_in *in, void *state, struct leat_at *at);
+	/* Optional: the same for many positions at once, each in its pass. */
+	void (*map_many)(const void *params, const struct leat_plan_in *in, void *state, uint64_t *pass, uint64_t *pos,
+	                 size_t count);
 	void (*close)(void *state, struct leat_mem *mem);
 	bool (*scatters)(const void *params); /* optional: may adjacent outputs be far apart in the input? */
 	bool in_order;                        /* keeps the order of its input in each pass */

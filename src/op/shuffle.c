@@ -310,6 +310,31 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	}
 }
 
+/* A full shuffle, pass by pass; the other variants step through their state one by one. */
+static void
+plan_map_many(const void *params, const struct leat_plan_in *in, void *state, uint64_t *pass, uint64_t *pos,
+              size_t count)
+{
+	const struct shuffle *shuffle = params;
+	struct state *s = state;
+	size_t end;
+
+	for (size_t begin = 0; begin < count; begin = end) {
+		struct leat_at at = {pass[begin], pos[begin]};
+
+		end = begin + 1;
+		if (shuffle->block > 0 || shuffle->window > 0) {
+			plan_map(params, in, state, &at);
+			pos[begin] = at.pos;
+			continue;
+		}
+		while (end < count && pass[end] == pass[begin])
+			end++;
+		perm_update(&s->perm, in->size, in->seed, pass[begin], in->stream);
+		leat_perm_many(&s->perm.perm, pos + begin, end - begin);
+	}
+}
+
 /* Blocks of a group come together. A window has no such bound, and looking ahead in it is slow. */
 static uint64_t
 spread(const void *params, const struct leat_plan_in *in)
@@ -339,6 +364,7 @@ const struct leat_op leat_op_shuffle = {
 	.check = check,
 	.on_plan.open = plan_open,
 	.on_plan.map = plan_map,
+	.on_plan.map_many = plan_map_many,
 	.on_plan.close = plan_close,
 	.on_plan.scatters = scatters,
 	.on_plan.spread = spread,

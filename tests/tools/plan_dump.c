@@ -37,6 +37,27 @@ read_counts(const char *text, uint64_t first[MAX_FILES + 1])
 	return files;
 }
 
+/* Asked for one by one and all at once. */
+static void
+print_samples(struct leat_plan *plan, uint64_t epoch, uint64_t from, uint64_t to)
+{
+	uint64_t *sample = calloc(to - from + 1, sizeof(*sample));
+
+	if (!sample)
+		exit(2);
+	for (uint64_t p = from; p < to; p++)
+		sample[p - from] = p;
+	leat_plan_many(plan, epoch, sample, to - from);
+	for (uint64_t p = from; p < to; p++) {
+		uint64_t one = leat_plan_at(plan, epoch, p);
+
+		printf(" %" PRIu64, one);
+		if (one != sample[p - from])
+			printf(" error: but %" PRIu64 " with its neighbours", sample[p - from]);
+	}
+	free(sample);
+}
+
 static void
 answer(struct leat_plan *plan, const char *query)
 {
@@ -58,8 +79,7 @@ answer(struct leat_plan *plan, const char *query)
 		printf(" error: bad query %s", query);
 		return;
 	}
-	for (uint64_t p = from; p < to; p++)
-		printf(" %" PRIu64, leat_plan_at(plan, epoch, p));
+	print_samples(plan, epoch, from, to);
 }
 
 /* The engine's own arithmetic, on a feed that was never opened. */

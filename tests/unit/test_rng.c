@@ -165,6 +165,25 @@ every_number_comes_once_and_the_inverse_finds_it(void **state)
 }
 
 static void
+many_numbers_are_permuted_as_one_is(void **state)
+{
+	(void)state;
+	for (uint64_t n = 0; n < 3000; n += n < 40 ? 1 : 97) {
+		struct leat_perm perm;
+		uint64_t at[61];
+
+		leat_perm_init(&perm, n, n, 1, SHUFFLE);
+		for (size_t count = 0; count <= 61 && n > 0; count++) {
+			for (size_t i = 0; i < count; i++)
+				at[i] = (i * 37 + count) % n;
+			leat_perm_many(&perm, at, count);
+			for (size_t i = 0; i < count; i++)
+				assert_true(at[i] == leat_perm_at(&perm, (i * 37 + count) % n));
+		}
+	}
+}
+
+static void
 large_permutations_are_inverted_exactly(void **state)
 {
 	static const uint64_t sizes[] = {((uint64_t)1 << 32) - 1, ((uint64_t)1 << 40) + 7, ((uint64_t)1 << 62) - 1,
@@ -384,6 +403,7 @@ main(void)
 		cmocka_unit_test(uniform_never_gives_its_upper_end),
 		cmocka_unit_test(normals_have_the_moments_and_the_tails_of_their_distribution),
 		cmocka_unit_test(every_number_comes_once_and_the_inverse_finds_it),
+		cmocka_unit_test(many_numbers_are_permuted_as_one_is),
 		cmocka_unit_test(large_permutations_are_inverted_exactly),
 		cmocka_unit_test(permutations_are_those_of_the_documented_formula),
 		cmocka_unit_test(all_orders_of_few_samples_are_equally_likely),
