@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "base/str.h"
+#include "feed/bulk.h"
 #include "feed/feed.h"
 #include "feed/stretch.h"
 
@@ -278,10 +279,10 @@ static void
 set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 {
 	size_t longest = (size_t)p->source.max_length;
-	/* Several runs per thread, so that the last ones of a batch end close together. Direct runs are short anyway.
-	 */
-	int64_t share = b->form.direct ? rows : rows / ((int64_t)b->threads * 4);
-	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : LEAT_RUN_ROWS;
+	/* Several runs per thread, so that the last ones of a batch end close together. Runs that are only copied are
+	 * short anyway. */
+	int64_t share = b->form.direct || p->bulk ? rows : rows / ((int64_t)b->threads * 4);
+	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : p->bulk ? p->bulk->rows : LEAT_RUN_ROWS;
 
 	b->run_rows = share < 1 ? 1 : (int)(share > limit ? limit : share);
 	b->run_reads = b->run_rows < LEAT_RUN_READS ? b->run_rows : LEAT_RUN_READS;

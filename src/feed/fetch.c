@@ -6,6 +6,10 @@
 #include "feed/spans.h"
 #include "feed/stretch.h"
 
+/* Mapped files are checked before each batch, but not more often than this, in ns; many of them for at most a hundredth
+ * of the time. */
+enum { CHECK_EVERY = 100 * 1000, FEW_FILES = 8 };
+
 /* ---- the window ---- */
 
 /* First fit, lowest address first: with a warm page cache few runs are active, and they keep reusing the same bytes,
@@ -153,12 +157,12 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 
 	run->bytes = 0;
 	run->requests = run->submitted = 0;
-	run->started = false;
+	run->started = run->unread = false;
 	run->units = run->stretches = 0;
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
-	if (feed->budget.stretches)
+	if (feed->budget.stretches || feed->pipeline.bulk)
 		return leat_window_take(fetch, &run->part, 0);
 	if (!cached && feed->budget.outliers) {
 		leat_source_locate(source, sample, &extent);
@@ -261,9 +265,9 @@ touch(struct leat_feed *feed, const struct leat_run_item *item, int flags, struc
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	if (item->cached || item->raw.extent.damaged || !source->kind->touch)
+	if (item->cached || item->raw.extent.damaged || !source->mapped)
 		return LEAT_OK;
-	return source->kind->touch(source, item->raw.index, flags, err);
+	return source->kind->touch(source, &item->raw.index, 1, flags, err);
 }
 
 enum leat_status
@@ -344,12 +348,14 @@ complete(struct leat_read *read)
 	uint64_t end = feed->spans ? leat_now() : 0;
 
 	leat_request_count(feed, read);
-	if (read->status != LEAT_OK)
+	if (read->status != LEAT_OK && feed->pipeline.bulk)
+		run->unread = true;
+	else if (read->status != LEAT_OK)
 		mark_unread(run, request->first, request->end);
 	pthread_mutex_lock(&feed->lock);
 	if (feed->spans)
-		leat_spans_add_read(feed, request, 0, leat_batch_positions(run->batch)[run->first_row + request->first],
-		                    end);
+		leat_spans_add_read(feed, request, 0,
+		                    leat_row_position(feed, run->batch, run->first_row + request->first), end);
 	leat_request_ended(feed, request);
 	feed->fetch.requests--;
 	run->requests--;
@@ -369,6 +375,27 @@ touch_items(struct leat_read *read)
 	for (int i = request->first; i < request->end && !atomic_load(&feed->stop); i++)
 		if (!leat_item_bytes(&request->run->item[i]) && touch(feed, &request->run->item[i], 0, NULL) != LEAT_OK)
 			mark_unread(request->run, i, i + 1);
+	return LEAT_OK;
+}
+
+/* The rows of a run of a bulk pipeline. Until they are filled, their positions are sample numbers. */
+static enum leat_status
+touch_rows(struct leat_feed *feed, const struct leat_run *run, int flags)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+
+	if (!source->mapped || run->items == 0)
+		return LEAT_OK;
+	return source->kind->touch(source, leat_batch_positions(run->batch) + run->first_row, (size_t)run->items, flags,
+	                           NULL);
+}
+
+static enum leat_status
+touch_run(struct leat_read *read)
+{
+	struct leat_request *request = read->arg;
+
+	request->run->unread = touch_rows(request->feed, request->run, 0) != LEAT_OK;
 	return LEAT_OK;
 }
 
@@ -452,7 +479,9 @@ submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
 		return true;
 	atomic_fetch_sub(&run->pending, 1);
 	run->submitted--;
-	if (status == LEAT_CANCELLED)
+	if (status == LEAT_CANCELLED && feed->pipeline.bulk)
+		run->unread = true;
+	else if (status == LEAT_CANCELLED)
 		mark_unread(run, first, end);
 	return status == LEAT_CANCELLED;
 }
@@ -482,6 +511,19 @@ start_groups(struct leat_feed *feed, struct leat_run *run)
 	}
 }
 
+static void
+start_bulk(struct leat_feed *feed, struct leat_run *run)
+{
+	enum leat_status status = touch_rows(feed, run, LEAT_READ_NOWAIT);
+
+	if (status == LEAT_AGAIN) {
+		if (submit(feed, run, 0, run->items, touch_run))
+			return;
+		status = touch_rows(feed, run, 0);
+	}
+	run->unread = status != LEAT_OK;
+}
+
 /* For sources that lend all samples: the first item that would block is submitted with all that follow. */
 static void
 start_touching(struct leat_feed *feed, struct leat_run *run)
@@ -490,6 +532,8 @@ start_touching(struct leat_feed *feed, struct leat_run *run)
 		enum leat_status status = touch(feed, &run->item[i], LEAT_READ_NOWAIT, NULL);
 
 		if (status == LEAT_AGAIN) {
+			for (int k = i + 1; k < run->items; k++) /* ask for them all, so that they come together */
+				(void)touch(feed, &run->item[k], LEAT_READ_NOWAIT, NULL);
 			if (submit(feed, run, i, run->items, touch_items))
 				return;
 			status = touch(feed, &run->item[i], 0, NULL);
@@ -499,13 +543,29 @@ start_touching(struct leat_feed *feed, struct leat_run *run)
 	}
 }
 
+/* When to look at mapped files again. Small batches take microseconds, and so does the look at a file. */
+static uint64_t
+unchecked_until(const struct leat_feed *feed, uint64_t begin, uint64_t end)
+{
+	bool many = leat_files_count(feed->pipeline.source.files) > FEW_FILES;
+
+	return many ? end + 99 * (end - begin) : begin + CHECK_EVERY;
+}
+
 /* Before anything of a batch is read. Runs that start at the same time may each check. */
 static void
-check_mapped(const struct leat_feed *feed, struct leat_batch *batch)
+check_mapped(struct leat_feed *feed, struct leat_batch *batch)
 {
+	uint64_t begin;
+
 	if (atomic_load_explicit(&batch->checked, memory_order_acquire))
 		return;
-	leat_source_check(&feed->pipeline.source);
+	begin = leat_now();
+	if (begin >= atomic_load_explicit(&feed->fetch.unchecked_until, memory_order_relaxed)) {
+		leat_source_check(&feed->pipeline.source);
+		atomic_store_explicit(&feed->fetch.unchecked_until, unchecked_until(feed, begin, leat_now()),
+		                      memory_order_relaxed);
+	}
 	atomic_store_explicit(&batch->checked, true, memory_order_release);
 }
 
@@ -529,7 +589,9 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 	cold = waits && start_shared(feed, run);
 	if (run->stretches > 0)
 		;
-	else if (feed->pipeline.source.kind->touch)
+	else if (feed->pipeline.bulk)
+		start_bulk(feed, run);
+	else if (feed->pipeline.source.mapped)
 		start_touching(feed, run);
 	else
 		start_groups(feed, run);

@@ -93,6 +93,7 @@ struct leat_run {
 	struct leat_run_item *item; /* room for budget.run_rows */
 	size_t bytes;               /* sum over all items */
 	bool started;               /* all reads have completed or failed */
+	bool unread;                /* of a bulk pipeline: some rows are not in memory, for which there is a reason */
 
 	struct leat_window_part part;
 	struct leat_unit_slot *unit[LEAT_RUN_UNITS];
@@ -140,7 +141,7 @@ struct leat_unit_slot {
 	struct leat_unit_slot *next; /* in the planned or fetched list */
 };
 
-/* Reader state of a feed. Under the feed's lock, except `cold` and `waiting`. */
+/* Reader state of a feed. Under the feed's lock, except `cold`, `waiting` and `unchecked_until`. */
 struct leat_fetch {
 	unsigned char *window;
 	size_t size;
@@ -159,6 +160,7 @@ struct leat_fetch {
 	struct leat_near *near;                /* LEAT_STRETCH_LOOK, if samples are spread */
 	atomic_bool cold;                      /* the last run had to wait for reads: plan ahead of the workers */
 	atomic_int waiting;                    /* runs with reads in flight */
+	_Atomic uint64_t unchecked_until;      /* when to check mapped files again, a time in ns */
 	pthread_cond_t drained;                /* under_way is 0 */
 };
 

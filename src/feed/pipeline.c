@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "feed/bulk.h"
 #include "feed/pipeline_compile.h"
 
 static enum leat_status
@@ -58,6 +59,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 	}
 	if (status == LEAT_OK) {
 		leat_assign_output_slots(p);
+		p->bulk = leat_bulk_new(p, mem);
 		status = leat_identify(p, err);
 	}
 	if (status != LEAT_OK)
@@ -77,6 +79,7 @@ leat_pipeline_close(struct leat_pipeline *p)
 		leat_free(p->mem, p->stage[s].output_slot);
 		leat_schema_free(&p->stage[s].after, p->mem);
 	}
+	leat_free(p->mem, p->bulk);
 	leat_schema_free(&p->schema, p->mem);
 	leat_schema_free(&p->cache_schema, p->mem);
 	leat_free(p->mem, p->canonical);

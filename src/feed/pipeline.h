@@ -91,6 +91,7 @@ struct leat_pipeline {
 	int mixes;
 	int row_group; /* a rank's rows must be a multiple of this */
 
+	struct leat_bulk *bulk; /* NULL: samples are made one by one (bulk.h) */
 	struct leat_batch_params batch;
 	int64_t prefetch; /* -1: chosen by the engine */
 

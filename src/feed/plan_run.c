@@ -4,7 +4,7 @@
  * call it, whichever has nothing older to do. */
 #include "feed/feed.h"
 
-/* With a cache: rows whose samples are chosen at once. */
+/* Rows whose samples are chosen at once: cheaper than one by one, and the slots of a cache can be prefetched. */
 enum { CHOOSE_AHEAD = 32 };
 
 bool
@@ -53,31 +53,32 @@ begin_batch(struct leat_feed *feed, const struct leat_worker *w)
 	return true;
 }
 
-/* Chooses samples some rows ahead and prefetches their cache slots, so that lookups don't stall. Until a row is
- * planned, the array of positions holds its sample number. */
-static uint64_t
-choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
+/* Until a row is planned, the array of positions holds its sample number. */
+static void
+choose(struct leat_feed *feed, struct leat_batch *batch, int64_t rows)
 {
-	int64_t left = batch->good_rows - batch->chosen, rows = left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD;
-	uint64_t *chosen = leat_batch_positions(batch);
+	uint64_t *chosen = leat_batch_positions(batch) + batch->chosen;
 
-	if (batch->chosen == batch->planned)
-		for (; rows > 0; rows--, batch->chosen++) {
-			uint64_t position = leat_row_position(feed, batch, batch->chosen);
-
-			chosen[batch->chosen] = leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
-			leat_cache_prefetch_slot(feed->cache, chosen[batch->chosen]);
-		}
-	return chosen[batch->planned];
+	for (int64_t i = 0; i < rows; i++)
+		chosen[i] = leat_row_position(feed, batch, batch->chosen + i);
+	leat_plan_many(&feed->pipeline.plan, batch->epoch, chosen, (size_t)rows);
+	batch->chosen += rows;
 }
 
-/* The sample of the batch's next row. */
-static inline uint64_t
-next_sample(struct leat_feed *feed, struct leat_batch *batch, uint64_t position)
+/* The sample of the batch's next row. With a cache, slots are prefetched as rows are chosen, so that lookups don't
+ * stall. */
+static uint64_t
+next_sample(struct leat_feed *feed, struct leat_batch *batch)
 {
-	if (feed->cache)
-		return choose_ahead(feed, batch);
-	return leat_plan_at(&feed->pipeline.plan, batch->epoch, position);
+	int64_t left = batch->good_rows - batch->chosen;
+	uint64_t *chosen = leat_batch_positions(batch);
+
+	if (batch->chosen == batch->planned) {
+		choose(feed, batch, left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD);
+		for (int64_t row = batch->planned; feed->cache && row < batch->chosen; row++)
+			leat_cache_prefetch_slot(feed->cache, chosen[row]);
+	}
+	return chosen[batch->planned];
 }
 
 /* Adds the sample of the batch's next row to the run. False: the run is full. */
@@ -86,15 +87,14 @@ plan_item(struct leat_feed *feed, struct leat_run *run)
 {
 	struct leat_batch *batch = run->batch;
 	struct leat_run_item *item = &run->item[run->items];
-	uint64_t position = leat_row_position(feed, batch, batch->planned);
 
-	item->raw.index = next_sample(feed, batch, position);
+	item->raw.index = next_sample(feed, batch);
 	item->cached = feed->cache && leat_cache_has(feed->cache, item->raw.index);
 	item->merged = item->unread = false;
 	item->to = NULL;
 	if (!item->cached && !leat_fetch_plan(feed, run, item, batch->planned))
 		return false;
-	leat_batch_positions(batch)[batch->planned] = position;
+	leat_batch_positions(batch)[batch->planned] = leat_row_position(feed, batch, batch->planned);
 	batch->planned++;
 	run->items++;
 	return true;
@@ -115,6 +115,20 @@ assign_ragged_rows(struct leat_feed *feed, const struct leat_run *run)
 	}
 }
 
+/* The run has no items, only samples: see choose. The first item stands for all of them where one is asked for. */
+static void
+plan_bulk(struct leat_feed *feed, struct leat_run *run)
+{
+	struct leat_batch *batch = run->batch;
+	int64_t left = batch->good_rows - batch->planned,
+		rows = left < feed->budget.run_rows ? left : feed->budget.run_rows;
+
+	choose(feed, batch, rows);
+	run->item[0] = (struct leat_run_item){0};
+	run->items = (int)rows;
+	batch->planned += rows;
+}
+
 struct leat_run *
 leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 {
@@ -128,13 +142,15 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	run->batch = batch;
 	run->first_row = batch->planned;
 	run->items = 0;
-	if (feed->budget.outliers && batch->planned < batch->good_rows)
-		first = next_sample(feed, batch, leat_row_position(feed, batch, batch->planned));
+	if (feed->budget.outliers && !feed->pipeline.bulk && batch->planned < batch->good_rows)
+		first = next_sample(feed, batch);
 	if (!leat_fetch_reserve(
 		    feed, run, first,
 		    batch->planned == batch->good_rows ||
 			    (feed->cache && (!feed->budget.outliers || leat_cache_has(feed->cache, first)))))
 		return NULL;
+	if (feed->pipeline.bulk)
+		plan_bulk(feed, run);
 	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))
 			break;

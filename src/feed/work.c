@@ -4,6 +4,7 @@
  * they are older. The worker that finishes a batch's last row completes the batch. */
 #include "base/clock.h"
 #include "base/copy.h"
+#include "feed/bulk.h"
 #include "feed/ready.h"
 #include "feed/spans.h"
 
@@ -433,6 +434,38 @@ handle_bad_sample(struct leat_worker *w, const struct leat_run_item *item, enum 
 
 /* ---- the loop ---- */
 
+/* Takes the samples of a run from where the planner left them, and puts their positions there. */
+static void
+take_samples(const struct leat_feed *feed, const struct leat_run *run, uint64_t *sample)
+{
+	uint64_t *position = leat_batch_positions(run->batch) + run->first_row;
+
+	for (int i = 0; i < run->items; i++) {
+		sample[i] = position[i];
+		position[i] = leat_row_position(feed, run->batch, run->first_row + i);
+	}
+}
+
+/* False: some rows cannot be read. The samples become items, so that each gets its own error. */
+static bool
+do_bulk(struct leat_worker *w, struct leat_run *run)
+{
+	const struct leat_pipeline *p = &w->feed->pipeline;
+	uint64_t sample[LEAT_RUN_ROWS_DIRECT];
+
+	take_samples(w->feed, run, sample);
+	if (!run->unread) {
+		leat_bulk_fill(p->bulk, &p->source, sample, (size_t)run->items, run->batch, run->first_row, w->lane);
+		memset(leat_batch_states(run->batch) + run->first_row, LEAT_ROW_GOOD, (size_t)run->items);
+		return true;
+	}
+	for (int i = 0; i < run->items; i++) {
+		run->item[i] = (struct leat_run_item){.raw.index = sample[i], .unread = true};
+		locate(w->feed, &run->item[i]);
+	}
+	return false;
+}
+
 static void
 do_items(struct leat_worker *w, struct leat_run *run)
 {
@@ -456,8 +489,6 @@ do_items(struct leat_worker *w, struct leat_run *run)
 			leat_err_clear(&err);
 		}
 	}
-	if (run->batch->form->large)
-		leat_copy_fence();
 }
 
 /* Runs the ops on whole batches, in spec order. */
@@ -544,7 +575,10 @@ do_run(struct leat_worker *w, struct leat_run *run)
 		atomic_store_explicit(&feed->first_run_ns, middle, memory_order_relaxed);
 	leat_count(&w->lane->count.bytes_read, run->bytes);
 	leat_count(&w->lane->made, (uint64_t)run->items);
-	do_items(w, run);
+	if (!feed->pipeline.bulk || !do_bulk(w, run))
+		do_items(w, run);
+	if (run->batch->form->large)
+		leat_copy_fence();
 	w->run_ended = leat_now();
 	w->run_took = w->run_ended - begin;
 	leat_count(&w->lane->made_ns, w->run_ended - middle);
@@ -606,7 +640,7 @@ idle(struct leat_worker *w)
 }
 
 /* Under the lock: is it time to wake the consumer? Not if it just began to wait and the next run, after which we
- * ask again, is expected to be short. Only runs without ops have predictable durations. */
+ * ask again, is expected to be short. Only runs without ops, or in bulk, have predictable durations. */
 static bool
 consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 {
@@ -614,7 +648,8 @@ consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 
 	if (!feed->waits_since || feed->flight_count == 0 || !feed->flight[feed->flight_head]->complete)
 		return false;
-	if (next && !feed->pipeline.stages && w->run_ended - feed->waits_since < PATIENCE && w->run_took < PATIENCE)
+	if (next && (!feed->pipeline.stages || feed->pipeline.bulk) && w->run_ended - feed->waits_since < PATIENCE &&
+	    w->run_took < PATIENCE)
 		return false;
 	feed->waits_since = 0;
 	return true;

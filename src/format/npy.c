@@ -18,7 +18,10 @@
 
 #include "format/source.h"
 
-enum { SMALL = 1 << 20 }; /* up to this size, an array is read, not mapped */
+enum {
+	SMALL = 1 << 20, /* up to this size, an array is read, not mapped */
+	TOUCHED = 64,    /* rows at a time */
+};
 
 struct npy {
 	size_t count;
@@ -314,26 +317,63 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	*extent = (struct leat_extent){.offset = row_at(&state->array[0], sample), .lent = state->row_bytes};
 }
 
+static enum leat_status
+touch_rows(const struct leat_object *file, const struct array *array, const uint64_t *sample, size_t count, int flags,
+           struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	uint64_t offset[TOUCHED];
+
+	while (count > 0 && (status == LEAT_OK || status == LEAT_AGAIN)) {
+		size_t some = count < TOUCHED ? count : TOUCHED;
+		enum leat_status one;
+
+		for (size_t i = 0; i < some; i++)
+			offset[i] = row_at(array, sample[i]);
+		one = file->store->kind->bring(file, offset, some, (size_t)array->npy.row_bytes,
+		                               !(flags & LEAT_READ_NOWAIT), err);
+		if (one != LEAT_OK)
+			status = one; /* continue, to start loading the other rows too */
+		sample += some;
+		count -= some;
+	}
+	return status;
+}
+
 /* Workers and I/O threads. */
 static enum leat_status
-touch(const struct leat_source *source, uint64_t sample, int flags, struct leat_err *err)
+touch(const struct leat_source *source, const uint64_t *sample, size_t count, int flags, struct leat_err *err)
 {
 	const struct state *state = source->state;
 	enum leat_status status = LEAT_OK;
 
 	for (size_t i = 0; i < state->arrays && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
-		const struct array *array = &state->array[i];
-		const struct leat_object *file = leat_files_at(source->files, i);
-		enum leat_status one;
+		enum leat_status one = LEAT_OK;
 
-		if (!array->mapped)
-			continue;
-		one = file->store->kind->bring(file, row_at(array, sample), (size_t)array->npy.row_bytes,
-		                               !(flags & LEAT_READ_NOWAIT), err);
+		if (state->array[i].mapped)
+			one = touch_rows(leat_files_at(source->files, i), &state->array[i], sample, count, flags, err);
 		if (one != LEAT_OK)
-			status = one; /* continue, to start loading the other arrays' rows too */
+			status = one;
 	}
 	return status;
+}
+
+static bool
+rows(const struct leat_source *source, int field, struct leat_row_form *form)
+{
+	const struct leat_npy *npy = &((const struct state *)source->state)->array[field].npy;
+
+	*form = (struct leat_row_form){npy->dtype, (size_t)npy->row_bytes / leat_dtype_size(npy->dtype)};
+	return is_aligned(npy);
+}
+
+static void
+rows_at(const struct leat_source *source, int field, const uint64_t *sample, size_t count, const unsigned char **at)
+{
+	const struct array *array = &((const struct state *)source->state)->array[field];
+
+	for (size_t i = 0; i < count; i++)
+		at[i] = array->rows + sample[i] * array->npy.row_bytes;
 }
 
 /* Worker threads. */
@@ -383,6 +423,8 @@ const struct leat_source_kind leat_source_npy = {
 	.close = close_source,
 	.locate = locate,
 	.touch = touch,
+	.rows = rows,
+	.rows_at = rows_at,
 	.unpack = unpack,
 	.fingerprint = fingerprint,
 };

@@ -46,6 +46,12 @@ struct leat_raw {
 	const struct leat_unit *unit; /* NULL: not in a unit */
 };
 
+/* A field of samples that are rows of a fixed size in memory. */
+struct leat_row_form {
+	enum leat_dtype dtype; /* of the elements in memory; the field's may be wider */
+	size_t elements;
+};
+
 struct leat_source {
 	const struct leat_source_kind *kind;
 	const void *params;
@@ -102,10 +108,18 @@ struct leat_source_kind {
 	 * thread. */
 	void (*object)(const struct leat_source *source, size_t file, struct leat_object *object);
 
-	/* Optional, for samples with nothing to fetch (length 0) because unpack lends mapped memory: loads it from the
-	 * device. With LEAT_READ_NOWAIT, returns LEAT_AGAIN (no error text) if that would block; an I/O thread then
-	 * calls it again without the flag. Any thread. */
-	enum leat_status (*touch)(const struct leat_source *source, uint64_t index, int flags, struct leat_err *err);
+	/* Optional, for samples with nothing to fetch (length 0) because unpack lends mapped memory: loads the samples
+	 * from the device. With LEAT_READ_NOWAIT, returns LEAT_AGAIN (no error text) if that would block; an I/O thread
+	 * then calls it again without the flag. Any thread, if the source is `mapped`. */
+	enum leat_status (*touch)(const struct leat_source *source, const uint64_t *sample, size_t count, int flags,
+	                          struct leat_err *err);
+
+	/* Optional, with `rows_at`, for samples whose fields are rows of a fixed size in memory, aligned for their
+	 * type: describes a field. False: samples have to be unpacked one by one. Called once, after open. */
+	bool (*rows)(const struct leat_source *source, int field, struct leat_row_form *form);
+	/* Sets at[i] to where the field's row of sample[i] begins. Any thread, after `touch`. */
+	void (*rows_at)(const struct leat_source *source, int field, const uint64_t *sample, size_t count,
+	                const unsigned char **at);
 
 	/* Checks the framing and payload and fills `sample`'s fields. They may point into the payload or the unit, or
 	 * into `scratch` for converted values. An error says what is damaged and where. LEAT_LIMIT: scratch is full;

@@ -7,6 +7,9 @@
  * `targets`: the same window shifted by that many tokens. Windows never cross files; leftover
  * tokens at the end of a file are dropped. Offsets are computed: no index is needed.
  *
+ * Local files are mapped, so windows that overlap are read once (store/file_map.c explains what happens if a file
+ * changes meanwhile). From other stores, and where there are very many files, each window is read.
+ *
  * The fields are int32, or int64 for int64 tokens. A uint32 token beyond int32 makes its
  * sample bad. A file whose size is not a multiple of the token size is rejected, since
  * dtype or header_bytes is most likely wrong. */
@@ -22,7 +25,11 @@ struct tokens {
 
 enum token { UINT16, UINT32, INT32, INT64 };
 
-enum { MOST = 1 << 28 }; /* tokens per window; their byte count fits an int */
+enum {
+	MOST = 1 << 28,     /* tokens per window; their byte count fits an int */
+	MOST_MAPPED = 4096, /* files: a process can have only some ten thousand mappings */
+	TOUCHED = 64,       /* windows at a time */
+};
 
 #define NAMED(member, type, def, min, max, choices, doc)                                                               \
 	LEAT_OPT_(struct tokens, member, type, def, min, max, choices, doc, LEAT_OPT_NAMED)
@@ -42,8 +49,9 @@ static const struct leat_opt options[] = {
 };
 
 struct state {
-	uint64_t *first; /* backs source->first */
-	size_t last;     /* file of the last locate */
+	uint64_t *first;             /* backs source->first */
+	const unsigned char **bytes; /* by file, if they are mapped; NULL: they are read */
+	size_t last;                 /* file of the last locate */
 };
 
 static size_t
@@ -76,8 +84,10 @@ close_source(struct leat_source *source)
 {
 	struct state *state = source->state;
 
-	if (state)
+	if (state) {
 		leat_free(source->mem, state->first);
+		leat_free(source->mem, state->bytes);
+	}
 	leat_free(source->mem, state);
 	leat_files_close(source->files);
 }
@@ -136,12 +146,36 @@ count_samples(struct leat_source *source, struct state *state, struct leat_err *
 	return LEAT_OK;
 }
 
+/* Maps all files with windows, or none: a failure is no error, because files can be read as well. */
+static void
+map_files(struct leat_source *source, struct state *state)
+{
+	size_t files = leat_files_count(source->files);
+	bool mapped = files <= MOST_MAPPED;
+
+	state->bytes = mapped ? leat_alloc_array(source->mem, files, sizeof(*state->bytes)) : NULL;
+	mapped = state->bytes != NULL;
+	for (size_t i = 0; i < files && mapped; i++) {
+		struct leat_object *file = leat_files_edit(source->files, i);
+
+		if (state->first[i] < state->first[i + 1])
+			mapped = file->store->kind->map &&
+			         file->store->kind->map(file, &state->bytes[i], NULL) == LEAT_OK;
+	}
+	source->mapped = mapped;
+	if (!mapped) {
+		leat_free(source->mem, state->bytes);
+		state->bytes = NULL;
+	}
+}
+
 static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	const struct tokens *tokens = source->params;
 	struct state *state;
 	enum leat_status status;
+	uint64_t length;
 	size_t files;
 
 	(void)threads;
@@ -161,13 +195,24 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 		close_source(source);
 		return status;
 	}
-	leat_source_longest(source, window(tokens) * token_size(tokens), window(tokens) * token_size(tokens));
-	if (source->max_length)
+	map_files(source, state);
+	length = window(tokens) * token_size(tokens);
+	leat_source_longest(source, source->mapped ? 0 : length, length);
+	if (source->all_fit)
 		source->max_scratch = (size_t)window(tokens) * leat_dtype_size(field_dtype(tokens));
 	add_field(source, "tokens");
 	if (tokens->shift)
 		add_field(source, "targets");
 	return LEAT_OK;
+}
+
+/* Where the window begins in its file. */
+static uint64_t
+window_at(const struct leat_source *source, size_t file, uint64_t sample)
+{
+	const struct tokens *tokens = source->params;
+
+	return (uint64_t)tokens->header_bytes + (sample - source->first[file]) * stride(tokens) * token_size(tokens);
 }
 
 static void
@@ -176,13 +221,71 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	const struct tokens *tokens = source->params;
 	struct state *state = source->state;
 	size_t file = leat_source_part(source, sample, &state->last);
+	uint64_t length = window(tokens) * token_size(tokens);
 
 	*extent = (struct leat_extent){
 		.file = (uint32_t)file,
-		.offset = (uint64_t)tokens->header_bytes +
-	                  (sample - state->first[file]) * stride(tokens) * token_size(tokens),
-		.length = window(tokens) * token_size(tokens),
+		.offset = window_at(source, file, sample),
+		.length = source->mapped ? 0 : length,
+		.lent = source->mapped ? length : 0,
 	};
+}
+
+/* Workers and I/O threads. */
+static enum leat_status
+touch(const struct leat_source *source, const uint64_t *sample, size_t count, int flags, struct leat_err *err)
+{
+	const struct tokens *tokens = source->params;
+	size_t length = (size_t)window(tokens) * token_size(tokens), file = 0;
+	enum leat_status status = LEAT_OK;
+
+	while (count > 0 && (status == LEAT_OK || status == LEAT_AGAIN)) {
+		uint64_t offset[TOUCHED];
+		const struct leat_object *object;
+		enum leat_status one;
+		size_t some = 0;
+
+		file = leat_source_part(source, sample[0], &file);
+		object = leat_files_at(source->files, file);
+		for (; some < count && some < TOUCHED && sample[some] >= source->first[file] &&
+		       sample[some] < source->first[file + 1];
+		     some++)
+			offset[some] = window_at(source, file, sample[some]);
+		one = object->store->kind->bring(object, offset, some, length, !(flags & LEAT_READ_NOWAIT), err);
+		if (one != LEAT_OK)
+			status = one; /* continue, to start loading the others too */
+		sample += some;
+		count -= some;
+	}
+	return status;
+}
+
+static const enum leat_dtype stored[] = {
+	[UINT16] = LEAT_U16, [UINT32] = LEAT_U32, [INT32] = LEAT_I32, [INT64] = LEAT_I64};
+
+/* uint32 tokens have to be checked. */
+static bool
+rows(const struct leat_source *source, int field, struct leat_row_form *form)
+{
+	const struct tokens *tokens = source->params;
+
+	(void)field;
+	*form = (struct leat_row_form){stored[tokens->dtype], (size_t)tokens->length};
+	return source->mapped && tokens->dtype != UINT32 && (uint64_t)tokens->header_bytes % token_size(tokens) == 0 &&
+	       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+}
+
+static void
+rows_at(const struct leat_source *source, int field, const uint64_t *sample, size_t count, const unsigned char **at)
+{
+	const struct tokens *tokens = source->params;
+	const struct state *state = source->state;
+	size_t file = 0, shift = field ? (size_t)tokens->shift * token_size(tokens) : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		file = leat_source_part(source, sample[i], &file);
+		at[i] = state->bytes[file] + window_at(source, file, sample[i]) + shift;
+	}
 }
 
 /* Fails at the first token that int32 cannot hold. */
@@ -243,6 +346,9 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct tokens *tokens = source->params;
+	const struct state *state = source->state;
+	const struct leat_extent *extent = &raw->extent;
+	const unsigned char *bytes = state->bytes ? state->bytes[extent->file] + extent->offset : raw->payload;
 	enum leat_dtype dtype = field_dtype(tokens);
 	unsigned char *values = leat_scratch_alloc(scratch, source->max_scratch);
 	enum leat_status status = LEAT_OK;
@@ -250,7 +356,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	if (!values)
 		return leat_fail(err, LEAT_LIMIT, "a sample's %zu bytes of tokens do not fit in memory",
 		                 source->max_scratch);
-	convert(raw->payload, (enum token)tokens->dtype, values, (size_t)window(tokens));
+	convert(bytes, (enum token)tokens->dtype, values, (size_t)window(tokens));
 	if (tokens->dtype == UINT32)
 		status = check_tokens(source, &raw->extent, (const int32_t *)(const void *)values,
 		                      (size_t)window(tokens), err);
@@ -277,6 +383,9 @@ const struct leat_source_kind leat_source_tokens = {
 	.open = open_source,
 	.close = close_source,
 	.locate = locate,
+	.touch = touch,
+	.rows = rows,
+	.rows_at = rows_at,
 	.unpack = unpack,
 	.copies = true,
 };

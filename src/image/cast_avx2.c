@@ -1,4 +1,4 @@
-/* cast_avx2.c - the casts that image pipelines use most: u8 and f32 to f16 and bf16, f32 to u8
+/* cast_avx2.c - the casts that pipelines use most: u8 and f32 to f16 and bf16, f32 to u8, and tokens, u16 to i32
  *
  * u8 to f32 is not here: the compiler's loop is limited by memory already. The steps are those of cast.c, on eight
  * elements; F16C is not used because it converts NaNs differently. Any thread. */
@@ -98,6 +98,26 @@ from_f32(const float *in, void *out, enum leat_dtype to, size_t count)
 	return i;
 }
 
+LEAT_AVX2_INLINE void
+widen_eight(const uint16_t *in, int32_t *out)
+{
+	_mm256_storeu_si256((__m256i *)(void *)out,
+	                    _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)in)));
+}
+
+LEAT_AVX2_INLINE size_t
+widen_u16(const uint16_t *in, int32_t *out, size_t count)
+{
+	size_t i = 0;
+
+	for (; i + 32 <= count; i += 32)
+		for (size_t k = i; k < i + 32; k += 8)
+			widen_eight(in + k, out + k);
+	for (; i + 8 <= count; i += 8)
+		widen_eight(in + i, out + i);
+	return i;
+}
+
 LEAT_AVX2 size_t
 leat_cast_avx2(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count)
 {
@@ -111,6 +131,8 @@ leat_cast_avx2(const void *in, enum leat_dtype from, void *out, enum leat_dtype 
 		return from_f32(in, out, LEAT_BF16, count);
 	if (from == LEAT_F32 && to == LEAT_U8)
 		return from_f32(in, out, LEAT_U8, count);
+	if (from == LEAT_U16 && to == LEAT_I32)
+		return widen_u16(in, out, count);
 	return 0;
 }
 #else

@@ -107,8 +107,8 @@ void leat_file_cancel(struct leat_store *store, struct leat_read *read);
 enum leat_status leat_file_map(struct leat_object *object, const unsigned char **bytes, struct leat_err *err);
 void leat_file_unmap(struct leat_store *store, struct leat_file_map *map);
 enum leat_status leat_file_check_map(const struct leat_object *object, struct leat_err *err);
-enum leat_status leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t len, bool wait,
-                                     struct leat_err *err);
+enum leat_status leat_file_map_bring(const struct leat_object *object, const uint64_t *offset, size_t count, size_t len,
+                                     bool wait, struct leat_err *err);
 
 /* file_write.c */
 enum leat_status leat_file_begin(struct leat_store *store, const char *path, int flags, struct leat_writer **writer,

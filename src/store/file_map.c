@@ -7,7 +7,7 @@
  * pages by then.
  *
  * If a mapped file is truncated, touching the missing part raises SIGBUS. The file's version
- * is checked before each batch and whenever pages are brought in, but that leaves a race:
+ * is checked before batches and whenever pages are brought in, but that leaves a race:
  * replace files by renaming, never in place.
  *
  * Threads: map and unmap by one; the bits and `next` are atomic hints. */
@@ -99,9 +99,12 @@ leat_file_map(struct leat_object *object, const unsigned char **bytes, struct le
 enum leat_status
 leat_file_check_map(const struct leat_object *object, struct leat_err *err)
 {
-	enum leat_status status = leat_file_check(object, err);
+	enum leat_status status;
 
-	if (status != LEAT_OK && object->open->map)
+	if (!object->open->map) /* it was read as a whole */
+		return LEAT_OK;
+	status = leat_file_check(object, err);
+	if (status != LEAT_OK)
 		atomic_store_explicit(&object->open->map->changed, true, memory_order_relaxed);
 	return status;
 }
@@ -190,17 +193,12 @@ wait_for(const struct leat_object *object, struct pages pages, struct leat_err *
 	return LEAT_OK;
 }
 
-enum leat_status
-leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t len, bool wait, struct leat_err *err)
+static enum leat_status
+bring_pages(const struct leat_object *object, struct pages pages, bool wait, struct leat_err *err)
 {
 	struct leat_file_map *map = object->open->map;
-	struct pages pages = {(size_t)offset >> map->page_shift, (((size_t)offset + len - 1) >> map->page_shift) + 1};
 	enum leat_status status = LEAT_OK;
 
-	if (atomic_load_explicit(&map->changed, memory_order_relaxed))
-		return leat_file_check(object, err);
-	if (are_known(map, pages))
-		return LEAT_OK;
 	if (!are_in_memory(map, pages)) {
 		read_ahead(map, pages);
 		if (!wait)
@@ -209,5 +207,26 @@ leat_file_map_bring(const struct leat_object *object, uint64_t offset, size_t le
 	}
 	if (status == LEAT_OK)
 		note_known(map, pages);
+	return status;
+}
+
+enum leat_status
+leat_file_map_bring(const struct leat_object *object, const uint64_t *offset, size_t count, size_t len, bool wait,
+                    struct leat_err *err)
+{
+	struct leat_file_map *map = object->open->map;
+	enum leat_status status = LEAT_OK;
+
+	if (atomic_load_explicit(&map->changed, memory_order_relaxed))
+		return leat_file_check(object, err);
+	for (size_t i = 0; i < count && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
+		struct pages pages = {(size_t)offset[i] >> map->page_shift,
+		                      (((size_t)offset[i] + len - 1) >> map->page_shift) + 1};
+
+		enum leat_status one = are_known(map, pages) ? LEAT_OK : bring_pages(object, pages, wait, err);
+
+		if (one != LEAT_OK)
+			status = one; /* with LEAT_AGAIN, go on and ask for the others, too */
+	}
 	return status;
 }

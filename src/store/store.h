@@ -198,10 +198,11 @@ struct leat_store_kind {
 	/* Optional: maps a whole object, for which `keep` was called, read-only. Page faults may block; call `bring`
 	 * first to avoid them. */
 	enum leat_status (*map)(struct leat_object *object, const unsigned char **bytes, struct leat_err *err);
-	/* Required with `map`: makes sure that bytes of a mapped object are in memory. LEAT_AGAIN (no error text): they
-	 * are not; call again with `wait`, which blocks until they are. */
-	enum leat_status (*bring)(const struct leat_object *object, uint64_t offset, size_t length, bool wait,
-	                          struct leat_err *err);
+	/* Required with `map`: makes sure that pieces of `length` bytes (not 0) of a mapped object are in memory.
+	 * LEAT_AGAIN (no error text): some are not, but were asked for; call again with `wait`, which blocks until they
+	 * are. */
+	enum leat_status (*bring)(const struct leat_object *object, const uint64_t *offset, size_t count, size_t length,
+	                          bool wait, struct leat_err *err);
 	/* Required with `map`: fails if a mapped object has changed since; all later reads of it then fail too. Called
 	 * before each batch. */
 	enum leat_status (*check)(const struct leat_object *object, struct leat_err *err);

@@ -1,0 +1,48 @@
+/* bulk.h - fill a run field by field, for samples that are rows of a fixed size in memory
+ *
+ * Rows of arrays and windows of tokens cost little more than copying them, so whatever is done for each sample shows:
+ * planning its reads, unpacking it, running the chain. If the source knows where the rows of each field are (`rows` in
+ * format/source.h) and the ops only convert fields, a run consists of sample numbers alone. A worker fills one field
+ * after the other, with one loop that converts on the way.
+ *
+ * Values are those of the way through items, to the bit. A run whose rows cannot be brought into memory goes that way,
+ * so that bad samples are reported, skipped and replaced as always.
+ *
+ * Threads: made with the pipeline, then read-only. */
+#ifndef LEAT_FEED_BULK_H
+#define LEAT_FEED_BULK_H
+
+#include "feed/batch.h"
+#include "format/source.h"
+#include "image/affine.h"
+#include "trace/lane.h"
+
+struct leat_pipeline;
+
+enum { LEAT_BULK_STEPS = 3 }; /* scale and normalize */
+
+struct leat_bulk_column {
+	int field; /* of the source */
+	struct leat_row_form form;
+	enum leat_dtype dtype; /* in the batch */
+	size_t row_bytes;      /* likewise */
+	int stage;             /* that converts it; -1: none, so rows are copied, or widened to the field's type */
+	bool affine;           /* by the steps; else by a cast, if the types differ */
+	int steps;
+	struct leat_affine_spread step[LEAT_BULK_STEPS];
+};
+
+struct leat_bulk {
+	int rows; /* most of a run */
+	int columns;
+	struct leat_bulk_column column[];
+};
+
+/* NULL: samples of this pipeline are made one by one, or there is no memory. */
+struct leat_bulk *leat_bulk_new(const struct leat_pipeline *p, struct leat_mem *mem);
+
+/* Workers: fills `count` rows of the batch, from `row` on. `lane` counts the time it takes. */
+void leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_source *source, const uint64_t *sample,
+                    size_t count, const struct leat_batch *batch, int64_t row, struct leat_lane *lane);
+
+#endif
