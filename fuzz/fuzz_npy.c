@@ -33,6 +33,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 1; i < npy.ndim; i++)
 		elements *= (uint64_t)npy.shape[i];
 	must(npy.row_bytes == elements * leat_dtype_size(npy.dtype));
+	must(!npy.is_complex || (npy.ndim > 0 && npy.shape[npy.ndim - 1] == 2));
 	must(npy.row_bytes == 0 || (npy.ndim ? (uint64_t)npy.shape[0] : 1) <= (size - npy.data_at) / npy.row_bytes);
 	return 0;
 }

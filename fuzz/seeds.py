@@ -85,7 +85,7 @@ def png(golden):
 
 
 def npy(golden):
-    kinds = ["f4", "v2", "v3", "structure", "scalar", "deep", "fortran"]
+    kinds = ["f2", "f4", "u8", "b1", "c8", "c16", "int16", "v2", "v3", "structure", "scalar", "deep", "fortran", "big-endian", "complex-dims"]
     return {kind: (golden / "npy" / f"{kind}.npy").read_bytes() for kind in kinds}
 
 

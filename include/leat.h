@@ -240,6 +240,7 @@ enum leat_dtype {
 	LEAT_I16,
 	LEAT_U16,
 	LEAT_U32,
+	LEAT_U64,
 };
 
 LEAT_API const char *leat_dtype_name(enum leat_dtype dtype); /* "uint8" */

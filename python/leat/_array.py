@@ -51,8 +51,8 @@ class ArraySource:
 def array(**arrays: Any) -> Any:
     """Read from arrays in memory: sample i is row i of each array.
 
-    The arrays are copied once. Supported types are those of `npy`: float16, float32, float64, int8 to int64, uint8 to
-    uint32, and bool, which becomes uint8.
+    The arrays are copied once. Supported types are those of `npy`: float16 to float64, int8 to int64, uint8 to uint64,
+    bool, which becomes uint8, and complex numbers, which become pairs of floats.
     """
     from ._pipeline import Pipeline
 

@@ -14,7 +14,7 @@ import numpy as np
 from . import _lib, errors
 
 # In the order of enum leat_dtype. NumPy itself has no bfloat16.
-_TYPESTR = ("|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4")
+_TYPESTR = ("|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4", "<u8")
 _BF16 = 4  # the first "<u2" is its bits
 DATA, OFFSETS, SHAPES = range(3)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 # In the order of enum leat_dtype.
 TYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool", "int8", "int16", "uint16",
-         "uint32")
+         "uint32", "uint64")
 MAX_DIMS, MAX_TEXT, MAX_REPORT = 4, 900, 32 << 10
 CALL, DONE, FAILED, WRONG, TOO_LARGE = 2, 3, 4, 5, 6
 MESSAGE = struct.Struct("=4I2Q")

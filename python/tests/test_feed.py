@@ -140,7 +140,7 @@ def test_bfloat16(numbers):
     assert batch["y"].dtype.itemsize == 2
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "uint32"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "uint32", "uint64"])
 def test_narrow_types(numbers, dtype):
     feed = numbers.cast(dtype, field="y").batch(100).feed(epochs=1)
     y = next(iter(feed))["y"]
@@ -155,7 +155,7 @@ def test_types_of_python_and_numpy_are_casts(numbers):
 
 
 def test_narrow_arrays_are_read_as_they_are():
-    arrays = {name: np.arange(4).astype(name) for name in ["int8", "int16", "uint16", "uint32"]}
+    arrays = {name: np.arange(4).astype(name) for name in ["int8", "int16", "uint16", "uint32", "uint64"]}
     batch = next(iter(leat.array(**arrays).batch(4).feed()))
     assert all(batch[name].dtype == name and batch[name].tolist() == [0, 1, 2, 3] for name in arrays)
 

@@ -56,7 +56,7 @@ def test_torch_types(numbers, cells):
     assert mapped["x"].tolist() == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "uint32"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "uint32", "uint64"])
 def test_torch_narrow_types(numbers, dtype):
     torch = pytest.importorskip("torch")
     batch = next(iter(numbers.cast(dtype, field="y").batch(4).feed().torch()))

@@ -23,6 +23,7 @@ feature_of(const struct leat_field *field)
 	case LEAT_U16:
 	case LEAT_I32:
 	case LEAT_U32:
+	case LEAT_U64:
 	case LEAT_I64:
 		return AS_INT64S;
 	case LEAT_F32:
@@ -80,13 +81,30 @@ make_room(struct leat_convert *c, int64_t count, struct leat_err *err)
 	return status == LEAT_OK ? c->numbers : NULL;
 }
 
+/* TFRecord has no unsigned integers. */
 static enum leat_status
-add_narrow_ints(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
+check_int64s(const struct leat_row *row, struct leat_err *err)
+{
+	const uint64_t *number = row->data;
+
+	for (int64_t i = 0; i < row->count; i++)
+		if (number[i] > INT64_MAX)
+			return leat_fail(err, LEAT_DATA,
+			                 "field '%s' is %llu, which does not fit int64, TFRecord's only integer type; "
+			                 "use --format npy or tar",
+			                 row->field->name, (unsigned long long)number[i]);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_other_ints(struct leat_convert *c, const struct leat_row *row, struct leat_err *err)
 {
 	int64_t *numbers = make_room(c, row->count, err);
 
 	if (!numbers)
 		return LEAT_NOMEM;
+	if (row->field->dtype == LEAT_U64 && check_int64s(row, err) != LEAT_OK)
+		return LEAT_DATA;
 	leat_cast(row->data, row->field->dtype, numbers, LEAT_I64, (size_t)row->count);
 	leat_example_add_int64s(&c->example, row->field->name, numbers, (size_t)row->count);
 	return LEAT_OK;
@@ -116,7 +134,7 @@ add_row(struct leat_convert *c, const struct leat_row *row, struct leat_err *err
 	if (field->dtype == LEAT_I64)
 		leat_example_add_int64s(&c->example, field->name, row->data, (size_t)row->count);
 	else if (feature_of(field) == AS_INT64S)
-		status = add_narrow_ints(c, row, err);
+		status = add_other_ints(c, row, err);
 	else if (field->dtype == LEAT_F64)
 		status = add_doubles(c, row, err);
 	else if (field->dtype == LEAT_F32)
@@ -214,7 +232,8 @@ print_feature(const struct leat_convert *c, int f, struct leat_str *out)
 static void
 print_spec(const struct leat_convert *c, const char *path, struct leat_str *out)
 {
-	static const enum leat_dtype cast_back[] = {LEAT_I32, LEAT_BOOL, LEAT_I8, LEAT_I16, LEAT_U16, LEAT_U32};
+	static const enum leat_dtype cast_back[] = {LEAT_I32, LEAT_BOOL, LEAT_I8, LEAT_I16,
+	                                            LEAT_U16, LEAT_U32,  LEAT_U64};
 
 	leat_str_add(out, "tfrecord(");
 	leat_str_add_quoted(out, path);

@@ -68,6 +68,9 @@ print_value(const void *data, enum leat_dtype dtype, int64_t i)
 	case LEAT_U32:
 		printf(" %" PRIu32, ((const uint32_t *)data)[i]);
 		break;
+	case LEAT_U64:
+		printf(" %" PRIu64, ((const uint64_t *)data)[i]);
+		break;
 	case LEAT_F16:
 	case LEAT_BF16:
 		printf(" 0x%04x", ((const uint16_t *)data)[i]);

@@ -132,6 +132,7 @@ describe(struct leat_dl_tensor *t, enum leat_dtype dtype)
 		[LEAT_F16] = LEAT_DL_FLOAT, [LEAT_BF16] = LEAT_DL_BFLOAT, [LEAT_F32] = LEAT_DL_FLOAT,
 		[LEAT_F64] = LEAT_DL_FLOAT, [LEAT_BOOL] = LEAT_DL_BOOL,   [LEAT_I8] = LEAT_DL_INT,
 		[LEAT_I16] = LEAT_DL_INT,   [LEAT_U16] = LEAT_DL_UINT,    [LEAT_U32] = LEAT_DL_UINT,
+		[LEAT_U64] = LEAT_DL_UINT,
 	};
 
 	t->dtype.code = code[dtype];

@@ -3,8 +3,9 @@
  *	npy(x='train-x.npy', y='train-y.npy')
  *
  * Each argument names a field and its .npy file. All arrays have the same number of rows, are
- * in C order, and are float16, float32, float64, int32, int64, uint8 or bool (which becomes
- * uint8). Image ops accept rows of three dimensions whose last or first is at most 4.
+ * in C order and little-endian, and hold numbers: bool becomes uint8, complex numbers become pairs
+ * of floats, everything else keeps its type. Image ops accept rows of three dimensions whose last
+ * or first is at most 4.
  *
  * Arrays of up to 1 MiB are read when the feed opens. Larger files are mapped: fields point
  * into the page cache and are first copied into the batch or by an op that works in place

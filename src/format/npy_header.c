@@ -15,13 +15,17 @@ struct text {
 	const char *at, *end;
 };
 
+/* Complex numbers are pairs of floats. */
 static const struct {
 	const char *descr;
 	enum leat_dtype dtype;
 } dtypes[] = {
-	{"<f4", LEAT_F32}, {"<f8", LEAT_F64}, {"<i4", LEAT_I32}, {"<i8", LEAT_I64}, {"|u1", LEAT_U8},  {"|b1", LEAT_U8},
-	{"<f2", LEAT_F16}, {"|i1", LEAT_I8},  {"<i2", LEAT_I16}, {"<u2", LEAT_U16}, {"<u4", LEAT_U32},
+	{"<f4", LEAT_F32}, {"<f8", LEAT_F64}, {"<i4", LEAT_I32}, {"<i8", LEAT_I64},  {"|u1", LEAT_U8},
+	{"|b1", LEAT_U8},  {"<f2", LEAT_F16}, {"|i1", LEAT_I8},  {"<i2", LEAT_I16},  {"<u2", LEAT_U16},
+	{"<u4", LEAT_U32}, {"<u8", LEAT_U64}, {"<c8", LEAT_F32}, {"<c16", LEAT_F64},
 };
+
+enum { DTYPES = sizeof(dtypes) / sizeof(*dtypes) };
 
 static void
 skip_blanks(struct text *text)
@@ -77,11 +81,39 @@ take_word(struct text *text, const char *word)
 	return true;
 }
 
+/* The row of the table whose text after the byte order is `type`; DTYPES: none. */
+static size_t
+find_type(const char *type, size_t len)
+{
+	size_t i = 0;
+
+	while (i < DTYPES && !(strlen(dtypes[i].descr + 1) == len && memcmp(dtypes[i].descr + 1, type, len) == 0))
+		i++;
+	return i;
+}
+
+static enum leat_status
+fail_descr(const char *descr, size_t len, bool big_endian, struct leat_err *err)
+{
+	size_t shown = 0;
+
+	while (shown < len && shown < 40 && isprint((unsigned char)descr[shown]))
+		shown++;
+	if (big_endian)
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "it is big-endian, dtype '%.*s'; save a.astype(a.dtype.newbyteorder('<')) of array a",
+		                 (int)shown, descr);
+	return leat_fail(err, LEAT_UNSUPPORTED,
+	                 "its dtype '%.*s' is not supported; save it as float16 to float64, int8 to int64, uint8 to "
+	                 "uint64, complex64, complex128 or bool",
+	                 (int)shown, descr);
+}
+
 static enum leat_status
 read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 {
 	const char *descr;
-	size_t len;
+	size_t len, i;
 
 	skip_blanks(text);
 	if (text->at < text->end && *text->at == '[')
@@ -89,33 +121,20 @@ read_descr(struct text *text, struct leat_npy *npy, struct leat_err *err)
 		                 "it is a structured array; save each of its fields as an array");
 	if (!take_string(text, &descr, &len))
 		return fail_syntax(text, "a dtype", err);
-	for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
-		if (len == 3 && memcmp(descr, dtypes[i].descr, 3) == 0) {
-			npy->dtype = dtypes[i].dtype;
-			npy->is_bool = descr[1] == 'b';
-			return LEAT_OK;
-		}
-	}
-	for (size_t i = 0; i < len; i++)
-		if (!isprint((unsigned char)descr[i]))
-			len = i;
-	return leat_fail(
-		err, LEAT_UNSUPPORTED,
-		"its dtype '%.*s' is not supported; save it as float32, float64, float16, int8 to int64, uint8 to "
-		"uint32 or bool",
-		(int)(len > 40 ? 40 : len), descr);
+	i = len > 1 ? find_type(descr + 1, len - 1) : DTYPES;
+	if (i == DTYPES || *descr != *dtypes[i].descr)
+		return fail_descr(descr, len, i < DTYPES && *descr == '>', err);
+	npy->dtype = dtypes[i].dtype;
+	npy->is_bool = descr[1] == 'b';
+	npy->is_complex = descr[1] == 'c';
+	return LEAT_OK;
 }
 
 static enum leat_status
-read_order(struct text *text, struct leat_err *err)
+read_order(struct text *text, bool *fortran, struct leat_err *err)
 {
-	if (take_word(text, "False"))
-		return LEAT_OK;
-	if (take_word(text, "True"))
-		return leat_fail(
-			err, LEAT_UNSUPPORTED,
-			"it is in Fortran order, so rows are not contiguous; save numpy.ascontiguousarray of it");
-	return fail_syntax(text, "True or False", err);
+	*fortran = take_word(text, "True");
+	return *fortran || take_word(text, "False") ? LEAT_OK : fail_syntax(text, "True or False", err);
 }
 
 static bool
@@ -159,7 +178,7 @@ read_shape(struct text *text, struct leat_npy *npy, struct leat_err *err)
 }
 
 static enum leat_status
-read_dict(struct text *text, struct leat_npy *npy, struct leat_err *err)
+read_dict(struct text *text, struct leat_npy *npy, bool *fortran, struct leat_err *err)
 {
 	static const char *const keys[] = {"descr", "fortran_order", "shape"};
 	bool seen[3] = {false}, comma = true;
@@ -180,7 +199,7 @@ read_dict(struct text *text, struct leat_npy *npy, struct leat_err *err)
 			return fail_syntax(text, "one each of descr, fortran_order and shape", err);
 		seen[k] = true;
 		status = k == 0   ? read_descr(text, npy, err)
-		         : k == 1 ? read_order(text, err)
+		         : k == 1 ? read_order(text, fortran, err)
 		                  : read_shape(text, npy, err);
 		if (status != LEAT_OK)
 			return status;
@@ -195,33 +214,55 @@ read_dict(struct text *text, struct leat_npy *npy, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Computes the size of a row, and checks that the file has all rows. */
+/* What needs more than one key. */
 static enum leat_status
-measure(struct leat_npy *npy, uint64_t size, struct leat_err *err)
+finish_shape(struct leat_npy *npy, bool fortran, struct leat_err *err)
 {
-	uint64_t bytes;
+	if (fortran && npy->ndim > 1) /* elements in a row are in the same order either way */
+		return leat_fail(
+			err, LEAT_UNSUPPORTED,
+			"it is in Fortran order, so rows are not contiguous; save numpy.ascontiguousarray of it");
+	if (npy->is_complex && npy->ndim == MAX_NDIM)
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "it has more than %d dimensions, counting one for real and imaginary parts", MAX_NDIM);
+	if (npy->is_complex)
+		npy->shape[npy->ndim++] = 2;
+	return LEAT_OK;
+}
+
+/* Computes the size of a row and of the array. */
+static enum leat_status
+measure(struct leat_npy *npy, struct leat_err *err)
+{
 	bool too_large = false;
 
 	npy->row_bytes = leat_dtype_size(npy->dtype);
 	for (int i = 1; i < npy->ndim; i++)
 		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[i], &npy->row_bytes);
-	bytes = npy->row_bytes;
+	npy->bytes = npy->row_bytes;
 	if (npy->ndim > 0)
-		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &bytes);
-	if (too_large)
-		return leat_fail(err, LEAT_DATA, "its shape has too many elements");
-	if (bytes > size - npy->data_at)
-		return leat_fail(err, LEAT_DATA,
-		                 "it is truncated: its shape needs %llu bytes, but only %llu follow the header",
-		                 (unsigned long long)bytes, (unsigned long long)(size - npy->data_at));
-	return LEAT_OK;
+		too_large |= __builtin_mul_overflow(npy->row_bytes, (uint64_t)npy->shape[0], &npy->bytes);
+	return too_large ? leat_fail(err, LEAT_DATA, "its shape has too many elements") : LEAT_OK;
 }
 
 enum leat_status
 leat_npy_parse(const unsigned char *bytes, size_t len, uint64_t size, struct leat_npy *npy, struct leat_err *err)
 {
+	enum leat_status status = leat_npy_parse_header(bytes, len, size, npy, err);
+
+	if (status == LEAT_OK && npy->bytes > size - npy->data_at)
+		return leat_fail(err, LEAT_DATA,
+		                 "it is truncated: its shape needs %llu bytes, but only %llu follow the header",
+		                 (unsigned long long)npy->bytes, (unsigned long long)(size - npy->data_at));
+	return status;
+}
+
+enum leat_status
+leat_npy_parse_header(const unsigned char *bytes, size_t len, uint64_t size, struct leat_npy *npy, struct leat_err *err)
+{
 	struct text text;
 	enum leat_status status;
+	bool fortran = false;
 	uint64_t header;
 	size_t at;
 
@@ -242,6 +283,8 @@ leat_npy_parse(const unsigned char *bytes, size_t len, uint64_t size, struct lea
 		                 (unsigned long long)header);
 	text = (struct text){(const char *)bytes + at, (const char *)bytes + at + header};
 	npy->data_at = at + header;
-	status = read_dict(&text, npy, err);
-	return status == LEAT_OK ? measure(npy, size, err) : status;
+	status = read_dict(&text, npy, &fortran, err);
+	if (status == LEAT_OK)
+		status = finish_shape(npy, fortran, err);
+	return status == LEAT_OK ? measure(npy, err) : status;
 }

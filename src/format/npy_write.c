@@ -38,6 +38,8 @@ name_of(enum leat_dtype dtype)
 		return ORDER "u2";
 	case LEAT_U32:
 		return ORDER "u4";
+	case LEAT_U64:
+		return ORDER "u8";
 	case LEAT_BF16:
 		break;
 	}

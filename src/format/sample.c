@@ -37,6 +37,8 @@ leat_dtype_name(enum leat_dtype dtype)
 		return "uint16";
 	case LEAT_U32:
 		return "uint32";
+	case LEAT_U64:
+		return "uint64";
 	}
 	return "unknown";
 }
@@ -59,6 +61,7 @@ leat_dtype_size(enum leat_dtype dtype)
 	case LEAT_F32:
 		return 4;
 	case LEAT_I64:
+	case LEAT_U64:
 	case LEAT_F64:
 		return 8;
 	}

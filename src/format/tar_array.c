@@ -11,7 +11,7 @@ static bool
 take_dtype(const char *text, size_t len, enum leat_dtype *dtype)
 {
 	static const enum leat_dtype known[] = {LEAT_U8,   LEAT_I32, LEAT_I64, LEAT_F16, LEAT_F32, LEAT_F64,
-	                                        LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16, LEAT_U32};
+	                                        LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16, LEAT_U32, LEAT_U64};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		const char *name = leat_dtype_name(known[i]);

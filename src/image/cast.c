@@ -3,7 +3,7 @@
  * One macro makes all 49 pairs: read an element, widen it if needed (16-bit floats compute as f32), convert, store.
  * Conversions to integers saturate; see image.h. 16-bit floats are handled as bits in a uint16_t, because not every
  * compiler has types for them. cast_avx2.c has faster versions of common pairs, cast_narrow.c has
- * bool and the narrow integers. */
+ * bool and the other integers. */
 #include "image/plain.h"
 
 #include <string.h>
@@ -172,9 +172,10 @@ CAST_FROM(cast_f32, float, SAME, u8_from_f32, i32_from_f64, i64_from_f64)
 CAST_FROM(cast_f64, double, SAME, u8_from_f64, i32_from_f64, i64_from_f64)
 
 static bool
-is_narrow(enum leat_dtype dtype)
+has_no_loop(enum leat_dtype dtype)
 {
-	return dtype == LEAT_BOOL || dtype == LEAT_I8 || dtype == LEAT_I16 || dtype == LEAT_U16 || dtype == LEAT_U32;
+	return dtype == LEAT_BOOL || dtype == LEAT_I8 || dtype == LEAT_I16 || dtype == LEAT_U16 || dtype == LEAT_U32 ||
+	       dtype == LEAT_U64;
 }
 
 void
@@ -184,7 +185,7 @@ leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype
 		memcpy(out, in, count * leat_dtype_size(from));
 		return;
 	}
-	if (is_narrow(from) || is_narrow(to)) {
+	if (has_no_loop(from) || has_no_loop(to)) {
 		leat_cast_narrow(in, from, out, to, count);
 		return;
 	}

@@ -10,7 +10,7 @@
 #include "image/view.h"
 
 void leat_cast_plain(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
-/* The same where one of the types is bool, int8, int16, uint16 or uint32. */
+/* The same where one of the types is bool, int8, int16, uint16, uint32 or uint64. */
 void leat_cast_narrow(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, size_t count);
 void leat_affine_apply_plain(const struct leat_datum *in, const struct leat_datum *out, enum leat_layout layout,
                              const struct leat_affine *step, int steps);

@@ -12,7 +12,8 @@ struct cast {
 
 static const struct leat_opt options[] = {
 	LEAT_ENUM(struct cast, dtype, LEAT_REQUIRED,
-                  "uint8|int32|int64|float16|bfloat16|float32|float64|bool|int8|int16|uint16|uint32", "output type"),
+                  "uint8|int32|int64|float16|bfloat16|float32|float64|bool|int8|int16|uint16|uint32|uint64",
+                  "output type"),
 	LEAT_OPT_END,
 };
 

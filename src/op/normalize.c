@@ -76,7 +76,7 @@ const struct leat_op leat_op_normalize = {
 	.opts = options,
 	.params_size = sizeof(struct normalize),
 	.on_field.accepts = leat_accepts_numbers,
-	.on_field.wants = "uint8 or float32 numbers, such as a decoded image",
+	.on_field.wants = "uint8 or float32 numbers, such as a decoded image; cast(float32) converts others",
 	.on_field.infer = infer,
 	.on_field.fuse.affine = affine,
 };

@@ -35,7 +35,7 @@ const struct leat_op leat_op_scale = {
 	.opts = options,
 	.params_size = sizeof(struct scale),
 	.on_field.accepts = leat_accepts_numbers,
-	.on_field.wants = "uint8 or float32 numbers, such as a decoded image",
+	.on_field.wants = "uint8 or float32 numbers, such as a decoded image; cast(float32) converts others",
 	.on_field.infer = leat_infer_f32,
 	.on_field.fuse.affine = affine,
 };

@@ -113,7 +113,8 @@ tensors_say_what_they_hold(void **state)
 	} types[] = {{"uint8", kDLUInt, 8},     {"int32", kDLInt, 32},       {"int64", kDLInt, 64},
 	             {"float16", kDLFloat, 16}, {"bfloat16", kDLBfloat, 16}, {"float32", kDLFloat, 32},
 	             {"float64", kDLFloat, 64}, {"bool", DL_BOOL, 8},        {"int8", kDLInt, 8},
-	             {"int16", kDLInt, 16},     {"uint16", kDLUInt, 16},     {"uint32", kDLUInt, 32}};
+	             {"int16", kDLInt, 16},     {"uint16", kDLUInt, 16},     {"uint32", kDLUInt, 32},
+	             {"uint64", kDLUInt, 64}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {

@@ -37,8 +37,8 @@ random_elements(enum leat_dtype dtype, size_t count)
 
 /* ---- casts ---- */
 
-static const enum leat_dtype dtypes[] = {LEAT_U8,  LEAT_I32,  LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32,
-                                         LEAT_F64, LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16,  LEAT_U32};
+static const enum leat_dtype dtypes[] = {LEAT_U8,   LEAT_I32, LEAT_I64, LEAT_F16, LEAT_BF16, LEAT_F32, LEAT_F64,
+                                         LEAT_BOOL, LEAT_I8,  LEAT_I16, LEAT_U16, LEAT_U32,  LEAT_U64};
 enum { DTYPES = sizeof(dtypes) / sizeof(*dtypes) };
 
 static void
@@ -112,6 +112,38 @@ narrow_casts_saturate_and_cut_off_fractions(void **state)
 	leat_cast(bools, LEAT_BOOL, in, LEAT_F64, COUNT);
 	for (int i = 0; i < COUNT; i++)
 		assert_true(in[i] == (double)(i % KINDS >= 2));
+}
+
+static void
+uint64_casts_reach_beyond_int64(void **state)
+{
+	enum { COUNT = 600 };
+	static const uint64_t x[] = {0, 1, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX};
+	static const int64_t int64[] = {0, 1, INT64_MAX, INT64_MAX, INT64_MAX};
+	static const double f64[] = {-1, 0.0 / 0.0, 0.9, 0x1p63, 0x1p64}, back[] = {0, 0, 0, 0x1p63, 0x1p64};
+	static uint64_t in[COUNT], out[COUNT];
+	static double number[COUNT];
+	static float narrow[COUNT];
+	static int64_t whole[COUNT];
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++)
+		in[i] = x[i % 5];
+	leat_cast(in, LEAT_U64, whole, LEAT_I64, COUNT);
+	leat_cast(in, LEAT_U64, number, LEAT_F64, COUNT);
+	leat_cast(in, LEAT_U64, narrow, LEAT_F32, COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		assert_true(whole[i] == int64[i % 5]);
+		assert_true(number[i] == (double)x[i % 5] && narrow[i] == (float)x[i % 5]);
+		number[i] = f64[i % 5];
+		whole[i] = i % 2 ? -i : i;
+	}
+	leat_cast(number, LEAT_F64, out, LEAT_U64, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		assert_true((double)out[i] == back[i % 5]);
+	leat_cast(whole, LEAT_I64, out, LEAT_U64, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		assert_true(out[i] == (i % 2 ? 0 : (uint64_t)i));
 }
 
 /* The upper 18 bits of an f32 and the place behind them: what is rounded away is 0, less than half, half, more. */
@@ -427,6 +459,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(casts_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test(narrow_casts_saturate_and_cut_off_fractions),
+		cmocka_unit_test(uint64_casts_reach_beyond_int64),
 		cmocka_unit_test_setup(casts_of_floats_round_as_the_plain_loop_does, set_up),
 		cmocka_unit_test_setup(sizes_are_those_of_the_plain_loop, set_up),
 		cmocka_unit_test_setup(flips_are_those_of_the_plain_loop, set_up),

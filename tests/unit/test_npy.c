@@ -85,7 +85,8 @@ expect_counted(const char *name, enum leat_dtype dtype, int ndim, const int64_t 
 static void
 arrays_of_all_types_and_shapes_are_read(void **state)
 {
-	static const int64_t five_by_three[] = {5, 3}, deep[] = {5, 1, 2, 1, 3}, planes[] = {5, 3, 6, 5};
+	static const int64_t five_by_three[] = {5, 3}, deep[] = {5, 1, 2, 1, 3}, planes[] = {5, 3, 6, 5},
+			     pairs[] = {5, 3, 2};
 
 	(void)state;
 	expect_counted("f4", LEAT_F32, 2, five_by_three);
@@ -99,6 +100,8 @@ arrays_of_all_types_and_shapes_are_read(void **state)
 	expect_counted("planes", LEAT_F32, 4, planes);
 	expect_counted("v2", LEAT_F32, 2, five_by_three);
 	expect_counted("v3", LEAT_F32, 2, five_by_three);
+	expect_counted("c8", LEAT_F32, 3, pairs);
+	expect_counted("c16", LEAT_F64, 3, pairs);
 }
 
 static void
@@ -117,6 +120,21 @@ halves_and_bools_keep_their_bits(void **state)
 	assert_int_equal(tensor.dtype, LEAT_U8);
 	for (int k = 0; k < 15; k++)
 		assert_int_equal(((const uint8_t *)tensor.data)[k], k % 2);
+	whole_close(&whole);
+}
+
+static void
+uint64_holds_more_than_int64(void **state)
+{
+	struct leat_tensor tensor;
+	struct whole whole;
+
+	(void)state;
+	whole_open(&whole, "npy(x='" NPY "u8.npy')", NULL);
+	tensor = whole_field(&whole, "x");
+	assert_int_equal(tensor.dtype, LEAT_U64);
+	for (unsigned k = 0; k < 15; k++)
+		assert_true(((const uint64_t *)tensor.data)[k] == (UINT64_C(1) << 63) + k);
 	whole_close(&whole);
 }
 
@@ -172,8 +190,8 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		{"hollow", LEAT_DATA, "has no samples: it has no elements"},
 		{"scalar", LEAT_DATA, "it is a scalar"},
 		{"fortran", LEAT_UNSUPPORTED, "Fortran order"},
-		{"big-endian", LEAT_UNSUPPORTED, "dtype '>f4' is not supported; save it as float32"},
-		{"complex", LEAT_UNSUPPORTED, "dtype '<c8'"},
+		{"big-endian", LEAT_UNSUPPORTED, "big-endian, dtype '>f4'; save a.astype(a.dtype.newbyteorder('<'))"},
+		{"complex-dims", LEAT_UNSUPPORTED, "counting one for real and imaginary parts"},
 		{"text", LEAT_UNSUPPORTED, "dtype '<U2'"},
 		{"structure", LEAT_UNSUPPORTED, "structured array"},
 		{"dims", LEAT_UNSUPPORTED, "more than 5 dimensions"},
@@ -249,31 +267,70 @@ headers_may_be_written_in_other_ways(void **state)
 }
 
 static void
+expect_type_refused(const char *descr, const char *part)
+{
+	struct leat_npy npy;
+	struct leat_err err;
+	char header[100];
+
+	snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,)}", descr);
+	assert_int_equal(parse(header, 32, &npy, &err), LEAT_UNSUPPORTED);
+	if (!strstr(err.text, part))
+		fail_msg("%s: %s", descr, err.text);
+}
+
+static void
 headers_tell_the_type(void **state)
 {
 	static const struct {
 		const char *descr;
 		enum leat_dtype dtype;
-		bool is_bool;
+		bool is_bool, is_complex;
 	} known[] = {
-		{"|b1", LEAT_U8, true},   {"|u1", LEAT_U8, false},  {"|i1", LEAT_I8, false},  {"<i2", LEAT_I16, false},
-		{"<u2", LEAT_U16, false}, {"<i4", LEAT_I32, false}, {"<u4", LEAT_U32, false}, {"<i8", LEAT_I64, false},
+		{"|b1", LEAT_U8, true, false},   {"|u1", LEAT_U8, false, false},  {"|i1", LEAT_I8, false, false},
+		{"<i2", LEAT_I16, false, false}, {"<u2", LEAT_U16, false, false}, {"<i4", LEAT_I32, false, false},
+		{"<u4", LEAT_U32, false, false}, {"<i8", LEAT_I64, false, false}, {"<u8", LEAT_U64, false, false},
+		{"<f2", LEAT_F16, false, false}, {"<c8", LEAT_F32, false, true},  {"<c16", LEAT_F64, false, true},
 	};
 	struct leat_npy npy;
 	struct leat_err err;
 	char header[100];
+	size_t bytes;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,)}",
 		         known[i].descr);
-		assert_int_equal(parse(header, 2 * leat_dtype_size(known[i].dtype), &npy, &err), LEAT_OK);
+		bytes = (known[i].is_complex ? 4 : 2) * leat_dtype_size(known[i].dtype);
+		assert_int_equal(parse(header, bytes - 1, &npy, &err), LEAT_DATA);
+		assert_int_equal(parse(header, bytes, &npy, &err), LEAT_OK);
 		assert_int_equal(npy.dtype, known[i].dtype);
 		assert_int_equal(npy.is_bool, known[i].is_bool);
+		assert_int_equal(npy.ndim, known[i].is_complex ? 2 : 1);
+		assert_int_equal(npy.bytes, bytes);
 	}
-	assert_int_equal(parse("{'descr': '<u8', 'fortran_order': False, 'shape': (2,)}", 16, &npy, &err),
+	expect_type_refused("<f3", "dtype '<f3' is not supported; save it as");
+	expect_type_refused("<c4", "not supported");
+	expect_type_refused("|c16", "not supported");
+	expect_type_refused("=f4", "not supported");
+	expect_type_refused(">", "not supported");
+	expect_type_refused("", "not supported");
+	expect_type_refused(">c16", "big-endian");
+}
+
+/* Elements of one dimension are in the same order either way. */
+static void
+fortran_order_needs_a_second_dimension(void **state)
+{
+	struct leat_npy npy;
+	struct leat_err err;
+
+	(void)state;
+	assert_int_equal(parse("{'descr': '<f4', 'fortran_order': True, 'shape': (6,)}", 24, &npy, &err), LEAT_OK);
+	assert_int_equal(parse("{'descr': '<c8', 'shape': (3,), 'fortran_order': True}", 24, &npy, &err), LEAT_OK);
+	assert_int_equal(parse("{'fortran_order': True, 'descr': '<f4', 'shape': (6, 1)}", 24, &npy, &err),
 	                 LEAT_UNSUPPORTED);
-	assert_non_null(strstr(err.text, "dtype '<u8' is not supported; save it as"));
+	assert_non_null(strstr(err.text, "save numpy.ascontiguousarray of it"));
 }
 
 static void
@@ -528,6 +585,8 @@ main(void)
 		cmocka_unit_test(arguments_are_fields_and_files),
 		cmocka_unit_test(headers_may_be_written_in_other_ways),
 		cmocka_unit_test(headers_tell_the_type),
+		cmocka_unit_test(fortran_order_needs_a_second_dimension),
+		cmocka_unit_test(uint64_holds_more_than_int64),
 		cmocka_unit_test(headers_that_make_no_sense_are_refused),
 		cmocka_unit_test(arrays_may_lie_at_any_offset),
 		cmocka_unit_test(what_is_not_in_memory_is_brought_by_io_threads),

@@ -21,6 +21,7 @@ every_dtype_has_a_name_and_a_size(void **state)
 		{LEAT_F16, "float16", 2}, {LEAT_BF16, "bfloat16", 2}, {LEAT_F32, "float32", 4},
 		{LEAT_F64, "float64", 8}, {LEAT_BOOL, "bool", 1},     {LEAT_I8, "int8", 1},
 		{LEAT_I16, "int16", 2},   {LEAT_U16, "uint16", 2},    {LEAT_U32, "uint32", 4},
+		{LEAT_U64, "uint64", 8},
 	};
 
 	(void)state;
