@@ -1,28 +1,22 @@
-/* npy.c - the source of NumPy arrays: row i of every array makes up sample i
+/* npy.c - the source of NumPy arrays: row i of every field makes up sample i
  *
  *	npy(x='train-x.npy', y='train-y.npy')
+ *	npy(x='x-*.npy', y='y.npy')
  *
- * Each argument names a field and its .npy file. All arrays have the same number of rows, are
- * in C order and little-endian, and hold numbers: bool becomes uint8, complex numbers become pairs
- * of floats, everything else keeps its type. Image ops accept rows of three dimensions whose last
- * or first is at most 4.
+ * Each argument names a field and its .npy file, or several by a pattern, sorted by name: their rows
+ * follow each other. Fields have the same number of rows in total, however they are divided into
+ * files; interleave alternates between the files of the first field. Arrays are in C order and
+ * little-endian, and hold numbers: bool becomes uint8, complex numbers become pairs of floats,
+ * everything else keeps its type. Image ops accept rows of three dimensions whose last or first is
+ * at most 4.
  *
- * Arrays of up to 1 MiB are read when the feed opens. Larger files are mapped: fields point
- * into the page cache and are first copied into the batch or by an op that works in place
- * (store/file_map.c explains what happens if a file changes meanwhile).
- *
- * Threads: all workers call touch and unpack. */
-#include "format/npy_header.h"
+ * Fields point into arrays in memory (npy_file.h). Threads: all workers call touch and unpack. */
+#include "format/npy_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "format/source.h"
-
-enum {
-	SMALL = 1 << 20, /* up to this size, an array is read, not mapped */
-	TOUCHED = 64,    /* rows at a time */
-};
+enum { TOUCHED = 64 }; /* rows at a time */
 
 struct npy {
 	size_t count;
@@ -31,18 +25,21 @@ struct npy {
 	} file[LEAT_MAX_FIELDS];
 };
 
-struct array {
-	struct leat_npy npy;
-	const unsigned char *rows;
-	bool mapped;
-	void *block; /* the array, if not mapped */
+/* The arrays of one field. */
+struct column {
+	size_t begin, files;         /* in source->files */
+	struct leat_npy_file *array; /* of each file; all agree in type and row shape */
+	uint64_t *first;             /* row of the field that file i begins with; files + 1 numbers */
+	uint64_t row_bytes;
 };
 
 struct state {
-	size_t arrays;
-	uint64_t first[2];  /* backs source->first: all samples are one part */
-	uint64_t row_bytes; /* of all arrays together */
-	struct array array[];
+	size_t columns;
+	uint64_t row_bytes; /* of all columns together */
+	size_t last;        /* file of the last locate */
+	struct leat_npy_file *arrays;
+	uint64_t *firsts; /* backs the columns' */
+	struct column column[];
 };
 
 /* ---- the arguments ---- */
@@ -77,7 +74,7 @@ parse(void *params, const struct leat_call *call, const char *text, struct leat_
 		return leat_fail_at(err, text, call->at, call->len,
 		                    "'npy' needs at least one file, as in npy(x='x.npy', y='y.npy')");
 	if (call->args > LEAT_MAX_FIELDS)
-		return leat_fail_at(err, text, call->at, call->len, "'npy' takes at most %d files", LEAT_MAX_FIELDS);
+		return leat_fail_at(err, text, call->at, call->len, "'npy' takes at most %d fields", LEAT_MAX_FIELDS);
 	for (size_t i = 0; i < call->args && status == LEAT_OK; i++)
 		status = parse_file(params, &call->arg[i], text, err);
 	return status;
@@ -104,144 +101,164 @@ close_source(struct leat_source *source)
 {
 	struct state *state = source->state;
 
-	for (size_t i = 0; state && i < state->arrays; i++)
-		leat_free(source->mem, state->array[i].block);
+	if (state) {
+		if (state->arrays)
+			leat_npy_files_free(source, leat_files_count(source->files), state->arrays);
+		leat_free(source->mem, state->arrays);
+		leat_free(source->mem, state->firsts);
+	}
 	leat_free(source->mem, state);
 	leat_files_close(source->files);
 }
 
-/* An open file without a name, such as memory that a program shares: only its field identifies it. */
-static bool
-is_descriptor(const struct leat_object *file)
+static uint64_t
+rows_of(const struct column *column)
 {
-	return strncmp(file->uri, "/proc/", 6) == 0 && strstr(file->uri, "/fd/");
+	return column->first[column->files];
 }
 
-/* For messages: 'x.npy', or the field if the file has no name. */
+static bool
+same_rows(const struct leat_npy *a, const struct leat_npy *b)
+{
+	return a->dtype == b->dtype && a->ndim == b->ndim &&
+	       memcmp(a->shape + 1, b->shape + 1, (size_t)(a->ndim - 1) * sizeof(*a->shape)) == 0;
+}
+
+/* The field that rows of an array make up. */
+static struct leat_field
+field_of(const struct leat_npy *npy)
+{
+	struct leat_field field = {.dtype = npy->dtype, .ndim = npy->ndim - 1};
+
+	memcpy(field.shape, npy->shape + 1, (size_t)field.ndim * sizeof(*field.shape));
+	return field;
+}
+
+/* Rows of all files of a field are alike; fills `first`. */
+static enum leat_status
+check_files(const struct leat_source *source, struct column *column, const char *name, struct leat_err *err)
+{
+	const struct leat_npy *npy = &column->array[0].npy;
+	char buf[LEAT_URI], first[LEAT_URI], is[100], wanted[100];
+
+	for (size_t i = 0; i < column->files; i++) {
+		const struct leat_npy *other = &column->array[i].npy;
+		struct leat_field found = field_of(other), expected = field_of(npy);
+
+		leat_npy_file_shown(source, column->begin + i, name, buf);
+		if (other->row_bytes == 0)
+			return leat_fail(err, LEAT_DATA, "%s has no samples: it has no elements", buf);
+		if (!same_rows(npy, other))
+			return leat_fail(err, LEAT_DATA,
+			                 "%s has rows of %s, but %s has rows of %s; all files of field '%s' need the "
+			                 "same type and shape",
+			                 buf, leat_field_format(&found, is, sizeof(is)),
+			                 leat_npy_file_shown(source, column->begin, name, first),
+			                 leat_field_format(&expected, wanted, sizeof(wanted)), name);
+		column->first[i + 1] = column->first[i] + (uint64_t)other->shape[0];
+	}
+	column->row_bytes = npy->row_bytes;
+	return LEAT_OK;
+}
+
+/* For messages: the one file of a field, or how many. */
 static const char *
 shown(const struct leat_source *source, size_t i, char buf[LEAT_URI])
 {
 	const struct npy *npy = source->params;
-	const struct leat_object *file = leat_files_at(source->files, i);
+	const struct state *state = source->state;
+	const struct column *column = &state->column[i];
 
-	if (is_descriptor(file))
-		snprintf(buf, LEAT_URI, "array '%s'", npy->file[i].field);
-	else
-		snprintf(buf, LEAT_URI, "'%s'", file->uri);
+	if (column->files == 1)
+		return leat_npy_file_shown(source, column->begin, npy->file[i].field, buf);
+	snprintf(buf, LEAT_URI, "field '%s' in %zu files", npy->file[i].field, column->files);
 	return buf;
-}
-
-static enum leat_status
-read_header(const struct leat_source *source, size_t i, struct leat_npy *npy, struct leat_err *err)
-{
-	const struct leat_object *file = leat_files_at(source->files, i);
-	size_t len = file->size < LEAT_NPY_HEADER ? (size_t)file->size : LEAT_NPY_HEADER, got;
-	struct iovec iov = {.iov_base = leat_alloc(source->mem, len), .iov_len = len};
-	enum leat_status status = LEAT_OK;
-	char buf[LEAT_URI];
-
-	if (!iov.iov_base)
-		return leat_fail_mem(err, source->mem, len, "the header of an array");
-	if (len)
-		status = leat_files_read(source->files, i, 0, &iov, 1, 0, &got, err);
-	if (status == LEAT_OK) {
-		status = leat_npy_parse(iov.iov_base, len, file->size, npy, err);
-		if (status == LEAT_OK && npy->ndim == 0)
-			status = leat_fail(err, LEAT_DATA, "it is a scalar; expected an array of rows");
-		if (status != LEAT_OK)
-			leat_err_in(err, "%s", shown(source, i, buf));
-	}
-	leat_free(source->mem, iov.iov_base);
-	return status;
-}
-
-/* Reads a small array, and maps a larger one if the store can. Otherwise all of it must fit in memory. */
-static enum leat_status
-bring_array(struct leat_source *source, size_t i, struct array *array, struct leat_err *err)
-{
-	struct leat_object *file = leat_files_edit(source->files, i);
-	struct iovec iov = {.iov_len = array->npy.row_bytes * (size_t)array->npy.shape[0]};
-	const unsigned char *bytes;
-	enum leat_status status;
-	size_t got;
-
-	if (iov.iov_len == 0)
-		return LEAT_OK;
-	if (iov.iov_len > SMALL && file->store->kind->map) {
-		status = file->store->kind->map(file, &bytes, err);
-		array->rows = status == LEAT_OK ? bytes + array->npy.data_at : NULL;
-		array->mapped = source->mapped = true;
-		return status;
-	}
-	array->block = iov.iov_base = leat_realloc_raw(source->mem, NULL, iov.iov_len);
-	if (!array->block)
-		return leat_fail_mem(err, source->mem, iov.iov_len, "an array");
-	array->rows = array->block;
-	return leat_files_read(source->files, i, array->npy.data_at, &iov, 1, 0, &got, err);
 }
 
 static enum leat_status
 add_field(struct leat_source *source, const char *name, const struct leat_npy *npy, struct leat_err *err)
 {
-	struct leat_field *field = leat_schema_add(&source->schema, name, npy->dtype);
+	struct leat_field *field = leat_schema_add(&source->schema, name, npy->dtype), made = field_of(npy);
 
 	if (!field)
 		return leat_fail(err, LEAT_INTERNAL, "the field '%s' cannot be added", name);
-	field->ndim = npy->ndim - 1;
-	memcpy(field->shape, npy->shape + 1, (size_t)field->ndim * sizeof(*field->shape));
+	field->ndim = made.ndim;
+	memcpy(field->shape, made.shape, sizeof(field->shape));
 	return LEAT_OK;
 }
 
-/* Whether elements are aligned for their type, as in files written by NumPy. */
-static bool
-is_aligned(const struct leat_npy *npy)
+/* Scratch for rows that have to be copied. */
+static size_t
+scratch_for(const struct column *column)
 {
-	return npy->data_at % leat_dtype_size(npy->dtype) == 0; /* ignores that blocks we read are aligned: rare */
+	for (size_t i = 0; i < column->files; i++)
+		if (!column->array[i].aligned)
+			return ((size_t)column->row_bytes + 63) & ~(size_t)63;
+	return 0;
 }
 
 static enum leat_status
-open_array(struct leat_source *source, struct state *state, size_t i, struct leat_err *err)
+open_column(struct leat_source *source, struct state *state, size_t i, unsigned threads, struct leat_err *err)
 {
 	const struct npy *params = source->params;
-	struct array *array = &state->array[i];
-	struct leat_npy *npy = &array->npy;
-	enum leat_status status = read_header(source, i, npy, err);
+	struct column *column = &state->column[i];
+	const char *name = params->file[i].field;
 	char buf[LEAT_URI], first[LEAT_URI];
+	enum leat_status status = leat_npy_files_read_headers(source, column->begin, column->files, name, false,
+	                                                      threads, column->array, err);
 
+	if (status == LEAT_OK)
+		status = check_files(source, column, name, err);
+	if (status == LEAT_OK && rows_of(column) != rows_of(&state->column[0]))
+		status = leat_fail(err, LEAT_DATA,
+		                   "%s has %llu rows, but %s has %llu; all fields need the same number of rows",
+		                   shown(source, i, buf), (unsigned long long)rows_of(column), shown(source, 0, first),
+		                   (unsigned long long)rows_of(&state->column[0]));
+	if (status == LEAT_OK)
+		status = add_field(source, name, &column->array[0].npy, err);
 	if (status != LEAT_OK)
 		return status;
-	if (npy->row_bytes == 0)
-		return leat_fail(err, LEAT_DATA, "%s has no samples: it has no elements", shown(source, i, buf));
-	if (npy->shape[0] != state->array[0].npy.shape[0])
-		return leat_fail(err, LEAT_DATA,
-		                 "%s has %lld rows, but %s has %lld; all arrays need the same number of rows",
-		                 shown(source, i, buf), (long long)npy->shape[0], shown(source, 0, first),
-		                 (long long)state->array[0].npy.shape[0]);
-	status = add_field(source, params->file[i].field, npy, err);
-	if (status != LEAT_OK)
-		return status;
-	if (__builtin_add_overflow(state->row_bytes, npy->row_bytes, &state->row_bytes))
+	if (__builtin_add_overflow(state->row_bytes, column->row_bytes, &state->row_bytes))
 		state->row_bytes = UINT64_MAX;
-	if (!is_aligned(npy))
-		source->max_scratch += ((size_t)npy->row_bytes + 63) & ~(size_t)63;
-	return bring_array(source, i, array, err);
+	source->max_scratch += scratch_for(column);
+	return leat_npy_files_bring(source, column->begin, column->files, threads, column->array, err);
 }
 
 static enum leat_status
 open_files(struct leat_source *source, const struct npy *npy, struct leat_err *err)
 {
 	const char *path[LEAT_MAX_FIELDS];
-	enum leat_status status;
 
 	for (size_t i = 0; i < npy->count; i++)
 		path[i] = npy->file[i].path;
-	status = leat_files_open(&source->files, &source->stores, path, npy->count, source->mem, err);
-	if (status == LEAT_OK && leat_files_count(source->files) != npy->count) {
-		leat_files_close(source->files);
-		return leat_fail(err, LEAT_INVALID,
-		                 "each field of 'npy' takes one file, but a pattern matches several");
+	return leat_files_open(&source->files, &source->stores, path, npy->count, source->mem, err);
+}
+
+static enum leat_status
+make_columns(struct leat_source *source, const struct npy *npy, struct leat_err *err)
+{
+	size_t files = leat_files_count(source->files), firsts = files + npy->count;
+	struct state *state = leat_alloc(source->mem, sizeof(*state) + npy->count * sizeof(*state->column));
+
+	source->state = state;
+	if (state)
+		state->arrays = leat_alloc_array(source->mem, files, sizeof(*state->arrays));
+	if (state && state->arrays)
+		state->firsts = leat_alloc_array(source->mem, firsts, sizeof(*state->firsts));
+	if (!state || !state->firsts)
+		return leat_fail_mem(err, source->mem, files * sizeof(*state->arrays), "the arrays");
+	state->columns = npy->count;
+	for (size_t i = 0; i < state->columns; i++) {
+		size_t begin = leat_files_begin(source->files, i);
+
+		state->column[i] = (struct column){
+			.begin = begin,
+			.files = leat_files_begin(source->files, i + 1) - begin,
+			.array = state->arrays + begin,
+			.first = state->firsts + begin + i,
+		};
 	}
-	return status;
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -251,29 +268,23 @@ open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 	enum leat_status status = open_files(source, npy, err);
 	struct state *state;
 
-	(void)threads;
 	if (status != LEAT_OK)
 		return status;
-	state = source->state = leat_alloc(source->mem, sizeof(*state) + npy->count * sizeof(*state->array));
-	if (!state) {
-		status = leat_fail_mem(err, source->mem, npy->count * sizeof(*state->array), "the arrays");
-		goto out;
+	status = make_columns(source, npy, err);
+	state = source->state;
+	for (size_t i = 0; i < npy->count && status == LEAT_OK; i++)
+		status = open_column(source, state, i, threads, err);
+	if (status != LEAT_OK) {
+		close_source(source);
+		return status;
 	}
-	state->arrays = npy->count;
-	for (size_t i = 0; i < state->arrays && status == LEAT_OK; i++)
-		status = open_array(source, state, i, err);
-	if (status != LEAT_OK)
-		goto out;
 	source->all_fit = state->row_bytes <= source->max_bytes;
 	if (!source->all_fit)
 		source->max_scratch = 0; /* no row is read */
-	source->count = state->first[1] = (uint64_t)state->array[0].npy.shape[0];
-	source->first = state->first;
-	source->parts = 1;
-out:
-	if (status != LEAT_OK)
-		close_source(source);
-	return status;
+	source->count = rows_of(&state->column[0]);
+	source->first = state->column[0].first;
+	source->parts = state->column[0].files;
+	return LEAT_OK;
 }
 
 static void
@@ -282,61 +293,74 @@ fingerprint(const struct leat_source *source, struct leat_sha256 *sha)
 	const struct npy *params = source->params;
 	const struct state *state = source->state;
 
-	for (size_t i = 0; i < state->arrays; i++) {
-		const struct leat_object *file = leat_files_at(source->files, i);
-		const struct leat_npy *npy = &state->array[i].npy;
-		const char *dtype = leat_dtype_name(npy->dtype), *name = file->name;
-		char own[LEAT_MAX_NAME + 8];
+	for (size_t i = 0; i < state->columns; i++) {
+		const struct column *column = &state->column[i];
 
-		if (is_descriptor(file)) {
-			snprintf(own, sizeof(own), "%s.npy", params->file[i].field);
-			name = own;
-		}
-		leat_fingerprint_text(sha, params->file[i].field, strlen(params->file[i].field));
-		leat_fingerprint_text(sha, name, strlen(name));
-		leat_fingerprint_text(sha, dtype, strlen(dtype));
-		leat_fingerprint_number(sha, file->size);
-		leat_fingerprint_number(sha, (uint64_t)npy->ndim);
-		for (int d = 0; d < npy->ndim; d++)
-			leat_fingerprint_number(sha, (uint64_t)npy->shape[d]);
+		for (size_t f = 0; f < column->files; f++)
+			leat_npy_file_fingerprint(source, column->begin + f, &column->array[f], params->file[i].field,
+			                          sha);
 	}
 }
 
 /* ---- samples ---- */
 
-static uint64_t
-row_at(const struct array *array, uint64_t row)
+/* The file of a field that holds a sample. */
+static size_t
+file_of(const struct column *column, uint64_t sample)
 {
-	return array->npy.data_at + row * array->npy.row_bytes;
+	return column->files == 1 ? 0 : leat_npy_file_of(column->first, column->files, sample);
+}
+
+/* Where a sample's row begins in the array of its file. */
+static uint64_t
+row_at(const struct column *column, size_t file, uint64_t sample)
+{
+	return (sample - column->first[file]) * column->row_bytes;
 }
 
 static void
 locate(const struct leat_source *source, uint64_t sample, struct leat_extent *extent)
 {
-	const struct state *state = source->state;
+	struct state *state = source->state;
+	const struct column *column = &state->column[0];
+	size_t file = column->files == 1 ? 0 : leat_source_part(source, sample, &state->last);
 
-	*extent = (struct leat_extent){.offset = row_at(&state->array[0], sample), .lent = state->row_bytes};
+	*extent = (struct leat_extent){
+		.file = (uint32_t)file,
+		.offset = column->array[file].npy.data_at + row_at(column, file, sample),
+		.lent = state->row_bytes,
+	};
+}
+
+/* How many of the samples, at most TOUCHED, are in the file of the first one; and where their rows are in it. */
+static size_t
+rows_of_file(const struct column *column, const uint64_t *sample, size_t count, size_t *file, uint64_t offset[TOUCHED])
+{
+	size_t n = 0;
+
+	*file = file_of(column, sample[0]);
+	for (; n < count && n < TOUCHED && sample[n] >= column->first[*file] && sample[n] < column->first[*file + 1];
+	     n++)
+		offset[n] = column->array[*file].npy.data_at + row_at(column, *file, sample[n]);
+	return n;
 }
 
 static enum leat_status
-touch_rows(const struct leat_object *file, const struct array *array, const uint64_t *sample, size_t count, int flags,
-           struct leat_err *err)
+touch_column(const struct leat_source *source, const struct column *column, const uint64_t *sample, size_t count,
+             int flags, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	uint64_t offset[TOUCHED];
+	size_t file, n;
 
-	while (count > 0 && (status == LEAT_OK || status == LEAT_AGAIN)) {
-		size_t some = count < TOUCHED ? count : TOUCHED;
+	for (; count > 0 && (status == LEAT_OK || status == LEAT_AGAIN); sample += n, count -= n) {
 		enum leat_status one;
 
-		for (size_t i = 0; i < some; i++)
-			offset[i] = row_at(array, sample[i]);
-		one = file->store->kind->bring(file, offset, some, (size_t)array->npy.row_bytes,
-		                               !(flags & LEAT_READ_NOWAIT), err);
+		n = rows_of_file(column, sample, count, &file, offset);
+		one = leat_npy_file_touch(source, column->begin + file, &column->array[file], offset, n,
+		                          column->row_bytes, flags, err);
 		if (one != LEAT_OK)
 			status = one; /* continue, to start loading the other rows too */
-		sample += some;
-		count -= some;
 	}
 	return status;
 }
@@ -348,11 +372,9 @@ touch(const struct leat_source *source, const uint64_t *sample, size_t count, in
 	const struct state *state = source->state;
 	enum leat_status status = LEAT_OK;
 
-	for (size_t i = 0; i < state->arrays && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
-		enum leat_status one = LEAT_OK;
+	for (size_t i = 0; i < state->columns && (status == LEAT_OK || status == LEAT_AGAIN); i++) {
+		enum leat_status one = touch_column(source, &state->column[i], sample, count, flags, err);
 
-		if (state->array[i].mapped)
-			one = touch_rows(leat_files_at(source->files, i), &state->array[i], sample, count, flags, err);
 		if (one != LEAT_OK)
 			status = one;
 	}
@@ -362,19 +384,26 @@ touch(const struct leat_source *source, const uint64_t *sample, size_t count, in
 static bool
 rows(const struct leat_source *source, int field, struct leat_row_form *form)
 {
-	const struct leat_npy *npy = &((const struct state *)source->state)->array[field].npy;
+	const struct column *column = &((const struct state *)source->state)->column[field];
+	enum leat_dtype dtype = column->array[0].npy.dtype;
 
-	*form = (struct leat_row_form){npy->dtype, (size_t)npy->row_bytes / leat_dtype_size(npy->dtype)};
-	return is_aligned(npy);
+	*form = (struct leat_row_form){dtype, (size_t)column->row_bytes / leat_dtype_size(dtype)};
+	for (size_t i = 0; i < column->files; i++)
+		if (!column->array[i].aligned)
+			return false;
+	return true;
 }
 
 static void
 rows_at(const struct leat_source *source, int field, const uint64_t *sample, size_t count, const unsigned char **at)
 {
-	const struct array *array = &((const struct state *)source->state)->array[field];
+	const struct column *column = &((const struct state *)source->state)->column[field];
 
-	for (size_t i = 0; i < count; i++)
-		at[i] = array->rows + sample[i] * array->npy.row_bytes;
+	for (size_t i = 0; i < count; i++) {
+		size_t file = file_of(column, sample[i]);
+
+		at[i] = column->array[file].data + row_at(column, file, sample[i]);
+	}
 }
 
 /* Worker threads. */
@@ -384,20 +413,22 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 {
 	const struct state *state = source->state;
 
-	sample->count = (int)state->arrays;
-	for (size_t i = 0; i < state->arrays; i++) {
-		const struct array *array = &state->array[i];
+	sample->count = (int)state->columns;
+	for (size_t i = 0; i < state->columns; i++) {
+		const struct column *column = &state->column[i];
+		size_t file = file_of(column, raw->index);
+		const struct leat_npy_file *array = &column->array[file];
 		const struct leat_npy *npy = &array->npy;
 		struct leat_datum *datum = &sample->field[i];
 
 		*datum = (struct leat_datum){
-			.data = (void *)(array->rows + raw->index * npy->row_bytes),
+			.data = (void *)(array->data + row_at(column, file, raw->index)),
 			.dtype = npy->dtype,
 			.ndim = npy->ndim - 1,
 			.borrowed = true,
 		};
 		memcpy(datum->shape, npy->shape + 1, (size_t)datum->ndim * sizeof(*datum->shape));
-		if (!is_aligned(npy)) {
+		if (!array->aligned) {
 			void *copy = leat_scratch_alloc(scratch, (size_t)npy->row_bytes);
 
 			if (!copy)
@@ -412,9 +443,10 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 
 const struct leat_source_kind leat_source_npy = {
 	.name = "npy",
-	.doc = "Read NumPy arrays: each argument names a field and its .npy file; row i of all files is sample i. "
-	       "Files are mapped and must be in C order. Rows of height x width x channels (1 to 4), or channels "
-	       "first, are images.",
+	.doc = "Read NumPy arrays: each argument names a field and its .npy file, or several by a pattern (*, ?, "
+	       "[..]), whose rows follow each other in order of their names. Row i of all fields is sample i. Files "
+	       "are mapped and must be in C order. Rows of height x width x channels (1 to 4), or channels first, are "
+	       "images.",
 	.example = "npy(x='train-x.npy', y='train-y.npy')",
 	.version = 1,
 	.params_size = sizeof(struct npy),

@@ -15,6 +15,7 @@ struct leat_files {
 	struct leat_mem *mem;
 	struct leat_object *object;
 	size_t count, cap;
+	size_t *begin; /* first object of each pattern, and the count; NULL: no patterns */
 };
 
 static void
@@ -36,6 +37,7 @@ leat_files_close(struct leat_files *files)
 	if (!files)
 		return;
 	forget_all(files);
+	leat_free(files->mem, files->begin);
 	leat_free(files->mem, files->object);
 	leat_free(files->mem, files);
 }
@@ -102,8 +104,10 @@ add_patterns(struct leat_files *files, struct leat_stores *stores, const char *c
 			leat_err_clear(err);
 		forget_all(files);
 		status = LEAT_OK;
-		for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		for (size_t i = 0; i < count && status == LEAT_OK; i++) {
 			status = add_pattern(files, stores, patterns[i], sets, err);
+			files->begin[i + 1] = files->count;
+		}
 		if (!leat_sets_again(sets))
 			return status;
 	}
@@ -171,6 +175,11 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	if (!files)
 		return leat_fail_mem(err, mem, sizeof(*files), "the list of files");
 	files->mem = mem;
+	files->begin = leat_alloc_array(mem, count + 1, sizeof(*files->begin));
+	if (!files->begin) {
+		leat_files_close(files);
+		return leat_fail_mem(err, mem, (count + 1) * sizeof(*files->begin), "the list of files");
+	}
 	leat_sets_init(&sets, mem);
 	status = add_patterns(files, stores, patterns, count, &sets, err);
 	leat_sets_free(&sets);
@@ -200,6 +209,12 @@ size_t
 leat_files_count(const struct leat_files *files)
 {
 	return files ? files->count : 0;
+}
+
+size_t
+leat_files_begin(const struct leat_files *files, size_t pattern)
+{
+	return files->begin[pattern];
 }
 
 const struct leat_object *

@@ -383,6 +383,8 @@ enum leat_status leat_files_open_listed(struct leat_files **files, const struct 
                                         struct leat_mem *mem, struct leat_err *err);
 void leat_files_close(struct leat_files *files); /* accepts NULL */
 size_t leat_files_count(const struct leat_files *files);
+/* Number of the first file that matches pattern `pattern` of leat_files_open. Of the number of patterns: all files. */
+size_t leat_files_begin(const struct leat_files *files, size_t pattern);
 const struct leat_object *leat_files_at(const struct leat_files *files, size_t i);
 struct leat_object *leat_files_edit(struct leat_files *files, size_t i); /* for `map` */
 enum leat_status leat_files_read(struct leat_files *files, size_t i, uint64_t offset, const struct iovec *iov, int iovs,

@@ -208,7 +208,11 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		expect_refused(text, cases[i].status, cases[i].part);
 	}
 	expect_refused("npy(x='" NPY "f4.npy', y='" NPY "short.npy')", LEAT_DATA, "has 4 rows, but");
-	expect_refused("npy(x='" NPY "f?.npy')", LEAT_INVALID, "takes one file");
+	expect_refused("npy(x='" NPY "f?.npy')", LEAT_DATA, "f4.npy' has rows of float32[3], but '");
+	expect_refused("npy(x='" NPY "f?.npy')", LEAT_DATA, "all files of field 'x' need the same type and shape");
+	expect_refused("npy(x='" NPY "nothing-*.npy')", LEAT_IO, "no file matches");
+	expect_refused("npy(x='" NPY "v?.npy', y='" NPY "f4.npy')", LEAT_DATA,
+	               "has 5 rows, but field 'x' in 2 files has 10");
 }
 
 static void
@@ -391,6 +395,85 @@ arrays_may_lie_at_any_offset(void **state)
 	whole_close(&whole);
 }
 
+/* ---- several files ---- */
+
+/* NAME-NNN.npy for each count of rows: row i of all of them is i and i + 0.5. */
+static void
+write_parts(const char *name, const int *rows, int files)
+{
+	int row = 0;
+
+	for (int f = 0; f < files; f++) {
+		char file[4096] = "\x93NUMPY\x01", path[40];
+		int len =
+			snprintf(file + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 2)}", rows[f]);
+
+		file[8] = 118;
+		memset(file + 10 + len, ' ', (size_t)(118 - len));
+		assert_true(128 + 8 * rows[f] <= (int)sizeof file);
+		for (int i = 0; i < rows[f]; i++, row++)
+			memcpy(file + 128 + 8 * i, ((float[]){(float)row, (float)row + 0.5f}), 8);
+		snprintf(path, sizeof path, "%s-%03d.npy", name, f);
+		temp_write(&temp, path, file, (size_t)(128 + 8 * rows[f]));
+	}
+}
+
+enum { PARTS = 300 };
+
+static int
+write_many(void)
+{
+	static int rows[PARTS];
+	int sum = 0;
+
+	for (int f = 0; f < PARTS; f++)
+		sum += rows[f] = f % 4; /* every fourth file is empty */
+	write_parts("x", rows, PARTS);
+	write_parts("y", (int[]){sum - 200, 0, 200}, 3);
+	return sum;
+}
+
+static void
+rows_of_many_files_follow_each_other(void **state)
+{
+	int rows = write_many();
+	struct leat_tensor x, y;
+	struct whole whole;
+
+	(void)state;
+	snprintf(text, sizeof text, "npy(x='%s/x-*.npy', y='%s/y-*.npy')", temp.folder, temp.folder);
+	whole_open(&whole, text, NULL);
+	x = whole_field(&whole, "x");
+	y = whole_field(&whole, "y");
+	assert_int_equal(whole.count, rows);
+	for (int k = 0; k < 2 * rows; k++) {
+		assert_true(value(&x, k) == (double)k / 2);
+		assert_true(value(&y, k) == (double)k / 2);
+	}
+	whole_close(&whole);
+	promise_same(text);
+}
+
+static void
+interleave_alternates_between_the_files_of_the_first_field(void **state)
+{
+	static const int order[] = {0, 3, 1, 4, 2};
+	struct leat_tensor x;
+	struct whole whole;
+
+	(void)state;
+	write_parts("a", (int[]){3, 2}, 2);
+	write_parts("b", (int[]){1, 4}, 2);
+	snprintf(text, sizeof text, "npy(x='%s/a-*.npy', y='%s/b-*.npy') | interleave(2)", temp.folder, temp.folder);
+	whole_open(&whole, text, NULL);
+	for (int field = 0; field < 2; field++) {
+		x = whole_field(&whole, field ? "y" : "x");
+		for (int i = 0; i < 5; i++)
+			assert_true(value(&x, 2 * i) == order[i]);
+	}
+	whole_close(&whole);
+}
+
 /* ---- large files ---- */
 
 enum { ROWS = 1000, COLUMNS = 1024 }; /* a row is a page, though it does not begin with one */
@@ -556,6 +639,12 @@ checkpoints_belong_to_shapes_and_names_wherever_files_lie(void **state)
 	save_and_restore(spec[0], spec[1], LEAT_MISMATCH);
 	snprintf(text, sizeof text, "npy(z='%s/0/x.npy') | batch(1)", temp.folder);
 	save_and_restore(spec[0], text, LEAT_MISMATCH);
+	write_parts("c", (int[]){3, 2}, 2);
+	write_parts("d", (int[]){3, 2, 0}, 3);
+	snprintf(spec[0], sizeof spec[0], "npy(x='%s/c-*.npy') | batch(1)", temp.folder);
+	snprintf(spec[1], sizeof spec[1], "npy(x='%s/d-*.npy') | batch(1)", temp.folder);
+	save_and_restore(spec[0], spec[0], LEAT_OK);
+	save_and_restore(spec[0], spec[1], LEAT_MISMATCH);
 }
 
 static void
@@ -571,6 +660,9 @@ no_memory_is_an_error(void **state)
 {
 	(void)state;
 	promise_memory_errors("npy(x='" NPY "f4.npy', y='" NPY "vector.npy') | scale(2, field=x) | batch(2)", NULL);
+	write_parts("e", (int[]){3, 2, 1}, 3);
+	snprintf(text, sizeof text, "npy(x='%s/e-*.npy', y='%s/e-*.npy') | batch(2)", temp.folder, temp.folder);
+	promise_memory_errors(text, NULL);
 }
 
 int
@@ -589,6 +681,8 @@ main(void)
 		cmocka_unit_test(uint64_holds_more_than_int64),
 		cmocka_unit_test(headers_that_make_no_sense_are_refused),
 		cmocka_unit_test(arrays_may_lie_at_any_offset),
+		cmocka_unit_test(rows_of_many_files_follow_each_other),
+		cmocka_unit_test(interleave_alternates_between_the_files_of_the_first_field),
 		cmocka_unit_test(what_is_not_in_memory_is_brought_by_io_threads),
 		cmocka_unit_test(samples_of_a_mapped_file_that_changes_are_bad),
 		cmocka_unit_test(checkpoints_belong_to_shapes_and_names_wherever_files_lie),
