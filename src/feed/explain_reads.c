@@ -245,7 +245,7 @@ add_sample(struct walk *w, uint64_t at, bool first_of_batch)
 
 	w->looked = at + 1;
 	locate_at(w, at, &e);
-	if (source->mapped)
+	if (leat_source_lends(source))
 		w->reads->bytes += e.lent;
 	else if (e.in_unit && !e.damaged)
 		add_to_unit(w, &e);
@@ -323,7 +323,7 @@ leat_explain_reads(struct leat_feed *feed, struct leat_reads *reads, struct leat
 			reads->requests = scaled(reads->requests, w.looked, w.all);
 			reads->bytes = scaled(reads->bytes, w.looked, w.all);
 		}
-		if (feed->pipeline.source.mapped)
+		if (leat_source_lends(&feed->pipeline.source))
 			reads->way = "mapped";
 		else if (reads->requests == 0)
 			reads->way = "none";

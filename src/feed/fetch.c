@@ -591,7 +591,7 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 		;
 	else if (feed->pipeline.bulk)
 		start_bulk(feed, run);
-	else if (feed->pipeline.source.mapped)
+	else if (leat_source_lends(&feed->pipeline.source))
 		start_touching(feed, run);
 	else
 		start_groups(feed, run);

@@ -108,9 +108,10 @@ struct leat_source_kind {
 	 * thread. */
 	void (*object)(const struct leat_source *source, size_t file, struct leat_object *object);
 
-	/* Optional, for samples with nothing to fetch (length 0) because unpack lends mapped memory: loads the samples
-	 * from the device. With LEAT_READ_NOWAIT, returns LEAT_AGAIN (no error text) if that would block; an I/O thread
-	 * then calls it again without the flag. Any thread, if the source is `mapped`. */
+	/* Optional, for sources that leave max_length 0: nothing is fetched (length 0), because unpack lends mapped
+	 * memory or reads by itself. Loads the mapped memory of these samples from the device. With LEAT_READ_NOWAIT,
+	 * returns LEAT_AGAIN (no error text) if that would block; an I/O thread then calls it again without the flag.
+	 * Any thread. */
 	enum leat_status (*touch)(const struct leat_source *source, const uint64_t *sample, size_t count, int flags,
 	                          struct leat_err *err);
 
@@ -154,6 +155,13 @@ enum leat_status leat_source_open(struct leat_source *source, const struct leat_
                                   unsigned threads, uint64_t max_bytes, const struct leat_storage *storage,
                                   struct leat_mem *mem, const struct leat_log *log, struct leat_err *err);
 void leat_source_close(struct leat_source *source);
+
+/* Whether unpack lends all samples, so that there is nothing to fetch. */
+static inline bool
+leat_source_lends(const struct leat_source *source)
+{
+	return source->kind->touch && source->max_length == 0;
+}
 
 /* Marks an undamaged extent of more than max_bytes. */
 void leat_source_check_size(const struct leat_source *source, struct leat_extent *extent);

@@ -287,6 +287,72 @@ make_tokens(const char *folder)
 	}
 }
 
+/* An array of numbers that depend on their place and `salt`. */
+static void
+write_numbers(const char *path, enum leat_dtype dtype, int ndim, const int64_t *shape, uint64_t salt)
+{
+	FILE *file = create(path);
+	char head[LEAT_NPY_HEAD];
+	size_t elements = 1;
+
+	fwrite(head, 1, leat_npy_head(head, dtype, ndim, shape, shape[0]), file);
+	for (int d = 0; d < ndim; d++)
+		elements *= (size_t)shape[d];
+	for (size_t i = 0; i < elements; i++) {
+		uint64_t number = leat_mix64(salt + i) % 251;
+		float single = (float)number / 8;
+
+		fwrite(dtype == LEAT_F32 ? (void *)&single : (void *)&number, leat_dtype_size(dtype), 1, file);
+	}
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Images, and types that only arrays have. No file is empty: its middle would be the header, which tests that damage
+ * data leave alone. */
+static void
+make_npy_parts(const char *folder)
+{
+	for (size_t f = 0; f < FILES; f++) {
+		int64_t rows = (int64_t)(first[f + 1] - first[f]);
+
+		if (rows == 0)
+			continue;
+		write_numbers(in(folder, "image-%zu.npy", f), LEAT_U8, 4, (int64_t[]){rows, 9, 7, 3}, 100 * f);
+		write_numbers(in(folder, "count-%zu.npy", f), LEAT_U64, 2, (int64_t[]){rows, 2}, 100 * f);
+	}
+	write_numbers(in(folder, "label.npy"), LEAT_I64, 1, (int64_t[]){SOURCES_SAMPLES}, 0);
+	write_numbers(in(folder, "level.npy"), LEAT_I32, 1, (int64_t[]){SOURCES_SAMPLES}, 1);
+}
+
+/* Channels x time, as long as its windows, and a few steps more. */
+static void
+make_windows(const char *folder)
+{
+	for (size_t f = 0; f < FILES; f++) {
+		int64_t windows = (int64_t)(first[f + 1] - first[f]), steps = 12 + 5 * (windows - 1) + 3;
+
+		if (windows == 0)
+			continue;
+		write_numbers(in(folder, "x-%zu.npy", f), LEAT_I16, 2, (int64_t[]){3, steps}, 1000 * f);
+		write_numbers(in(folder, "y-%zu.npy", f), LEAT_I64, 1, (int64_t[]){steps}, 1000 * f + 1);
+	}
+}
+
+/* Time x channels. */
+static void
+make_events(const char *folder)
+{
+	for (size_t f = 0; f < FILES; f++) {
+		FILE *csv = create(in(folder, "%zu.csv", f));
+
+		write_numbers(in(folder, "%zu.npy", f), LEAT_F32, 2, (int64_t[]){80, 2}, 1000 * f);
+		fprintf(csv, "start,label\n");
+		for (size_t i = first[f]; i < first[f + 1]; i++)
+			fprintf(csv, "%zu,%lld\n", 2 + i * 37 % 75, (long long)label_of(i));
+		assert_int_equal(fclose(csv), 0);
+	}
+}
+
 /* A source needs one maker at least; @ in its spec stands for the folder that it fills. */
 static const struct maker {
 	const char *name, *spec;
@@ -301,6 +367,10 @@ static const struct maker {
 	{"list", "list('@/list.csv')", make_list},
 	{"npy", "npy(image='@/image.npy', label='@/label.npy')", make_npy},
 	{"tokens", "tokens('@/*.bin', length=12, shift=1)", make_tokens},
+	{"windows", "windows('@/x-*.npy', length=12, stride=5, axis=1, labels='@/y-*.npy')", make_windows},
+	{"windows of events", "windows('@/*.npy', length=5, events='@/*.csv', offset=-2)", make_events},
+	{"npy, several files",
+         "npy(image='@/image-*.npy', label='@/label.npy', count='@/count-*.npy', level='@/level.npy')", make_npy_parts},
 };
 
 enum { MAKERS = sizeof makers / sizeof *makers };
@@ -368,7 +438,10 @@ sources_make(struct sources *sources)
 		struct sources_one *one = &sources->one[i];
 
 		one->name = makers[i].name;
-		snprintf(one->folder, sizeof one->folder, "%s/%zu", sources->folder, i);
+		/* One letter, so that folders that are added come last: what is damaged at random stays the same. */
+		assert_true(i < 36);
+		snprintf(one->folder, sizeof one->folder, "%s/%c", sources->folder,
+		         (char)(i < 10 ? '0' + i : 'a' + i - 10));
 		fill_spec(one, makers[i].spec);
 		sources_make_one(sources, i);
 	}

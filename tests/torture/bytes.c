@@ -224,7 +224,8 @@ copy_source(struct torture *t, bool indexed, struct victim *v)
 	static struct sources copy;
 	size_t i = torture_below(t, indexed ? INDEXED : (unsigned)t->sources->count);
 	const char *name = t->sources->one[i].name;
-	bool images = strcmp(name, "npy") != 0 && strcmp(name, "tokens") != 0 && !torture_one_in(t, 4);
+	bool images = strncmp(name, "npy", 3) != 0 && strcmp(name, "tokens") != 0 && strncmp(name, "windows", 7) != 0 &&
+	              !torture_one_in(t, 4);
 
 	torture_copy_source(t, i, "data", &copy);
 	snprintf(v->folder, sizeof v->folder, "%s", copy.folder);

@@ -40,7 +40,7 @@ is_from(const struct torture *t, const struct torture_job *job, const char *star
 static void
 choose_ops(struct torture *t, struct torture_job *job)
 {
-	bool images = !is_from(t, job, "npy") && !is_from(t, job, "tokens");
+	bool images = !is_from(t, job, "npy") && !is_from(t, job, "tokens") && !is_from(t, job, "windows");
 	const char *example = is_from(t, job, "tfrecord") ? " | example(image=bytes, label=int64)" : "";
 	const char *shuffle = !torture_one_in(t, 2)                                     ? ""
 	                      : strstr(t->sources->one[job->source].name, "compressed") ? " | shuffle(13)"
@@ -184,14 +184,17 @@ static void
 fields_of(const struct torture *t, const struct torture_job *job, const struct torture_place *place, char *out,
           size_t cap)
 {
-	bool tokens = is_from(t, job, "tokens");
-	const char *a = tokens ? "tokens" : "image", *b = tokens ? "targets" : "label";
+	bool tokens = is_from(t, job, "tokens"), windows = is_from(t, job, "windows");
+	const char *a = tokens ? "tokens" : windows ? "x" : "image", *b = tokens ? "targets" : "label";
 
 	if (strcmp(job->format, "npy") == 0)
 		snprintf(out, cap, "%s='%s/out/p/%s.npy', %s='%s/out/p/%s.npy'", a, place->folder, a, b, place->folder,
 		         b);
 	else if (tokens)
 		snprintf(out, cap, "'tokens=tokens.npy:int32[12]', 'targets=targets.npy:int32[12]'");
+	else if (windows)
+		snprintf(out, cap, "'x=x.npy:%s', 'label=label.cls:int64'",
+		         is_from(t, job, "windows of") ? "float32[5, 2]" : "int16[3, 12]");
 	else
 		snprintf(out, cap, "'image=%s', 'label=%s:int64'", job->kind == JOB_PACK ? "jpg" : "image.npy",
 		         job->kind == JOB_PACK ? "cls" : "label.cls");
