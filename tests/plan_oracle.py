@@ -7,7 +7,7 @@ Where the C plan computes which sample stands at a position, this one plays the 
 lists for passes, a real shuffle buffer, real iterators over files. It is written from
 docs/PLAN.md and shares nothing with the C code. Random specs are asked in order, at random
 positions, from the middle on and with other seeds in between, all of one plan, so that no
-cache may change an answer. What tf.data gave (golden/interleave.json) is replayed, and
+cache may change an answer. Windows are cut from lists of all bytes. What tf.data gave (golden/interleave.json) is replayed, and
 the distributions of shuffles are compared with exact ones.
 """
 import argparse
@@ -376,6 +376,64 @@ def check_batches(plans):
     print("%d batches of ranks: equal" % len(lines))
 
 
+# ---- windows ----
+
+def recording_of(file, outer, steps, inner):
+    """A row of steps for each of `outer`, where a step is the (file, byte) of each of its bytes."""
+    places = iter(range(outer * steps * inner))
+    return [[[(file, next(places)) for _ in range(inner)] for _ in range(steps)] for _ in range(outer)]
+
+
+def cut(recording, begin, length):
+    """The bytes of one window, row by row."""
+    return [place for row in recording for step in row[begin:begin + length] for place in step]
+
+
+def slide(recording, length, stride):
+    starts = [begin for begin in range(len(recording[0])) if begin + length <= len(recording[0])]
+    return [cut(recording, begin, length) for begin in starts[::stride]]
+
+
+def bytes_of(word):
+    """What the pieces of an answer are, byte by byte."""
+    if word == "out":
+        return None
+    pieces = [re.fullmatch(r"(\d+):(\d+)-(\d+)", piece).groups() for piece in word.split("+")]
+    return [(int(file), place) for file, begin, end in pieces for place in range(int(begin), int(end))]
+
+
+def some_windows(rng):
+    """A line for plan_dump, and the bytes of each window, found by cutting lists."""
+    length, stride = rng.randint(1, 6), rng.choice([0, 1, 1, 2, 3, 5, 9])
+    outer, inner = rng.choice([1, 1, 2, 3]), rng.choice([1, 2, 4])
+    steps = [rng.choice([0, 1, 2, 7, rng.randrange(25)]) for _ in range(rng.randint(1, 6))]
+    recordings = [recording_of(file, outer, count, inner) for file, count in enumerate(steps)]
+    line = "windows %d %d %d %d %%d %s" % (length, stride, outer, inner, ",".join(map(str, steps)))
+    kind = rng.choice(["apart", "across", "events"])
+    if kind == "across":
+        series = [sum((recording[row] for recording in recordings), []) for row in range(outer)]
+        return line % 1, slide(series, length, stride or length)
+    if kind == "apart":
+        return line % 0, [one for recording in recordings for one in slide(recording, length, stride or length)]
+    offset = rng.randint(-4, 4)
+    events = [[rng.randrange(27) for _ in range(rng.randrange(4))] for _ in steps]
+    wanted = []
+    for recording, starts in zip(recordings, events):
+        fits = range(len(recording[0]) - length + 1)
+        wanted += [cut(recording, start + offset, length) if start + offset in fits else None for start in starts]
+    starts = ",".join(str(start) for one in events for start in one)
+    counts = ",".join(str(len(one)) for one in events)
+    return (line % 0 + " %d %s %s" % (offset, counts, starts), wanted) if starts else some_windows(rng)
+
+
+def check_windows(plans, count, rng):
+    cases = [some_windows(rng) for _ in range(count)]
+    for (line, wanted), answer in zip(cases, plans.ask([line for line, _ in cases])):
+        if [bytes_of(word) for word in answer.split()] != wanted:
+            sys.exit("windows differ for\n  %s\nexpected\n  %s\ngot\n  %s" % (line, wanted, answer))
+    print("windows of %d sets of recordings: equal" % count)
+
+
 def read_text(*path):
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), *path), encoding="utf-8") as f:
         return f.read()
@@ -511,6 +569,7 @@ def main():
     check_interleave_golden(plans)
     check_random_specs(plans, args.specs, rng)
     check_batches(plans)
+    check_windows(plans, args.specs, rng)
     check_large(plans, rng)
     check_distributions(plans)
 

@@ -20,6 +20,27 @@ stride_of(const struct leat_windows *windows)
 	return (uint64_t)(windows->stride ? windows->stride : windows->length);
 }
 
+static uint64_t
+windows_in(const struct leat_windows *windows, uint64_t steps)
+{
+	uint64_t length = leat_series_length(windows);
+
+	return steps < length ? 0 : (steps - length) / stride_of(windows) + 1;
+}
+
+void
+leat_series_count(const struct leat_windows *windows, struct leat_series *series)
+{
+	if (windows->across) {
+		series->parts = 1;
+		series->first[1] = windows_in(windows, series->step[series->files]);
+		return;
+	}
+	series->parts = series->files;
+	for (size_t i = 0; i < series->files; i++)
+		series->first[i + 1] = series->first[i] + windows_in(windows, series->step[i + 1] - series->step[i]);
+}
+
 bool
 leat_series_begin(const struct leat_windows *windows, const struct leat_series *series, uint64_t sample, size_t part,
                   uint64_t *begin)

@@ -78,6 +78,8 @@ leat_series_file_of(const struct leat_series *series, uint64_t step)
 	return leat_npy_file_of(series->step, series->files, step);
 }
 
+/* Sets `first` and `parts` from the steps, where there are no events. */
+void leat_series_count(const struct leat_windows *windows, struct leat_series *series);
 /* The window of a sample that is in `part`: its first step. False: an event's window is not within its recording;
  * *begin is then the part's first step. */
 bool leat_series_begin(const struct leat_windows *windows, const struct leat_series *series, uint64_t sample,

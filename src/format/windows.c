@@ -233,15 +233,6 @@ count_steps(const struct leat_source *source, struct leat_series *series, struct
 	return LEAT_OK;
 }
 
-static uint64_t
-windows_in(const struct leat_windows *windows, uint64_t steps)
-{
-	uint64_t length = leat_series_length(windows),
-		 stride = windows->stride ? (uint64_t)windows->stride : leat_series_length(windows);
-
-	return steps < length ? 0 : (steps - length) / stride + 1;
-}
-
 static enum leat_status
 load_events(struct leat_source *source, struct leat_series *series, struct leat_err *err)
 {
@@ -262,18 +253,12 @@ count_samples(struct leat_source *source, struct leat_series *series, struct lea
 {
 	const struct leat_windows *windows = source->params;
 
-	series->parts = windows->across ? 1 : series->files;
+	leat_series_count(windows, series);
 	if (windows->events.count) {
 		enum leat_status status = load_events(source, series, err);
 
 		if (status != LEAT_OK)
 			return status;
-	} else if (windows->across) {
-		series->first[1] = windows_in(windows, series->step[series->files]);
-	} else {
-		for (size_t i = 0; i < series->files; i++)
-			series->first[i + 1] =
-				series->first[i] + windows_in(windows, series->step[i + 1] - series->step[i]);
 	}
 	source->first = series->first;
 	source->parts = series->parts;

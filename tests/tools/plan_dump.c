@@ -15,12 +15,23 @@
  *	rows 10 8 wrap 1 1 2 8
  *
  * SIZE is that of the epoch, BATCH over all ranks, GROUP that of ops on batches, BEGIN where the batch begins. The
- *answer is the position of each row, '-' before repeats, '.' for padding, and `end` if there is no such batch. */
+ * answer is the position of each row, '-' before repeats, '.' for padding, and `end` if there is no such batch.
+ *
+ * A third kind asks where the windows of recordings are:
+ *
+ *	windows LENGTH STRIDE OUTER INNER ACROSS STEPS [OFFSET EVENTS]
+ *	windows 3 2 2 4 0 7,0,9
+ *	windows 3 0 1 4 0 7,9 -1 2,5,1 1,2
+ *
+ * STEPS are those of each recording; OUTER rows hold INNER bytes for each step. EVENTS are the counts of events of each
+ * recording, then the start of each. The answer has a word for each window, FILE:BEGIN-END for each piece of it, with
+ * '+' between them, and `out` for the window of an event that is not within its recording. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "feed/feed.h"
+#include "format/series.h"
 #include "support/plan_bench.h"
 
 enum { MAX_FILES = 1 << 16, MAX_LINE = 1 << 22 };
@@ -124,6 +135,56 @@ print_rows(const char *line)
 	printf("\n");
 }
 
+static void
+print_window(const struct leat_windows *windows, const struct leat_series *series, uint64_t sample)
+{
+	size_t part = leat_series_part(series, sample);
+	struct leat_series_piece piece;
+	struct leat_series_walk walk;
+	const char *plus = "";
+	uint64_t begin;
+
+	if (!leat_series_begin(windows, series, sample, part, &begin)) {
+		printf("out ");
+		return;
+	}
+	leat_series_walk(&walk, series, begin, leat_series_length(windows));
+	for (; leat_series_next(&walk, &piece); plus = "+")
+		printf("%s%zu:%" PRIu64 "-%" PRIu64, plus, piece.file, piece.offset, piece.offset + piece.bytes);
+	printf(" ");
+}
+
+static void
+print_windows(char *line)
+{
+	static uint64_t step[MAX_FILES + 1], first[MAX_FILES + 1], starts[MAX_FILES + 1];
+	static struct leat_event event[MAX_FILES];
+	struct leat_series series = {.step = step, .first = first};
+	struct leat_windows windows = {0};
+	char *word[10] = {NULL};
+
+	for (int i = 0; i < 10 && line; i++)
+		word[i] = strsep(&line, " \n");
+	windows.length = strtoll(word[1], NULL, 10);
+	windows.stride = strtoll(word[2], NULL, 10);
+	series.outer = strtoull(word[3], NULL, 10);
+	series.inner = strtoull(word[4], NULL, 10);
+	windows.across = *word[5] == '1';
+	series.files = read_counts(word[6], step);
+	leat_series_count(&windows, &series);
+	if (word[7] && *word[7]) {
+		windows.offset = strtoll(word[7], NULL, 10);
+		read_counts(word[8], first);
+		series.events.event = event;
+		series.events.count = read_counts(word[9], starts);
+		for (size_t i = 0; i < series.events.count; i++)
+			event[i].start = (int64_t)(starts[i + 1] - starts[i]);
+	}
+	for (uint64_t i = 0; i < first[series.parts]; i++)
+		print_window(&windows, &series, i);
+	printf("\n");
+}
+
 int
 main(void)
 {
@@ -132,8 +193,7 @@ main(void)
 	static struct plan_bench b;
 
 	while (fgets(line, sizeof(line), stdin)) {
-		char *rest = line, *counts = strsep(&rest, ";"), *ops = strsep(&rest, ";"), *seed = strsep(&rest, ";"),
-		     *query;
+		char *rest = line, *counts, *ops, *seed, *query;
 		struct leat_err err = {0};
 		size_t files;
 
@@ -141,6 +201,13 @@ main(void)
 			print_rows(line);
 			continue;
 		}
+		if (strncmp(line, "windows ", 8) == 0) {
+			print_windows(line);
+			continue;
+		}
+		counts = strsep(&rest, ";");
+		ops = strsep(&rest, ";");
+		seed = strsep(&rest, ";");
 		if (!rest) {
 			fprintf(stderr, "plan_dump: a line has four fields: COUNTS; OPS; SEED; QUERIES\n");
 			return 2;
