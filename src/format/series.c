@@ -269,6 +269,23 @@ labels_at(const struct leat_series *series, uint64_t begin, uint64_t *count, siz
 	return series->labels[*file].data + (begin - series->step[*file]) * series->label_bytes;
 }
 
+const unsigned char *
+leat_series_labels_at(const struct leat_source *source, uint64_t begin)
+{
+	uint64_t count = labels_of(source->params, &begin);
+	size_t file;
+
+	return labels_at(source->state, begin, &count, &file);
+}
+
+uint64_t
+leat_series_labels(const struct leat_windows *windows)
+{
+	uint64_t begin = 0;
+
+	return windows->label == LEAT_LABEL_MAJORITY ? 0 : labels_of(windows, &begin);
+}
+
 enum leat_status
 leat_series_touch_labels(const struct leat_source *source, uint64_t begin, int flags, struct leat_err *err)
 {

@@ -100,6 +100,11 @@ enum leat_status leat_series_get_label(const struct leat_source *source, uint64_
 /* What they take from the scratch. */
 size_t leat_series_scratch(const struct leat_windows *windows, const struct leat_series *series);
 
+/* For `rows_at`: where the labels of a window begin that is within its file. */
+const unsigned char *leat_series_labels_at(const struct leat_source *source, uint64_t begin);
+/* How many there are; 0: they have to be counted. */
+uint64_t leat_series_labels(const struct leat_windows *windows);
+
 /* For `touch`: brings the labels of a window into memory. */
 enum leat_status leat_series_touch_labels(const struct leat_source *source, uint64_t begin, int flags,
                                           struct leat_err *err);

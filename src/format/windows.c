@@ -520,6 +520,67 @@ touch(const struct leat_source *source, const uint64_t *sample, size_t count, in
 	return status;
 }
 
+/* Is every window one good range of an array in memory? */
+static bool
+are_ranges(const struct leat_windows *windows, const struct leat_series *series)
+{
+	uint64_t begin;
+
+	if (series->way != LEAT_SERIES_LENT || series->outer > 1 || windows->across || series->cut)
+		return false;
+	for (size_t i = 0; i < series->events.count; i++)
+		if (!leat_series_begin(windows, series, i, leat_series_part(series, i), &begin))
+			return false;
+	return true;
+}
+
+static bool
+are_aligned(const struct leat_npy_file *array, size_t files)
+{
+	for (size_t i = 0; i < files; i++)
+		if (!array[i].aligned)
+			return false;
+	return true;
+}
+
+static bool
+rows(const struct leat_source *source, int field, struct leat_row_form *form)
+{
+	const struct leat_windows *windows = source->params;
+	const struct leat_series *series = source->state;
+
+	if (field == 0) {
+		size_t size = leat_dtype_size(series->x.dtype);
+
+		*form = (struct leat_row_form){series->x.dtype, (size_t)series->window_bytes / size};
+		return are_ranges(windows, series) && are_aligned(series->array, series->files);
+	}
+	*form = (struct leat_row_form){series->label.dtype, 1};
+	if (!series->labels)
+		return true; /* the labels of events */
+	form->elements = (size_t)(leat_series_labels(windows) * series->label_bytes) / leat_dtype_size(form->dtype);
+	return form->elements > 0 && are_aligned(series->labels, series->files);
+}
+
+static void
+rows_at(const struct leat_source *source, int field, const uint64_t *sample, size_t count, const unsigned char **at)
+{
+	const struct leat_series *series = source->state;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t part = leat_series_part(series, sample[i]);
+		uint64_t begin;
+
+		(void)leat_series_begin(source->params, series, sample[i], part, &begin);
+		if (field == 0)
+			at[i] = series->array[part].data + (begin - series->step[part]) * series->inner;
+		else if (series->labels)
+			at[i] = leat_series_labels_at(source, begin);
+		else
+			at[i] = (const unsigned char *)&series->events.event[sample[i]].label;
+	}
+}
+
 /* Why a window cannot be read. */
 static enum leat_status
 fail_damaged(const struct leat_source *source, uint64_t sample, size_t part, struct leat_err *err)
@@ -584,6 +645,8 @@ const struct leat_source_kind leat_source_windows = {
 	.close = close_source,
 	.locate = locate,
 	.touch = touch,
+	.rows = rows,
+	.rows_at = rows_at,
 	.unpack = unpack,
 	.copies = true,
 	.fingerprint = fingerprint,

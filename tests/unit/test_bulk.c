@@ -55,6 +55,12 @@ setup(void **state)
 	write_npy("rgb3.npy", "|u1", 1, "(700, 9, 7, 3)", (size_t)ROWS * 9 * 7 * 3);
 	write_npy("f32.npy", "<f4", 4, "(700, 33)", (size_t)ROWS * 33);
 	write_npy("y.npy", "<i8", 8, "(700,)", ROWS);
+	write_npy("u8b.npy", "|u1", 1, "(0, 28, 28)", 0);
+	write_npy("long-1.npy", "<f4", 4, "(90000, 3)", (size_t)90000 * 3);
+	write_npy("long-2.npy", "<f4", 4, "(5000, 3)", (size_t)5000 * 3);
+	write_npy("steps-1.npy", "<i8", 8, "(90000,)", 90000);
+	write_npy("steps-2.npy", "<i8", 8, "(5000,)", 5000);
+	temp_write(&temp, "events.csv", "2,7\n9,8\n300,9\n89952,3\n", 22);
 	for (size_t i = 0; i < 1 << 20; i++)
 		tokens[i] = (uint16_t)(i * 40503u >> 3);
 	temp_write(&temp, "a.bin", tokens, 300001 * 2);
@@ -143,6 +149,14 @@ rows_are_the_same_as_one_by_one(void **state)
 		{"tokens('@*.bin', length=64)", "", " | cast(int32) | cast(int32)"},
 		{"tokens('@*.bin', length=61, stride=17, shift=3)", "",
 	         " | cast(int32, field=tokens) | cast(int32, field=tokens)"},
+		{"npy(x='@u8*.npy', y='@y.npy')", "", " | cast(uint8, field=x) | cast(uint8, field=x)"},
+		{"windows('@long-*.npy', length=100, stride=7)", "", " | cast(float32) | cast(float32)"},
+		{"windows('@long-*.npy', length=100, stride=7, labels='@steps-*.npy')", " | scale(0.5, field=x)",
+	         " | cast(float32, field=x)"},
+		{"windows('@long-*.npy', length=9, stride=31, labels='@steps-*.npy', label=all)", "",
+	         " | cast(float32, field=x) | cast(float32, field=x)"},
+		{"windows('@long-1.npy', length=50, events='@events.csv', offset=-2)", "",
+	         " | cast(float32, field=x) | cast(float32, field=x)"},
 		{"tokens('@wide.tok', dtype=int32, length=33, header_bytes=4)", "", " | cast(int32) | cast(int32)"},
 	};
 	static const char *const order[] = {
@@ -180,6 +194,10 @@ other_pipelines_are_made_one_by_one(void **state)
 		"npy(image='@rgb.npy') | scale(1/255) | random_brightness(max=0.5) | batch(8)",
 		"npy(image='@rgb3.npy') | scale(1/255) | layout(chw) | batch(8)",
 		"npy(x='@f32.npy') | cache(memory) | batch(8)",
+		"windows('@long-*.npy', length=100, across=true) | batch(8)",
+		"windows('@long-1.npy', length=3, axis=1) | batch(8)",
+		"windows('@long-1.npy', length=100, labels='@steps-1.npy', label=majority) | batch(8)",
+		"windows('@long-1.npy', length=100, events='@events.csv', offset=-9) | batch(2)",
 		"tokens('@wide.tok', dtype=uint32, length=16) | batch(8)",
 		"tokens('@wide.tok', dtype=uint32, length=16, header_bytes=4) | batch(8)",
 	};
