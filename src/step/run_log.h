@@ -35,6 +35,17 @@ struct leat_run_line {
 enum leat_status leat_run_line_parse(const char *text, size_t len, struct leat_run_line *line, struct leat_err *err);
 void leat_run_line_free(struct leat_run_line *line);
 
+/* Calls `line` for each line of a run's log. Lines that cannot be read are skipped: the last one may be unfinished. */
+struct leat_run_lines_reader {
+	enum leat_status (*line)(void *arg, const struct leat_run_line *line, struct leat_err *err);
+	void *arg;
+};
+enum leat_status leat_run_lines(struct leat_cas *cas, const char *run, const struct leat_run_lines_reader *reader,
+                                struct leat_err *err);
+/* Calls it for the last line only, without reading the others. */
+enum leat_status leat_run_last_line(struct leat_cas *cas, const char *run, const struct leat_run_lines_reader *reader,
+                                    struct leat_err *err);
+
 /* Names of runs, newest first; free with leat_paths_free. */
 enum leat_status leat_runs_list(struct leat_cas *cas, struct leat_mem *mem, struct leat_paths *runs,
                                 struct leat_err *err);
