@@ -63,9 +63,14 @@ print_table(const struct leat_project *project, const struct leat_step_status *s
 	for (size_t i = 0; i < project->steps; i++)
 		add_row(&table, &project->step[project->order[i]], &s[project->order[i]]);
 	status = leat_table_print(&table, stdout, err);
-	for (size_t i = 0; status == LEAT_OK && i < project->steps; i++)
-		if (*s[project->order[i]].why)
-			leat_print_line(stdout, "%s", s[project->order[i]].why);
+	for (size_t i = 0; status == LEAT_OK && i < project->steps; i++) {
+		const struct leat_step_status *one = &s[project->order[i]];
+
+		if (*one->why)
+			leat_print_line(stdout, "%s", one->why);
+		if (*one->failed)
+			leat_print_line(stdout, "failed last: %s", one->failed);
+	}
 	return status;
 }
 
@@ -88,6 +93,8 @@ print_json(const struct leat_project *project, const struct leat_step_status *s,
 		              project->step[project->order[i]].slices.count, one->done, one->stale, one->waits,
 		              leat_format_digits(seconds, sizeof(seconds), one->expected_s, 6));
 		leat_str_add_json(&line, one->why);
+		leat_str_add(&line, ",\"failed\":");
+		leat_str_add_json(&line, one->failed);
 		leat_str_add(&line, "}\n");
 	}
 	failed = line.failed;
@@ -123,7 +130,8 @@ const struct leat_command leat_command_status = {
 	.summary = "show which steps of leat.yaml would run",
 	.operands = "",
 	.help = "For each step: how many of its actions are made, how many would run now, how many wait\n"
-		"for those, and how long they took the last time. Writes nothing.",
+		"for those, and how long they took the last time. Names what failed last, until it is made.\n"
+		"Writes nothing.",
 	.example = "leat status",
 	.opts = options,
 	.params_size = sizeof(struct status),

@@ -82,7 +82,8 @@ enum leat_step_state { LEAT_STEP_DONE, LEAT_STEP_STALE, LEAT_STEP_WAITS, LEAT_ST
 struct leat_step_status {
 	size_t done, stale, waits; /* actions: made before; have to run; depend on those */
 	double expected_s;
-	char why[400]; /* of a missing input or the last failure; "" if none */
+	char why[400];     /* of a missing input; "" if none */
+	char failed[1020]; /* of the last failure, unless it was made since, and where its log is; "" if none */
 };
 enum leat_status leat_build_status(const struct leat_project *project, struct leat_cas *cas,
                                    struct leat_step_status *status /* one per step */, struct leat_err *err);

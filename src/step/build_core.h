@@ -72,6 +72,11 @@ enum leat_status leat_advance_begin(struct leat_builder *b, struct leat_err *err
 /* Goes on from a job that is finished: groups that are complete now, actions that are ready now or cannot run. */
 enum leat_status leat_advance(struct leat_builder *b, const struct leat_finished *finished, struct leat_err *err);
 
+/* ---- build_failures.c ---- */
+
+/* Sets `failed` of each step whose last failure still counts; `done` is set. Only reads. */
+enum leat_status leat_plan_failures(struct leat_plan *plan, struct leat_step_status *status, struct leat_err *err);
+
 /* ---- build_run.c: workers ---- */
 
 void leat_worker(void *builder, unsigned number);

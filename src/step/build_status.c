@@ -70,6 +70,8 @@ leat_build_status(const struct leat_project *project, struct leat_cas *cas, stru
 		s = find_all(plan, err);
 	for (size_t i = 0; s == LEAT_OK && i < project->steps; i++)
 		count_states(&plan->step[i], cas != NULL, &status[i]);
+	if (s == LEAT_OK && cas)
+		s = leat_plan_failures(plan, status, err);
 	leat_plan_close(plan);
 	return s;
 }
