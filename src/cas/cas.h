@@ -91,9 +91,17 @@ struct leat_stamp {
 };
 enum leat_status leat_cas_hash(struct leat_cas *cas, const char *path, struct leat_content *content,
                                struct leat_stamp *stamp, struct leat_err *err);
-/* Once *stop is set, leat_cas_hash ends soon with LEAT_END, without a message. NULL: it does not. Call it while no
- * other thread hashes. */
-void leat_cas_stop_hashing(struct leat_cas *cas, const atomic_bool *stop);
+/* How far leat_cas_hash is, over all calls; others may read it meanwhile. */
+struct leat_hashing {
+	const atomic_bool *stop; /* NULL, or once it is set, leat_cas_hash ends soon with LEAT_END, without a message */
+	atomic_ullong files, bytes; /* hashed, or found in the index */
+	atomic_ullong all_files, all_bytes;
+	atomic_bool is_counted; /* `all_...` are complete */
+};
+/* NULL: nobody watches. Call it while no other thread hashes. */
+void leat_cas_watch_hashing(struct leat_cas *cas, struct leat_hashing *hashing);
+/* Adds what leat_cas_hash will read to `all_...`, without reading it. What cannot be read is left out. */
+void leat_cas_count(const char *path, struct leat_hashing *hashing, const atomic_bool *stop);
 /* Only stats. */
 enum leat_status leat_cas_stamp(const char *path, struct leat_stamp *stamp, struct leat_err *err);
 

@@ -16,13 +16,19 @@ enum { BUFFER = 32 << 10, TRIES = 3 };
 #define RACY_NS 2000000000
 
 static bool
-is_stopped(const atomic_bool *stop)
+is_stopped(const struct leat_hashing *hashing)
 {
-	return stop && atomic_load_explicit(stop, memory_order_relaxed);
+	return hashing && hashing->stop && atomic_load_explicit(hashing->stop, memory_order_relaxed);
+}
+
+static void
+add(atomic_ullong *count, uint64_t more)
+{
+	atomic_fetch_add_explicit(count, more, memory_order_relaxed);
 }
 
 enum leat_status
-leat_hash_fd(int fd, struct leat_mem *mem, const char *path, const atomic_bool *stop, struct leat_digest *digest,
+leat_hash_fd(int fd, struct leat_mem *mem, const char *path, struct leat_hashing *hashing, struct leat_digest *digest,
              uint64_t *bytes, struct leat_err *err)
 {
 	char buffer[BUFFER];
@@ -32,15 +38,17 @@ leat_hash_fd(int fd, struct leat_mem *mem, const char *path, const atomic_bool *
 	*bytes = 0;
 	if (!sha)
 		return leat_fail_mem(err, mem, BUFFER, "a hash");
-	while (((got = read(fd, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) && !is_stopped(stop))
+	while (((got = read(fd, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) && !is_stopped(hashing))
 		if (got > 0) {
 			leat_sha256_add(sha, buffer, (size_t)got);
 			*bytes += (uint64_t)got;
+			if (hashing)
+				add(&hashing->bytes, (uint64_t)got);
 		}
 	if (got == 0)
 		leat_sha256_end(sha, digest->byte);
 	leat_sha256_free(sha);
-	if (got != 0 && is_stopped(stop))
+	if (got != 0 && is_stopped(hashing))
 		return LEAT_END;
 	return got == 0 ? LEAT_OK : leat_fail_errno(err, errno, "cannot read '%s'", path);
 }
@@ -49,7 +57,9 @@ leat_hash_fd(int fd, struct leat_mem *mem, const char *path, const atomic_bool *
 struct visit {
 	struct leat_cas *cas; /* NULL: stamps only */
 	struct leat_stamp *stamp;
-	char path[PATH_MAX]; /* for messages */
+	struct leat_hashing *count; /* NULL, or only files are counted */
+	const atomic_bool *stop;    /* of counting */
+	char path[PATH_MAX];        /* for messages */
 };
 
 static int64_t
@@ -108,7 +118,7 @@ static enum leat_status
 read_file(struct visit *visit, int fd, struct stat *file, struct leat_content *content, struct leat_err *err)
 {
 	struct stat before = *file;
-	enum leat_status status = leat_hash_fd(fd, visit->cas->mem, visit->path, visit->cas->stop, &content->digest,
+	enum leat_status status = leat_hash_fd(fd, visit->cas->mem, visit->path, visit->cas->hashing, &content->digest,
 	                                       &content->bytes, err);
 
 	if (status != LEAT_OK)
@@ -158,6 +168,8 @@ hash_regular(struct visit *visit, int folder_fd, const char *name, struct stat *
 	    kept.ctime_ns == value.ctime_ns) {
 		content->digest = kept.digest;
 		content->bytes = value.size;
+		if (visit->cas->hashing)
+			add(&visit->cas->hashing->bytes, value.size);
 		return LEAT_OK;
 	}
 	status = hash_new(visit, folder_fd, name, file, content, err);
@@ -232,7 +244,7 @@ visit_entry(struct visit *visit, int folder_fd, const char *name, size_t depth, 
 		return leat_fail(err, LEAT_DATA,
 		                 "'%s': folders are nested more than %d deep; is there a loop of symbolic links?",
 		                 visit->path, LEAT_TREE_DEPTH);
-	if (visit->cas && is_stopped(visit->cas->stop))
+	if ((visit->cas && is_stopped(visit->cas->hashing)) || (visit->stop && atomic_load(visit->stop)))
 		return LEAT_END;
 	if (fstatat(folder_fd, name, &file, 0) != 0)
 		return leat_fail_errno_as(err, errno == ENOENT ? LEAT_DATA : leat_errno_status(errno), errno,
@@ -246,6 +258,12 @@ visit_entry(struct visit *visit, int folder_fd, const char *name, size_t depth, 
 
 		if (status != LEAT_OK)
 			return status;
+		if (visit->cas->hashing)
+			add(&visit->cas->hashing->files, 1);
+	}
+	if (visit->count) {
+		add(&visit->count->all_files, 1);
+		add(&visit->count->all_bytes, (uint64_t)file.st_size);
 	}
 	stamp_file(visit->stamp, &file);
 	return LEAT_OK;
@@ -264,9 +282,19 @@ leat_cas_hash(struct leat_cas *cas, const char *path, struct leat_content *conte
 }
 
 void
-leat_cas_stop_hashing(struct leat_cas *cas, const atomic_bool *stop)
+leat_cas_watch_hashing(struct leat_cas *cas, struct leat_hashing *hashing)
 {
-	cas->stop = stop;
+	cas->hashing = hashing;
+}
+
+void
+leat_cas_count(const char *path, struct leat_hashing *hashing, const atomic_bool *stop)
+{
+	struct visit visit = {.count = hashing, .stop = stop};
+	struct leat_content content;
+
+	snprintf(visit.path, sizeof(visit.path), "%s", path);
+	visit_entry(&visit, AT_FDCWD, path, 0, &content, NULL);
 }
 
 enum leat_status

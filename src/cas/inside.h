@@ -55,7 +55,7 @@ struct leat_cas {
 	struct leat_index *index;
 	struct leat_seen seen;
 	struct leat_sync sync;
-	const atomic_bool *stop; /* see leat_cas_stop_hashing */
+	struct leat_hashing *hashing; /* see leat_cas_watch_hashing */
 };
 
 /* Decimal digits without leading zeros, up to the character `end`. Returns what follows it, or NULL. */
@@ -106,8 +106,8 @@ enum leat_status leat_cas_full(struct leat_err *err, const struct leat_cas *cas,
 enum leat_status leat_cas_read_name(struct leat_cas *cas, const char *name, size_t max, char **bytes, size_t *len,
                                     struct leat_err *err);
 void leat_manifest_write(struct leat_str *json, const struct leat_manifest *manifest);
-/* Hashes an open file from its beginning to its end. LEAT_END: *stop is set; NULL: it is not asked. */
-enum leat_status leat_hash_fd(int fd, struct leat_mem *mem, const char *path, const atomic_bool *stop,
+/* Hashes an open file from its beginning to its end. `hashing`: see cas.h; NULL: nobody watches. */
+enum leat_status leat_hash_fd(int fd, struct leat_mem *mem, const char *path, struct leat_hashing *hashing,
                               struct leat_digest *digest, uint64_t *bytes, struct leat_err *err);
 
 /* Names of a folder's entries, sorted by bytes. */

@@ -13,6 +13,7 @@
 #include "step/run_log.h"
 
 enum { REDRAW_NS = 150 * 1000 * 1000, MAX_LINE = 1 << 26 };
+#define SAY_HASHING_NS 2000000000u
 
 /* ---- the terminal ---- */
 
@@ -111,6 +112,8 @@ note(struct leat_build_progress *p, const struct leat_event *event)
 
 	switch (event->kind) {
 	case LEAT_EVENT_BEGIN:
+		p->is_hashing = false;
+		erase(p);
 		p->jobs = (unsigned)event->count;
 		break;
 	case LEAT_EVENT_PLANNED:
@@ -326,15 +329,38 @@ print_tree(struct leat_build_progress *p)
 	leat_str_free(&tree);
 }
 
+/* Where there is no tree: one line, if it takes long. */
+static void
+say_hashing(struct leat_build_progress *p)
+{
+	if (p->mode != LEAT_PROGRESS_LINES || !p->is_hashing || !p->opened_ns ||
+	    leat_now() - p->opened_ns < SAY_HASHING_NS)
+		return;
+	p->opened_ns = 0;
+	print_tree(p);
+}
+
+/* Waits for a signal, or until there may be something to show. */
+static int
+wait_for_signal(struct leat_build_progress *p, const sigset_t *set)
+{
+	struct timespec pause = {.tv_nsec = REDRAW_NS};
+	bool shows;
+
+	pthread_mutex_lock(&p->lock);
+	shows = p->mode == LEAT_PROGRESS_LIVE || (p->mode == LEAT_PROGRESS_LINES && p->is_hashing);
+	pthread_mutex_unlock(&p->lock);
+	return shows ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+}
+
 static void *
 watch(void *arg)
 {
 	struct leat_build_progress *p = arg;
-	struct timespec pause = {.tv_nsec = REDRAW_NS};
 	sigset_t set = signals();
 
 	while (!atomic_load(&p->ended)) {
-		int signal = p->mode == LEAT_PROGRESS_LIVE ? sigtimedwait(&set, NULL, &pause) : sigwaitinfo(&set, NULL);
+		int signal = wait_for_signal(p, &set);
 
 		if (atomic_load(&p->ended))
 			break;
@@ -343,7 +369,8 @@ watch(void *arg)
 		pthread_mutex_lock(&p->lock);
 		if (signal == SIGUSR1)
 			print_tree(p);
-		if (p->mode == LEAT_PROGRESS_LIVE && p->actions)
+		say_hashing(p);
+		if (p->mode == LEAT_PROGRESS_LIVE && (p->actions || p->is_hashing))
 			draw(p);
 		pthread_mutex_unlock(&p->lock);
 	}
@@ -360,6 +387,8 @@ leat_progress_open(struct leat_build_progress *p, const struct leat_project *pro
 
 	*p = (struct leat_build_progress){
 		.mem = project->mem, .project = project, .options = options, .mode = mode, .out = out};
+	p->is_hashing = true;
+	p->opened_ns = leat_now();
 	p->step = leat_alloc_array(p->mem, project->steps, sizeof(*p->step));
 	if (!p->step) {
 		p->mem = NULL;
@@ -375,6 +404,7 @@ leat_progress_open(struct leat_build_progress *p, const struct leat_project *pro
 	options->arg = p;
 	options->stop = &p->stop;
 	options->kill = &p->kill;
+	options->hashing = &p->hashing;
 	return LEAT_OK;
 }
 
@@ -388,6 +418,7 @@ leat_progress_close(struct leat_build_progress *p)
 		pthread_kill(p->watcher, SIGUSR1);
 		pthread_join(p->watcher, NULL);
 	}
+	erase(p); /* of a build that failed before its first event */
 	for (size_t i = 0; i < p->actions; i++)
 		leat_free(p->mem, p->action[i].slice);
 	leat_free(p->mem, p->action);

@@ -1,7 +1,8 @@
 /* progress.h - show what a build does: a live tree on a terminal, plain lines elsewhere, or JSON
  *
  * A thread redraws the tree and waits for signals: ^C stops the build, ^C again or SIGTERM kills what runs, SIGUSR1
- * prints the tree. Workers tell events; `lock` guards all that the tree shows. */
+ * prints the tree. Until the first event, sources are hashed, and a line takes the tree's place. Workers tell events;
+ * `lock` guards all that the tree shows. */
 #ifndef LEAT_CLI_PROGRESS_H
 #define LEAT_CLI_PROGRESS_H
 
@@ -35,13 +36,16 @@ struct leat_build_progress {
 	enum leat_progress_mode mode;
 	FILE *out;
 	atomic_bool stop, kill, ended;
+	struct leat_hashing hashing;
 
 	pthread_mutex_t lock;
 	struct leat_progress_step *step;
 	struct leat_progress_action *action; /* that run */
 	size_t actions, cap;
 	unsigned jobs;
-	size_t drawn; /* lines of the tree on the terminal */
+	bool is_hashing;    /* until the first event */
+	uint64_t opened_ns; /* 0: it was said once that hashing takes long */
+	size_t drawn;       /* lines of the tree on the terminal */
 	struct leat_str line;
 
 	pthread_t watcher;
@@ -58,8 +62,8 @@ void leat_progress_summary(struct leat_str *line, const struct leat_build_totals
 
 /* ---- progress_tree.c ---- */
 
-/* The tree of steps and what runs, at most `rows` lines (0: any) of `columns` characters (0: any). Returns the number
- * of lines. With the lock. */
+/* The tree of steps and what runs, or how far hashing is, at most `rows` lines (0: any) of `columns` characters (0:
+ * any). Returns the number of lines. With the lock. */
 size_t leat_progress_tree(const struct leat_build_progress *progress, struct leat_str *out, size_t rows,
                           size_t columns);
 /* "4.1 s", "71 s", "12 min", "3 h 20 min" */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "cli/progress.h"
 
 enum { BAR = 20, MAX_TREE = 1 << 20 };
@@ -210,6 +211,25 @@ add_steps(struct page *page, const struct leat_build_progress *p, uint64_t now)
 	}
 }
 
+/* "hashing sources: 1.2 GiB of 8.0 GiB, 312 of 4000 files"; nothing before the first bytes. */
+static void
+add_hashing(struct leat_str *line, const struct leat_hashing *h)
+{
+	unsigned long long bytes = atomic_load(&h->bytes), files = atomic_load(&h->files);
+	unsigned long long all_bytes = atomic_load(&h->all_bytes), all_files = atomic_load(&h->all_files);
+	bool is_counted =
+		atomic_load(&h->is_counted) && bytes <= all_bytes && files <= all_files; /* else they change */
+	char size[32];
+
+	leat_str_addf(line, "hashing sources: %s", leat_format_size(size, sizeof(size), bytes));
+	if (is_counted)
+		leat_str_addf(line, " of %s", leat_format_size(size, sizeof(size), all_bytes));
+	leat_str_addf(line, ", %llu", files);
+	if (is_counted)
+		leat_str_addf(line, " of %llu", all_files);
+	leat_str_addf(line, " file%s", leat_plural(is_counted ? all_files : files));
+}
+
 size_t
 leat_progress_tree(const struct leat_build_progress *p, struct leat_str *out, size_t rows, size_t columns)
 {
@@ -218,6 +238,10 @@ leat_progress_tree(const struct leat_build_progress *p, struct leat_str *out, si
 	double left = time_left(p, now);
 
 	leat_str_init(&page.line, p->mem, MAX_TREE);
+	if (p->is_hashing && atomic_load(&p->hashing.bytes) > 0) {
+		add_hashing(&page.line, &p->hashing);
+		end_line(&page);
+	}
 	add_steps(&page, p, now);
 	page.rows = 0;
 	if (left > 0) {

@@ -196,10 +196,8 @@ begin(struct leat_builder *b, const struct leat_project *project, struct leat_er
 	struct leat_plan_targets targets = {o->target, o->targets};
 	enum leat_status status = leat_plan_open(&b->plan, project, b->cas, &targets, err);
 
-	leat_cas_stop_hashing(b->cas, o->stop); /* large sources take long */
 	if (status == LEAT_OK)
-		status = leat_plan_hash(b->plan, b->jobs, false, err);
-	leat_cas_stop_hashing(b->cas, NULL); /* what is finished later is hashed to its end */
+		status = leat_build_hash(b, err);
 	if (status == LEAT_OK && !o->dry)
 		status = leat_cas_begin(b->cas, err);
 	if (status == LEAT_OK && !o->dry)

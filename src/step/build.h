@@ -59,6 +59,8 @@ struct leat_build_options {
 	bool dry;                /* plan only: counts what would run */
 	const atomic_bool *stop; /* start nothing more; what runs is finished */
 	const atomic_bool *kill; /* end what runs, too */
+	struct leat_hashing
+		*hashing; /* NULL, or how far hashing of sources is, until the first event; `stop` is set here */
 	void (*listen)(void *arg, const struct leat_event *event);
 	void *arg;
 };

@@ -72,6 +72,10 @@ enum leat_status leat_advance_begin(struct leat_builder *b, struct leat_err *err
 /* Goes on from a job that is finished: groups that are complete now, actions that are ready now or cannot run. */
 enum leat_status leat_advance(struct leat_builder *b, const struct leat_finished *finished, struct leat_err *err);
 
+/* ---- build_hash.c ---- */
+
+enum leat_status leat_build_hash(struct leat_builder *b, struct leat_err *err); /* leat_plan_hash, watched */
+
 /* ---- build_failures.c ---- */
 
 /* Sets `failed` of each step whose last failure still counts; `done` is set. Only reads. */

@@ -177,6 +177,21 @@ leat_files_hash(struct leat_plan *plan, const struct leat_plan_step *step, const
 	return status;
 }
 
+void
+leat_files_measure(const struct leat_plan *plan, const struct leat_plan_step *step, const struct leat_plan_edge *edge,
+                   size_t slice, struct leat_hashing *hashing, const atomic_bool *stop)
+{
+	struct leat_paths paths = {0};
+	char path[PATH_MAX];
+
+	if (list_files(plan, step, edge, slice, &paths, NULL) != LEAT_OK)
+		return;
+	for (size_t i = 0; i < paths.count; i++)
+		if (absolute(plan->project, paths.path[i], path, NULL) == LEAT_OK)
+			leat_cas_count(path, hashing, stop);
+	leat_paths_free(&paths, plan->mem);
+}
+
 /* ---- changes ---- */
 
 static enum leat_status

@@ -399,11 +399,11 @@ struct hashing {
 };
 
 static bool
-is_group_wanted(const struct hashing *h, uint32_t group, size_t *slice)
+is_group_wanted(const struct leat_plan_step *s, const struct leat_plan_edge *edge, uint32_t group, size_t *slice)
 {
-	for (uint32_t i = 0; i < leat_members_count(&h->edge->users, group); i++) {
-		*slice = leat_members_at(&h->edge->users, group, i);
-		if (h->step->action[*slice].state != LEAT_ACTION_UNWANTED)
+	for (uint32_t i = 0; i < leat_members_count(&edge->users, group); i++) {
+		*slice = leat_members_at(&edge->users, group, i);
+		if (s->action[*slice].state != LEAT_ACTION_UNWANTED)
 			return true;
 	}
 	return false;
@@ -417,7 +417,7 @@ hash_group(void *arg, size_t group, struct leat_err *err)
 	enum leat_status status;
 	size_t slice;
 
-	if (!is_group_wanted(h, (uint32_t)group, &slice))
+	if (!is_group_wanted(h->step, h->edge, (uint32_t)group, &slice))
 		return LEAT_OK;
 	leat_err_clear(&why);
 	status = leat_files_hash(h->plan, h->step, h->edge, slice, &h->edge->content[group], &h->edge->stamp[group],
@@ -441,7 +441,7 @@ note_missing(const struct hashing *h, struct leat_err *err)
 
 	for (uint32_t g = 0; g < h->edge->groups.count; g++) {
 		leat_err_clear(&why);
-		if (h->edge->content[g].kind != LEAT_CONTENT_NONE || !is_group_wanted(h, g, &slice) ||
+		if (h->edge->content[g].kind != LEAT_CONTENT_NONE || !is_group_wanted(s, h->edge, g, &slice) ||
 		    leat_files_hash(h->plan, s, h->edge, slice, &content, &stamp, &why) == LEAT_OK)
 			continue;
 		leat_err_in(&why, "step '%s', input '%s'", s->step->name, h->edge->name);
@@ -495,6 +495,30 @@ leat_plan_hash(struct leat_plan *plan, unsigned threads, bool tolerant, struct l
 				status = hash_edge(plan, s, &s->edge[e], threads, tolerant, err);
 	}
 	return status;
+}
+
+static void
+count_edge(const struct leat_plan *plan, const struct leat_plan_step *s, const struct leat_plan_edge *edge,
+           struct leat_hashing *hashing, const atomic_bool *stop)
+{
+	size_t slice;
+
+	for (uint32_t g = 0; g < edge->groups.count && !atomic_load(stop); g++)
+		if (is_group_wanted(s, edge, g, &slice))
+			leat_files_measure(plan, s, edge, slice, hashing, stop);
+}
+
+void
+leat_plan_count(const struct leat_plan *plan, struct leat_hashing *hashing, const atomic_bool *stop)
+{
+	for (size_t i = 0; i < plan->project->steps; i++) {
+		const struct leat_plan_step *s = &plan->step[i];
+
+		for (size_t e = 0; s->wanted && e < s->edges; e++)
+			if (s->edge[e].up == SIZE_MAX)
+				count_edge(plan, s, &s->edge[e], hashing, stop);
+	}
+	atomic_store(&hashing->is_counted, !atomic_load(stop));
 }
 
 /* ---- actions ---- */

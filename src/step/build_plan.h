@@ -84,8 +84,11 @@ enum leat_status leat_plan_open(struct leat_plan **plan, const struct leat_proje
 void leat_plan_close(struct leat_plan *plan); /* accepts NULL */
 
 /* Hashes the files that wanted actions read, with `threads` threads. A file that is missing is LEAT_DATA; with
- * `tolerant`, it is noted in its step, whose actions then stay as they are. LEAT_END: leat_cas_stop_hashing. */
+ * `tolerant`, it is noted in its step, whose actions then stay as they are. LEAT_END: it was stopped
+ * (leat_cas_watch_hashing). */
 enum leat_status leat_plan_hash(struct leat_plan *plan, unsigned threads, bool tolerant, struct leat_err *err);
+/* Adds up what leat_plan_hash reads, without reading it; meanwhile, another thread may hash. */
+void leat_plan_count(const struct leat_plan *plan, struct leat_hashing *hashing, const atomic_bool *stop);
 bool leat_plan_lacks_file(const struct leat_plan_step *step, size_t slice); /* one that was noted as missing */
 /* Computes the content of a group of slices that are all made. */
 enum leat_status leat_plan_gather(struct leat_plan *plan, struct leat_plan_edge *edge, uint32_t group,
@@ -110,6 +113,10 @@ enum leat_status leat_plan_code(struct leat_plan *plan, struct leat_err *err);
 enum leat_status leat_files_hash(struct leat_plan *plan, const struct leat_plan_step *step,
                                  const struct leat_plan_edge *edge, size_t slice, struct leat_content *content,
                                  struct leat_stamp *stamp, struct leat_err *err);
+/* Adds up its files and bytes, without reading it. What is missing is left out. */
+void leat_files_measure(const struct leat_plan *plan, const struct leat_plan_step *step,
+                        const struct leat_plan_edge *edge, size_t slice, struct leat_hashing *hashing,
+                        const atomic_bool *stop);
 /* Is it still what was hashed? LEAT_DATA: no, and the error names the file. */
 enum leat_status leat_files_check(const struct leat_plan *plan, const struct leat_plan_step *step,
                                   const struct leat_plan_edge *edge, size_t slice, const struct leat_stamp *stamp,

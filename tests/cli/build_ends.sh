@@ -100,7 +100,7 @@ wait $pid
 grep -m 1 running built
 shown built | tail -1
 
-echo '# ^C while sources are hashed'
+echo '# ^C while sources are hashed: that takes long, and is said once, but not among events'
 project <<'END'
 sources:
   large: large.bin
@@ -112,11 +112,16 @@ END
 truncate -s 400G large.bin
 leat build -j 1 >built 2>&1 &
 pid=$!
-while kill -0 $pid && ! ls -l /proc/$pid/fd | grep -q large.bin; do sleep 0.02; done 2>/dev/null
-kill -INT $pid
+leat build -j 1 --json >events 2>&1 &
+other=$!
+while kill -0 $pid && ! grep -q hashing built; do sleep 0.02; done 2>/dev/null
+while kill -0 $other && ! ls -l /proc/$other/fd | grep -q large.bin; do sleep 0.02; done 2>/dev/null
+kill -INT $pid $other
 wait $pid
 echo "[exit $?]"
-shown built
+shown built | sed 's/sources: .*/sources: .../'
+wait $other
+shown events
 rm large.bin
 
 echo '# run again: the same output, and another one'
