@@ -168,7 +168,7 @@ const struct leat_command leat_command_build = {
 	.help = "Runs a step if its command, parameters, inputs or code changed since it last ran, and\n"
 		"reuses what was made before otherwise. A step whose output is the same as before\n"
 		"stops there: what depends on it is not run. Results are links under out/.\n\n"
-		"^C finishes what runs and stops; ^C again kills. SIGUSR1 prints what runs.",
+		"^C finishes what runs and stops; ^C again kills. ^T or SIGUSR1 prints what runs.",
 	.example = "leat build\n"
 		   "leat build decode:subject=3,bin=7\n"
 		   "leat build --keep-going -j 4",

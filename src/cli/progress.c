@@ -2,9 +2,11 @@
 #include "cli/progress.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -12,10 +14,19 @@
 #include "cli/print.h"
 #include "step/run_log.h"
 
-enum { REDRAW_NS = 150 * 1000 * 1000, MAX_LINE = 1 << 26 };
+enum { REDRAW_MS = 150, KEYS_MS = 1000, MAX_LINE = 1 << 26 };
 #define SAY_HASHING_NS 2000000000u
 
 /* ---- the terminal ---- */
+
+/* The code that removes the tree. */
+static void
+add_erase(struct leat_build_progress *p, struct leat_str *out)
+{
+	if (p->drawn)
+		leat_str_addf(out, "\033[%zuA\r\033[J", p->drawn);
+	p->drawn = 0;
+}
 
 static void
 erase(struct leat_build_progress *p)
@@ -25,6 +36,7 @@ erase(struct leat_build_progress *p)
 	p->drawn = 0;
 }
 
+/* In one write: no terminal shows half a tree, and what is typed is not echoed in its midst. */
 static void
 draw(struct leat_build_progress *p)
 {
@@ -34,8 +46,8 @@ draw(struct leat_build_progress *p)
 
 	ioctl(fileno(p->out), TIOCGWINSZ, &size);
 	leat_str_init(&tree, p->mem, MAX_LINE);
+	add_erase(p, &tree);
 	lines = leat_progress_tree(p, &tree, size.ws_row > 2 ? size.ws_row - 1u : 0, size.ws_col);
-	erase(p);
 	fputs(leat_str_text(&tree), p->out);
 	p->drawn = lines;
 	leat_str_free(&tree);
@@ -284,8 +296,9 @@ leat_progress_summary(struct leat_str *line, const struct leat_build_totals *t, 
 	}
 }
 
-/* ---- signals ---- */
+/* ---- signals and keys ---- */
 
+/* Those that are waited for. */
 static sigset_t
 signals(void)
 {
@@ -295,6 +308,18 @@ signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGCONT);
+	return set;
+}
+
+/* A build goes on in the background, also where those who read the terminal or write to it are stopped. */
+static sigset_t
+blocked_signals(void)
+{
+	sigset_t set = signals();
+
+	sigaddset(&set, SIGTTIN);
+	sigaddset(&set, SIGTTOU);
 	return set;
 }
 
@@ -322,8 +347,8 @@ print_tree(struct leat_build_progress *p)
 	struct leat_str tree;
 
 	leat_str_init(&tree, p->mem, MAX_LINE);
+	add_erase(p, &tree);
 	leat_progress_tree(p, &tree, 0, 0);
-	erase(p);
 	fputs(leat_str_text(&tree), stderr);
 	fflush(stderr);
 	leat_str_free(&tree);
@@ -340,40 +365,77 @@ say_hashing(struct leat_build_progress *p)
 	print_tree(p);
 }
 
-/* Waits for a signal, or until there may be something to show. */
+/* How long nothing has to be shown, in ms; -1: for ever. */
 static int
-wait_for_signal(struct leat_build_progress *p, const sigset_t *set)
+pause_of(struct leat_build_progress *p)
 {
-	struct timespec pause = {.tv_nsec = REDRAW_NS};
 	bool shows;
 
 	pthread_mutex_lock(&p->lock);
 	shows = p->mode == LEAT_PROGRESS_LIVE || (p->mode == LEAT_PROGRESS_LINES && p->is_hashing);
 	pthread_mutex_unlock(&p->lock);
-	return shows ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+	return shows ? REDRAW_MS : p->keys.fd >= 0 ? KEYS_MS : -1;
+}
+
+/* ^T does what SIGUSR1 does. The terminal echoes the end of a line, so the tree is further up. */
+static int
+read_keys(struct leat_build_progress *p)
+{
+	size_t lines;
+	bool found = leat_keys_read(&p->keys, &lines);
+
+	pthread_mutex_lock(&p->lock);
+	if (p->drawn)
+		p->drawn += lines;
+	pthread_mutex_unlock(&p->lock);
+	return found ? SIGUSR1 : 0;
+}
+
+/* Waits for a signal or a key, or until there may be something to show. 0: none. */
+static int
+next_signal(struct leat_build_progress *p)
+{
+	struct pollfd on[] = {{.fd = p->signal_fd, .events = POLLIN}, {.fd = leat_keys_fd(&p->keys), .events = POLLIN}};
+	struct signalfd_siginfo info;
+
+	if (poll(on, 2, pause_of(p)) <= 0)
+		return 0;
+	if (on[0].revents && read(p->signal_fd, &info, sizeof(info)) == sizeof(info))
+		return (int)info.ssi_signo;
+	return on[1].revents ? read_keys(p) : 0;
+}
+
+/* In the background, the terminal is left to others. */
+static void
+redraw(struct leat_build_progress *p)
+{
+	if (p->mode == LEAT_PROGRESS_LIVE && (p->actions || p->is_hashing) && leat_is_foreground(fileno(p->out)))
+		draw(p);
 }
 
 static void *
 watch(void *arg)
 {
 	struct leat_build_progress *p = arg;
-	sigset_t set = signals();
 
+	leat_keys_open(&p->keys);
 	while (!atomic_load(&p->ended)) {
-		int signal = wait_for_signal(p, &set);
+		int signal = next_signal(p);
 
 		if (atomic_load(&p->ended))
 			break;
 		if (signal == SIGINT || signal == SIGTERM)
 			interrupt(p, signal);
 		pthread_mutex_lock(&p->lock);
+		if (signal == SIGCONT) /* the shell has written below the tree */
+			p->drawn = 0;
 		if (signal == SIGUSR1)
 			print_tree(p);
 		say_hashing(p);
-		if (p->mode == LEAT_PROGRESS_LIVE && (p->actions || p->is_hashing))
-			draw(p);
+		redraw(p);
 		pthread_mutex_unlock(&p->lock);
 	}
+	leat_keys_close(&p->keys);
 	return NULL;
 }
 
@@ -383,7 +445,7 @@ enum leat_status
 leat_progress_open(struct leat_build_progress *p, const struct leat_project *project,
                    struct leat_build_options *options, enum leat_progress_mode mode, FILE *out, struct leat_err *err)
 {
-	sigset_t set = signals();
+	sigset_t set = blocked_signals(), waited = signals();
 
 	*p = (struct leat_build_progress){
 		.mem = project->mem, .project = project, .options = options, .mode = mode, .out = out};
@@ -397,7 +459,8 @@ leat_progress_open(struct leat_build_progress *p, const struct leat_project *pro
 	leat_str_init(&p->line, p->mem, MAX_LINE);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	p->watching = pthread_create(&p->watcher, NULL, watch, p) == 0;
+	p->signal_fd = signalfd(-1, &waited, SFD_CLOEXEC | SFD_NONBLOCK);
+	p->watching = p->signal_fd >= 0 && pthread_create(&p->watcher, NULL, watch, p) == 0;
 	if (!p->watching) /* then signals end the process as usual */
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	options->listen = listen;
@@ -418,6 +481,8 @@ leat_progress_close(struct leat_build_progress *p)
 		pthread_kill(p->watcher, SIGUSR1);
 		pthread_join(p->watcher, NULL);
 	}
+	if (p->signal_fd >= 0)
+		close(p->signal_fd);
 	erase(p); /* of a build that failed before its first event */
 	for (size_t i = 0; i < p->actions; i++)
 		leat_free(p->mem, p->action[i].slice);

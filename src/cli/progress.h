@@ -1,14 +1,15 @@
 /* progress.h - show what a build does: a live tree on a terminal, plain lines elsewhere, or JSON
  *
  * A thread redraws the tree and waits for signals: ^C stops the build, ^C again or SIGTERM kills what runs, SIGUSR1
- * prints the tree. Until the first event, sources are hashed, and a line takes the tree's place. Workers tell events;
- * `lock` guards all that the tree shows. */
+ * or ^T prints the tree. Until the first event, sources are hashed, and a line takes the tree's place. Workers tell
+ * events; `lock` guards all that the tree shows. */
 #ifndef LEAT_CLI_PROGRESS_H
 #define LEAT_CLI_PROGRESS_H
 
 #include <pthread.h>
 #include <stdio.h>
 
+#include "cli/keys.h"
 #include "step/build.h"
 
 enum leat_progress_mode { LEAT_PROGRESS_LIVE, LEAT_PROGRESS_LINES, LEAT_PROGRESS_JSON, LEAT_PROGRESS_QUIET };
@@ -48,6 +49,8 @@ struct leat_build_progress {
 	size_t drawn;       /* lines of the tree on the terminal */
 	struct leat_str line;
 
+	struct leat_keys keys; /* of the watcher */
+	int signal_fd;
 	pthread_t watcher;
 	bool watching;
 };
