@@ -66,6 +66,9 @@ leat_cas_list(struct leat_cas *cas, const char *folder, struct leat_entries *ent
 	int fd = openat(cas->folder_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	enum leat_status status;
 
+	memset(entries, 0, sizeof(*entries));
+	if (fd < 0 && errno == ENOENT) /* a full disk may have left a store that is not complete */
+		return LEAT_OK;
 	if (fd < 0)
 		return leat_fail_errno(err, errno, "cannot list '%s/%s'", cas->folder, folder);
 	status = leat_entries_read(fd, cas->mem, true, entries, folder, err);

@@ -18,6 +18,7 @@
 
 #define MAP_BYTES ((size_t)16 << 30) /* of addresses; the file is as large as what is in it */
 #define SECOND 1000000000u
+enum { READERS = 512, LOCK_BYTES = READERS * 64 + 4096 }; /* a line of the cache for each reader, and a head */
 
 static const char *const table_names[LEAT_TABLES] = {
 	[LEAT_TABLE_MADE] = "made",     [LEAT_TABLE_STEM] = "stem", [LEAT_TABLE_LAST] = "last",
@@ -103,18 +104,39 @@ close_env(struct leat_index *index)
 	index->env = NULL;
 }
 
+/* LMDB maps lock.mdb and writes to the map. Where the disk has no room for that, the kernel ends the process; so room
+ * is reserved first. Returns 0 or an errno. */
+static int
+reserve_lock(const char *folder)
+{
+	char path[PATH_MAX];
+	int fd, failure = 0;
+
+	if (snprintf(path, sizeof(path), "%s/lock.mdb", folder) >= (int)sizeof(path))
+		return ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return errno;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOCK_BYTES) != 0 && (errno == ENOSPC || errno == EDQUOT))
+		failure = errno; /* file systems that cannot reserve are as good as they are */
+	close(fd);
+	return failure;
+}
+
 /* Opens the environment in `folder`. Returns 0 or LMDB's error, after which nothing is open. */
 static int
 open_env(struct leat_index *index, const char *folder, enum how how)
 {
 	unsigned flags = MDB_NOTLS | MDB_NOSYNC | (how == READ ? MDB_RDONLY : 0);
 	struct stat file;
-	int dead, failure = mdb_env_create(&index->env);
+	int dead, failure = how == READ ? 0 : reserve_lock(folder);
 
+	if (!failure)
+		failure = mdb_env_create(&index->env);
 	if (failure)
 		return failure;
 	mdb_env_set_maxdbs(index->env, LEAT_TABLES);
-	mdb_env_set_maxreaders(index->env, 512);
+	mdb_env_set_maxreaders(index->env, READERS);
 	mdb_env_set_mapsize(index->env, MAP_BYTES);
 	failure = mdb_env_open(index->env, folder, flags, 0666);
 	if (!failure && !is_whole(index->env, folder, &file))

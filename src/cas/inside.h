@@ -52,6 +52,7 @@ struct leat_cas {
 	int run_fd;             /* of RUN.open, locked; -1: no run */
 	char run[LEAT_RUN_NAME];
 	atomic_ulong temps;
+	atomic_bool index_lags; /* a manifest of this run is not in the index */
 	struct leat_index *index;
 	struct leat_seen seen;
 	struct leat_sync sync;

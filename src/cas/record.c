@@ -1,7 +1,7 @@
 /* record.c - write and read the manifests of a store
  *
  * The file comes first, the index second: what is only in the file is found again by a rebuild, or by the next action
- * with the same key. */
+ * with the same key. If the index has no room for it, the next opening for writing rebuilds it. */
 #include <unistd.h>
 
 #include "cas/inside.h"
@@ -32,6 +32,16 @@ leat_cas_manifest(struct leat_cas *cas, const struct leat_digest *key, struct le
 	return status;
 }
 
+static enum leat_status
+enter(struct leat_cas *cas, const struct leat_manifest *manifest, struct leat_err *err)
+{
+	enum leat_status status = leat_index_enter(cas, manifest, err);
+
+	if (status != LEAT_OK)
+		atomic_store(&cas->index_lags, true);
+	return status;
+}
+
 /* There is a manifest with this key. Decides which of the two stays. */
 static enum leat_status
 settle(struct leat_cas *cas, const struct leat_manifest *manifest, const char *temp, const char *name,
@@ -50,11 +60,11 @@ settle(struct leat_cas *cas, const struct leat_manifest *manifest, const char *t
 	}
 	if (keep) {
 		unlinkat(cas->folder_fd, temp, 0);
-		status = leat_index_enter(cas, old, err);
+		status = enter(cas, old, err);
 	} else {
 		status = leat_cas_place(cas, cas->folder_fd, temp, name, true, err);
 		if (status == LEAT_OK)
-			status = leat_index_enter(cas, manifest, err);
+			status = enter(cas, manifest, err);
 	}
 	leat_manifest_free(old, cas->mem);
 	return status;
@@ -97,5 +107,5 @@ leat_cas_record(struct leat_cas *cas, const struct leat_manifest *manifest, stru
 	status = leat_cas_place(cas, cas->folder_fd, temp, name, false, err);
 	if (status == LEAT_AGAIN)
 		return settle(cas, manifest, temp, name, other, err);
-	return status == LEAT_OK ? leat_index_enter(cas, manifest, err) : status;
+	return status == LEAT_OK ? enter(cas, manifest, err) : status;
 }

@@ -155,15 +155,16 @@ leat_run_end(struct leat_cas *cas)
 	remove_temp(cas, cas->run);
 	leat_index_flush(cas);
 	snprintf(name, sizeof(name), "runs/%s.open", cas->run);
-	if (leat_sync_end(cas))
+	if (leat_sync_end(cas) && !atomic_load(&cas->index_lags))
 		unlinkat(cas->folder_fd, name, 0);
 	else
 		mark_suspect(cas->run_fd);
 	close(cas->run_fd);
 	cas->run_fd = -1;
+	atomic_store(&cas->index_lags, false);
 }
 
-/* Did another boot of the machine, or a disk that failed, end this run? */
+/* Did another boot of the machine, or a disk that failed or was full, end this run? */
 static bool
 is_suspect(struct leat_cas *cas, const char *file)
 {
