@@ -2,8 +2,8 @@
  *
  * An action is ready when the groups of all its edges are complete. Then it is looked up: if it was made before, its
  * output completes its readers' groups at once, without a process or a file. So a build in which nothing changed
- * ends here, and an action whose output is the old one cuts off what follows. What is ready waits in a list, not on the
- * stack: chains of steps may be long. Called by the planner's thread. */
+ * ends here, and an action whose output is the old one cuts off what follows. What is ready, or cannot
+ * run, waits in a list, not on the stack: chains of steps may be long. Called by the planner's thread. */
 #include <math.h>
 
 #include "base/array.h"
@@ -196,34 +196,51 @@ ready_all(struct leat_builder *b, struct leat_err *err)
 
 /* ---- failed ---- */
 
-static size_t
-skip_readers(struct leat_builder *b, size_t step, size_t slice)
+/* What reads this group cannot run, nor can its readers: they are looked at next. */
+static enum leat_status
+skip_users(struct leat_builder *b, const struct leat_plan_out *out, uint32_t group, struct leat_err *err)
 {
-	struct leat_plan_step *s = &b->plan->step[step];
-	size_t all = 0;
+	struct leat_plan_step *reader = &b->plan->step[out->step];
+	const struct leat_members *users = &reader->edge[out->edge].users;
+	enum leat_status status = LEAT_OK;
+	size_t count = 0;
 
-	for (size_t i = 0; i < s->outs; i++) {
-		struct leat_plan_step *reader = &b->plan->step[s->out[i].step];
-		struct leat_plan_edge *edge = &reader->edge[s->out[i].edge];
-		uint32_t group = leat_group_of(edge->groups.up, slice);
-		size_t count = 0;
+	for (uint32_t i = 0; status == LEAT_OK && i < leat_members_count(users, group); i++) {
+		uint32_t user = leat_members_at(users, group, i);
 
-		for (uint32_t u = 0; group != LEAT_NO_GROUP && u < leat_members_count(&edge->users, group); u++) {
-			uint32_t user = leat_members_at(&edge->users, group, u);
-
-			if (reader->action[user].state != LEAT_ACTION_WAITS)
-				continue;
-			reader->action[user].state = LEAT_ACTION_SKIPPED;
-			count++;
-			all += 1 + skip_readers(b, s->out[i].step, user);
-		}
-		if (count)
-			leat_builder_tell(b, &(struct leat_event){.kind = LEAT_EVENT_SKIPPED,
-			                                          .step = reader->step,
-			                                          .slice = SIZE_MAX,
-			                                          .count = count});
+		if (reader->action[user].state != LEAT_ACTION_WAITS)
+			continue;
+		reader->action[user].state = LEAT_ACTION_SKIPPED;
+		count++;
+		status = look_at_next(b, out->step, user, err);
 	}
-	return all;
+	b->totals->skipped += count;
+	if (count)
+		leat_builder_tell(b, &(struct leat_event){.kind = LEAT_EVENT_SKIPPED,
+		                                          .step = reader->step,
+		                                          .slice = SIZE_MAX,
+		                                          .count = count});
+	return status;
+}
+
+static enum leat_status
+skip_readers(struct leat_builder *b, const struct leat_job *failed, struct leat_err *err)
+{
+	enum leat_status status = look_at_next(b, failed->step, failed->slice, err);
+
+	while (status == LEAT_OK && b->nexts > 0) {
+		struct leat_job job = b->next[--b->nexts];
+		const struct leat_plan_step *s = &b->plan->step[job.step];
+
+		for (size_t i = 0; status == LEAT_OK && i < s->outs; i++) {
+			const struct leat_plan_edge *edge = &b->plan->step[s->out[i].step].edge[s->out[i].edge];
+			uint32_t group = leat_group_of(edge->groups.up, job.slice);
+
+			if (group != LEAT_NO_GROUP)
+				status = skip_users(b, &s->out[i], group, err);
+		}
+	}
+	return status;
 }
 
 /* ---- begin, and go on ---- */
@@ -323,7 +340,7 @@ leat_advance(struct leat_builder *b, const struct leat_finished *finished, struc
 	} else if (finished->end == LEAT_JOB_FAILED) {
 		b->totals->failed++;
 		b->plan->step[job->step].action[job->slice].state = LEAT_ACTION_FAILED;
-		b->totals->skipped += skip_readers(b, job->step, job->slice);
+		status = skip_readers(b, job, err);
 	} else if (finished->end == LEAT_JOB_BROKEN) {
 		status = leat_fail_as(err, &finished->why);
 	}

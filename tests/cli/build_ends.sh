@@ -206,3 +206,13 @@ cat first second out/all
 ls .leat/tmp
 build -q
 grep -h '"event":"end"' .leat/runs/latest | sed -E 's/.*("actions":9,"cached":[0-9]+).*/\1/'
+
+echo '# a long chain of steps, of which the first fails: the others are counted'
+mkdir chain && cd chain
+{
+	echo 'steps:'
+	echo "  s0: {run: 'exit 3'}"
+	seq 1 99999 | awk '{printf "  s%d: {run: \"cp $s%d $out\", in: s%d}\n", $1, $1 - 1, $1 - 1}'
+} >leat.yaml
+build --keep-going
+cd ..
