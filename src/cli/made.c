@@ -58,7 +58,7 @@ source_path(const struct made *made, const struct leat_manifest *m, const char *
 
 	if (!step || i == SIZE_MAX ||
 	    (*m->slice && leat_slice_find(&step->slices, m->slice, &slice, NULL) != LEAT_OK) ||
-	    leat_source_paths(project, &project->source[i], &step->slices, slice, &paths, NULL) != LEAT_OK)
+	    leat_source_paths(project, &project->source[i], &step->slices, slice, NULL, &paths, NULL) != LEAT_OK)
 		return false;
 	if (paths.count == 1)
 		leat_str_add(out, paths.path[0]);

@@ -467,7 +467,8 @@ leat_progress_open(struct leat_build_progress *p, const struct leat_project *pro
 	options->arg = p;
 	options->stop = &p->stop;
 	options->kill = &p->kill;
-	options->hashing = &p->hashing;
+	if (mode == LEAT_PROGRESS_LIVE || mode == LEAT_PROGRESS_LINES) /* else nobody sees how far it is */
+		options->hashing = &p->hashing;
 	return LEAT_OK;
 }
 

@@ -49,7 +49,8 @@ look(void *arg, const struct leat_run_line *line, struct leat_err *err)
 	size_t i;
 
 	(void)err;
-	if (strcmp(line->event, "failed") != 0 || leat_project_find(f->plan->project, line->step, &step, NULL) != LEAT_OK)
+	if (strcmp(line->event, "failed") != 0 ||
+	    leat_project_find(f->plan->project, line->step, &step, NULL) != LEAT_OK)
 		return LEAT_OK;
 	i = (size_t)(step - f->plan->project->step);
 	if (f->settled[i] || !still_counts(f, i, line))

@@ -35,7 +35,7 @@ list_files(const struct leat_plan *plan, const struct leat_plan_step *step, cons
 	const struct leat_slices *slices = &step->step->slices;
 
 	if (edge->source)
-		return leat_source_paths(plan->project, edge->source, slices, slice, paths, err);
+		return leat_source_paths(plan->project, edge->source, slices, slice, plan->listings, paths, err);
 	if (LEAT_GROW(plan->mem, paths->path, paths->cap, 1, SIZE_MAX, "the files of a slice", err) != LEAT_OK)
 		return LEAT_NOMEM;
 	paths->path[0] = leat_strdup(plan->mem, leat_slice_value(slices, slice, edge->variable));

@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "step/build_core.h"
+#include "step/listings.h"
 
 enum { COUNT_AFTER_NS = 400 * 1000 * 1000 };
 
@@ -71,10 +72,13 @@ enum leat_status
 leat_build_hash(struct leat_builder *b, struct leat_err *err)
 {
 	struct leat_hashing own = {0}, *hashing = b->options->hashing ? b->options->hashing : &own;
+	struct leat_listings listings;
 	struct leat_threads thread = {0};
 	struct counter counter;
 	enum leat_status status;
 
+	leat_listings_init(&listings, b->mem);
+	b->plan->listings = &listings;
 	hashing->stop = b->options->stop; /* large sources take long */
 	counter_init(&counter, b->plan, hashing);
 	if (b->options->hashing) /* without the thread, nobody learns how much there is: no failure */
@@ -84,6 +88,8 @@ leat_build_hash(struct leat_builder *b, struct leat_err *err)
 	leat_cas_watch_hashing(b->cas, NULL); /* what is finished later is hashed to its end */
 	end_counter(&counter);
 	leat_threads_join(&thread);
+	b->plan->listings = NULL;
+	leat_listings_free(&listings);
 	pthread_cond_destroy(&counter.end);
 	pthread_mutex_destroy(&counter.lock);
 	return status;

@@ -66,6 +66,8 @@ struct leat_plan {
 	struct leat_cas *cas; /* NULL: there is no store yet */
 	struct leat_mem *mem;
 	bool writes; /* trees of groups are put into the store */
+	struct leat_listings
+		*listings; /* while sources are hashed: all slices see the same folders. NULL: read them now */
 	struct leat_plan_step *step;
 	struct leat_code **code;
 	size_t codes;

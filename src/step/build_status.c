@@ -5,9 +5,24 @@
 #include "base/threads.h"
 #include "step/budget.h"
 #include "step/build_core.h"
+#include "step/listings.h"
 #include "step/tune_threads.h"
 
 /* ---- leat_build_status ---- */
+
+static enum leat_status
+hash(struct leat_plan *plan, struct leat_err *err)
+{
+	struct leat_listings listings;
+	enum leat_status status;
+
+	leat_listings_init(&listings, plan->mem);
+	plan->listings = &listings;
+	status = leat_plan_hash(plan, leat_budget_cpus(0), true, err);
+	plan->listings = NULL;
+	leat_listings_free(&listings);
+	return status;
+}
 
 static enum leat_status
 open_plan(struct leat_plan **plan, const struct leat_project *project, struct leat_cas *cas,
@@ -16,7 +31,7 @@ open_plan(struct leat_plan **plan, const struct leat_project *project, struct le
 	enum leat_status status = leat_plan_open(plan, project, cas, targets, err);
 
 	if (status == LEAT_OK)
-		status = leat_plan_hash(*plan, leat_budget_cpus(0), true, err);
+		status = hash(*plan, err);
 	if (status == LEAT_OK && cas)
 		status = leat_plan_code(*plan, err);
 	return status;

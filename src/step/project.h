@@ -81,9 +81,10 @@ struct leat_paths {
 	size_t fixed;    /* of a pattern: characters at the beginning of each path that do not name its link */
 	bool is_pattern; /* several files, which arrive as a folder of links; else one path, a file or folder */
 };
+struct leat_listings; /* of folders that were read before; NULL: they are read now */
 enum leat_status leat_source_paths(const struct leat_project *project, const struct leat_raw_source *source,
-                                   const struct leat_slices *slices, size_t slice, struct leat_paths *paths,
-                                   struct leat_err *err);
+                                   const struct leat_slices *slices, size_t slice, struct leat_listings *listings,
+                                   struct leat_paths *paths, struct leat_err *err);
 void leat_paths_free(struct leat_paths *paths, struct leat_mem *mem);
 
 /* A JSON Schema of leat.yaml, for editors. */

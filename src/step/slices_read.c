@@ -185,7 +185,7 @@ read_glob(struct axes *a, const struct leat_yaml *key, const struct leat_yaml *p
 	const char **value;
 
 	leat_err_clear(&why);
-	status = leat_glob_paths(a->r->project->folder, pattern->text, a->r->mem, &paths, &why);
+	status = leat_glob_paths(a->r->project->folder, pattern->text, NULL, a->r->mem, &paths, &why);
 	if (status != LEAT_OK)
 		status = fail_in(a, pattern, &why);
 	else if (!paths.count)

@@ -121,7 +121,8 @@ add_one(const struct leat_project *project, const struct leat_raw_source *source
 
 enum leat_status
 leat_source_paths(const struct leat_project *project, const struct leat_raw_source *source,
-                  const struct leat_slices *slices, size_t slice, struct leat_paths *paths, struct leat_err *err)
+                  const struct leat_slices *slices, size_t slice, struct leat_listings *listings,
+                  struct leat_paths *paths, struct leat_err *err)
 {
 	enum leat_status status;
 	struct leat_str text;
@@ -135,7 +136,7 @@ leat_source_paths(const struct leat_project *project, const struct leat_raw_sour
 		const char *pattern = leat_str_text(&text);
 
 		paths->fixed = leat_glob_fixed(pattern);
-		status = leat_glob_paths(project->folder, pattern, project->mem, paths, err);
+		status = leat_glob_paths(project->folder, pattern, listings, project->mem, paths, err);
 		leat_paths_sort(paths, project->mem);
 		if (status == LEAT_OK && !paths->count)
 			status = leat_fail(err, LEAT_DATA, "source '%s' (%s:%zu): no file matches '%s'", source->name,

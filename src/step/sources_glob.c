@@ -1,17 +1,13 @@
 /* sources_glob.c - see sources.h
  *
  * Folders are read whole and closed before their folders are read, so no tree needs many descriptors. */
-#include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "step/glob.h"
-#include "step/project_text.h"
+#include "step/listings.h"
 #include "step/sources.h"
 
 enum { MAX_DEPTH = 64, MAX_PATHS = 4000000 };
@@ -39,17 +35,12 @@ struct walk {
 	struct leat_glob glob; /* below the fixed part */
 	char text[PATH_MAX];   /* its names */
 	struct leat_mem *mem;
+	struct leat_listings *listings; /* NULL: folders are read now */
 	struct leat_paths *paths;
 	struct leat_err *err;
 	char path[PATH_MAX]; /* absolute */
 	size_t shown;        /* characters that results do not have: the project's folder */
 	bool at_top;         /* the fixed part is the project's folder */
-};
-
-struct entry {
-	struct entry *next;
-	bool is_folder, is_link;
-	char name[];
 };
 
 static bool walk(struct walk *w, size_t depth, size_t len, uint64_t state);
@@ -68,62 +59,9 @@ add_path(struct walk *w)
 	return true;
 }
 
-static struct entry *
-make_entry(struct walk *w, struct leat_project_text *names, const struct dirent *d, size_t len)
-{
-	size_t name = strlen(d->d_name);
-	struct entry *entry;
-	struct stat st;
-
-	if (len + name + 2 > sizeof(w->path))
-		return leat_fail_errno(w->err, ENAMETOOLONG, "cannot list '%s'", w->path), NULL;
-	entry = leat_text_alloc(names, sizeof(*entry) + name + 1);
-	if (!entry)
-		return NULL;
-	memcpy(entry->name, d->d_name, name + 1);
-	entry->is_folder = d->d_type == DT_DIR;
-	entry->is_link = d->d_type == DT_LNK;
-	if (d->d_type == DT_LNK || d->d_type == DT_UNKNOWN) {
-		snprintf(w->path + len, sizeof(w->path) - len, "/%s", d->d_name);
-		entry->is_folder = !stat(w->path, &st) && S_ISDIR(st.st_mode);
-		w->path[len] = '\0';
-	}
-	return entry;
-}
-
-/* All names of a folder. One that does not exist has none. */
-static bool
-list(struct walk *w, size_t len, struct leat_project_text *names, struct entry **first)
-{
-	DIR *dir = opendir(*w->path ? w->path : "/");
-	struct dirent *d;
-	bool ok = true;
-
-	*first = NULL;
-	if (!dir)
-		return errno == ENOENT || errno == ENOTDIR ||
-		       (leat_fail_errno(w->err, errno, "cannot list '%s'", w->path), false);
-	while (ok && (errno = 0, d = readdir(dir))) {
-		struct entry *entry;
-
-		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
-			continue;
-		entry = make_entry(w, names, d, len);
-		ok = entry != NULL;
-		if (ok) {
-			entry->next = *first;
-			*first = entry;
-		}
-	}
-	if (ok && errno)
-		ok = (leat_fail_errno(w->err, errno, "cannot list '%s'", w->path), false);
-	closedir(dir);
-	return ok;
-}
-
 /* `len`: of the path of its folder; `state`: of the pattern there. */
 static bool
-take_entry(struct walk *w, const struct entry *entry, size_t depth, size_t len, uint64_t state)
+take_entry(struct walk *w, const struct leat_name *entry, size_t depth, size_t len, uint64_t state)
 {
 	bool below = depth >= w->glob.stars; /* ** has begun */
 	uint64_t next = leat_glob_next(&w->glob, state, entry->name), matched = leat_glob_matched(&w->glob);
@@ -140,22 +78,48 @@ take_entry(struct walk *w, const struct entry *entry, size_t depth, size_t len, 
 	return (next & ~matched) == 0 || walk(w, depth + 1, len + 1 + name, next);
 }
 
+/* The only name of the pattern that may match in this state; NULL: there are several, or "**". */
+static const char *
+only_name(const struct leat_glob *glob, uint64_t state)
+{
+	uint64_t names = state & (leat_glob_matched(glob) - 1);
+	int first = names ? __builtin_ctzll(names) : -1;
+
+	return first >= 0 && names == (uint64_t)1 << first && strcmp(glob->name[first], "**") != 0 ? glob->name[first]
+	                                                                                           : NULL;
+}
+
+static bool
+take_entries(struct walk *w, const struct leat_listing *listing, size_t depth, size_t len, uint64_t state)
+{
+	const char *name = only_name(&w->glob, state);
+	struct leat_candidates c = {.count = listing->count};
+	bool ok = true;
+
+	if (name)
+		c = leat_listing_find(listing, name);
+	for (size_t i = c.first; i < c.first + c.count && ok; i++) {
+		ok = take_entry(w, &listing->name[c.by_end ? listing->by_end[i] : i], depth, len, state);
+		w->path[len] = '\0';
+	}
+	return ok;
+}
+
 static bool
 walk(struct walk *w, size_t depth, size_t len, uint64_t state)
 {
-	struct leat_project_text names;
-	struct entry *entry;
+	struct leat_listing own = {0};
+	const struct leat_listing *listing = &own;
 	bool ok;
 
 	if (depth == MAX_DEPTH)
 		return leat_fail(w->err, LEAT_LIMIT, "'%s' is more than %d folders deep", w->path, MAX_DEPTH), false;
-	leat_text_init(&names, w->mem, w->err);
-	ok = list(w, len, &names, &entry);
-	for (; entry && ok; entry = entry->next) {
-		ok = take_entry(w, entry, depth, len, state);
-		w->path[len] = '\0';
-	}
-	leat_text_free(&names);
+	if (w->listings)
+		ok = leat_listings_get(w->listings, w->path, &listing, w->err) == LEAT_OK;
+	else
+		ok = leat_listing_read(&own, w->mem, w->path, w->err) == LEAT_OK;
+	ok = ok && take_entries(w, listing, depth, len, state);
+	leat_listing_free(&own);
 	return ok;
 }
 
@@ -197,8 +161,8 @@ search_one(void *arg, const char *pattern, struct leat_err *err)
 }
 
 enum leat_status
-leat_glob_paths(const char *folder, const char *pattern, struct leat_mem *mem, struct leat_paths *paths,
-                struct leat_err *err)
+leat_glob_paths(const char *folder, const char *pattern, struct leat_listings *listings, struct leat_mem *mem,
+                struct leat_paths *paths, struct leat_err *err)
 {
 	struct walk *w = leat_alloc(mem, sizeof(*w));
 	struct leat_err why;
@@ -208,7 +172,7 @@ leat_glob_paths(const char *folder, const char *pattern, struct leat_mem *mem, s
 	if (!w)
 		return leat_fail_mem(err, mem, sizeof(*w), "the list of files");
 	leat_err_clear(&why);
-	*w = (struct walk){.mem = mem, .paths = paths, .err = &why};
+	*w = (struct walk){.mem = mem, .listings = listings, .paths = paths, .err = &why};
 	status = leat_glob_expand(pattern, mem, &(struct leat_glob_reader){search_one, &s}, err);
 	leat_free(mem, w);
 	return status;

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include <fnmatch.h>
 #include <limits.h>
 
+#include "base/rng.h"
 #include "step/glob.h"
+#include "step/listings.h"
 #include "step/sources.h"
 #include "support/temp.h"
 
@@ -146,11 +149,11 @@ a_pattern_that_stands_for_too_many_matches_nothing(void **state)
 	braces[65] = '\0';
 	memset(longest, 'a', PATH_MAX);
 	longest[PATH_MAX] = '\0';
-	assert_int_equal(leat_glob_paths(temp.folder, braces, &mem, &paths, NULL), LEAT_INVALID);
-	assert_int_equal(leat_glob_paths(temp.folder, longest, &mem, &paths, NULL), LEAT_INVALID);
+	assert_int_equal(leat_glob_paths(temp.folder, braces, NULL, &mem, &paths, NULL), LEAT_INVALID);
+	assert_int_equal(leat_glob_paths(temp.folder, longest, NULL, &mem, &paths, NULL), LEAT_INVALID);
 	leat_err_clear(&err);
 	assert_int_equal(
-		leat_glob_paths(temp.folder, "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", &mem, &paths, &err),
+		leat_glob_paths(temp.folder, "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", NULL, &mem, &paths, &err),
 		LEAT_INVALID);
 	assert_string_equal(err.text,
 	                    "the pattern '{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}' has too many alternatives");
@@ -159,20 +162,86 @@ a_pattern_that_stands_for_too_many_matches_nothing(void **state)
 
 /* Paths that match, joined. */
 static void
-finds(const char *pattern, const char *expected)
+finds_in(const char *pattern, struct leat_listings *listings, const char *expected)
 {
 	struct leat_paths paths = {0};
 	char joined[1000] = "";
 	struct leat_err err;
 
 	leat_err_clear(&err);
-	if (leat_glob_paths(temp.folder, pattern, &mem, &paths, &err) != LEAT_OK)
+	if (leat_glob_paths(temp.folder, pattern, listings, &mem, &paths, &err) != LEAT_OK)
 		fail_msg("%s", err.text);
 	leat_paths_sort(&paths, &mem);
 	for (size_t i = 0; i < paths.count; i++)
 		snprintf(joined + strlen(joined), sizeof(joined) - strlen(joined), "%s%s", i ? " " : "", paths.path[i]);
 	assert_string_equal(joined, expected);
 	leat_paths_free(&paths, &mem);
+}
+
+/* Whether folders are read now, the first time, or were read before. */
+static void
+finds(const char *pattern, const char *expected)
+{
+	struct leat_listings listings;
+
+	leat_listings_init(&listings, &mem);
+	finds_in(pattern, NULL, expected);
+	finds_in(pattern, &listings, expected);
+	finds_in(pattern, &listings, expected);
+	leat_listings_free(&listings);
+}
+
+static void
+a_random_text(struct leat_rng *rng, const char *letters, char *text, size_t most)
+{
+	size_t len = 1 + leat_rng_below(rng, most);
+
+	for (size_t i = 0; i < len; i++)
+		text[i] = letters[leat_rng_below(rng, strlen(letters))];
+	text[len] = '\0';
+}
+
+/* Compared with fnmatch on each name. */
+static void
+no_name_that_matches_is_passed_over(void **state)
+{
+	struct leat_listing listing;
+	struct leat_rng rng;
+	size_t matches = 0, candidates = 0;
+	char text[32];
+
+	(void)state;
+	leat_rng_init(&rng, 1, 0, 0, 0);
+	assert_int_equal(mkdir(temp_path(&temp, "names"), 0777), 0);
+	for (int i = 0; i < 200; i++) {
+		char path[64];
+
+		a_random_text(&rng, "ab-[]*\\\xff", text, 6);
+		snprintf(path, sizeof(path), "names/%s", text);
+		temp_write(&temp, path, "", 0);
+	}
+	assert_int_equal(leat_listing_read(&listing, &mem, temp_path(&temp, "names"), NULL), LEAT_OK);
+	for (int i = 0; i < 5000; i++) {
+		struct leat_candidates c;
+
+		a_random_text(&rng, "ab-[]*?\\", text, 8);
+		c = leat_listing_find(&listing, text);
+		candidates += c.count;
+		for (size_t n = 0; n < listing.count; n++) {
+			size_t at = 0;
+
+			if (fnmatch(text, listing.name[n].name, FNM_PERIOD) != 0)
+				continue;
+			matches++;
+			while (at < c.count && (c.by_end ? listing.by_end[c.first + at] : c.first + at) != n)
+				at++;
+			if (at == c.count)
+				fail_msg("'%s' is not a candidate for '%s'", listing.name[n].name, text);
+		}
+	}
+	assert_true(matches > 1000);
+	assert_true(candidates < 5000 * listing.count / 2); /* most names are not compared */
+	leat_listing_free(&listing);
 }
 
 static void
@@ -240,7 +309,8 @@ gets(size_t slice, const char *expected)
 	struct leat_err err;
 
 	leat_err_clear(&err);
-	if (leat_source_paths(project, &project->source[0], &project->step[0].slices, slice, &paths, &err) != LEAT_OK)
+	if (leat_source_paths(project, &project->source[0], &project->step[0].slices, slice, NULL, &paths, &err) !=
+	    LEAT_OK)
 		fail_msg("%s", err.text);
 	for (size_t i = 0; i < paths.count; i++)
 		snprintf(joined + strlen(joined), sizeof(joined) - strlen(joined), "%s%s", i ? " " : "",
@@ -256,8 +326,9 @@ misses(size_t slice, const char *expected)
 	struct leat_err err;
 
 	leat_err_clear(&err);
-	assert_int_equal(leat_source_paths(project, &project->source[0], &project->step[0].slices, slice, &paths, &err),
-	                 LEAT_DATA);
+	assert_int_equal(
+		leat_source_paths(project, &project->source[0], &project->step[0].slices, slice, NULL, &paths, &err),
+		LEAT_DATA);
 	assert_non_null(strstr(err.text, expected));
 	assert_int_equal(paths.count, 0);
 }
@@ -308,8 +379,9 @@ several_files_are_named_below_the_fixed_part(void **state)
 	(void)state;
 	open_project("raw/**/s-*.npy");
 	gets(0, "a/b/s-4.npy a/s-3.npy s-1.npy s-2.npy");
-	assert_int_equal(leat_source_paths(project, &project->source[0], &project->step[0].slices, 0, &paths, NULL),
-	                 LEAT_OK);
+	assert_int_equal(
+		leat_source_paths(project, &project->source[0], &project->step[0].slices, 0, NULL, &paths, NULL),
+		LEAT_OK);
 	assert_true(paths.is_pattern);
 	assert_int_equal(paths.fixed, 4);
 	leat_paths_free(&paths, &mem);
@@ -351,8 +423,8 @@ every_allocation_may_fail(void **state)
 
 			leat_err_clear(&err);
 			atomic_store(&mem.fail_after, n);
-			status = leat_source_paths(project, &project->source[0], &project->step[0].slices, 0, &paths,
-			                           &err);
+			status = leat_source_paths(project, &project->source[0], &project->step[0].slices, 0, NULL,
+			                           &paths, &err);
 			atomic_store(&mem.fail_after, -1);
 			if (status == LEAT_OK)
 				leat_paths_free(&paths, &mem);
@@ -372,6 +444,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_path_matches_a_pattern_name_by_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pattern_that_stands_for_too_many_matches_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_are_found_by_pattern_and_sorted, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_name_that_matches_is_passed_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(results_and_hidden_files_are_skipped, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_loop_of_links_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_slice_gets_its_file, setup, teardown),
