@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "cas/fsck.h"
 #include "cas/inside.h"
 
 static const char format_text[] = "leat content store 1\n";
@@ -239,9 +240,9 @@ prepare(struct leat_cas *cas, struct leat_err *err)
 	return status;
 }
 
-enum leat_status
-leat_cas_open(struct leat_cas **out, struct leat_mem *mem, const char *folder, enum leat_cas_mode mode,
-              struct leat_err *err)
+static enum leat_status
+open_store(struct leat_cas **out, struct leat_mem *mem, const char *folder, enum leat_cas_mode mode, bool doubts_index,
+           struct leat_err *err)
 {
 	struct leat_cas *cas = leat_alloc(mem, sizeof(*cas));
 	enum leat_status status;
@@ -251,6 +252,7 @@ leat_cas_open(struct leat_cas **out, struct leat_mem *mem, const char *folder, e
 		return leat_fail_mem(err, mem, sizeof(*cas), "the content store");
 	cas->mem = mem;
 	cas->mode = mode;
+	cas->doubts_index = doubts_index;
 	cas->folder_fd = cas->lock_fd = cas->run_fd = -1;
 	pthread_mutex_init(&cas->seen.lock, NULL);
 	leat_sync_init(&cas->sync);
@@ -265,6 +267,20 @@ leat_cas_open(struct leat_cas **out, struct leat_mem *mem, const char *folder, e
 	}
 	*out = cas;
 	return LEAT_OK;
+}
+
+enum leat_status
+leat_cas_open(struct leat_cas **cas, struct leat_mem *mem, const char *folder, enum leat_cas_mode mode,
+              struct leat_err *err)
+{
+	return open_store(cas, mem, folder, mode, false, err);
+}
+
+enum leat_status
+leat_cas_open_doubtful(struct leat_cas **cas, struct leat_mem *mem, const char *folder, enum leat_cas_mode mode,
+                       struct leat_err *err)
+{
+	return open_store(cas, mem, folder, mode, true, err);
 }
 
 static void

@@ -19,7 +19,6 @@ struct fsck {
 	struct leat_fsck_result *result;
 	pthread_mutex_t lock; /* guards the result and the listener */
 	bool repair;
-	bool index_differs;
 	size_t rows; /* of the index, before the manifests were listed */
 };
 
@@ -126,14 +125,12 @@ check_manifest(void *arg, const struct leat_digest *key, struct leat_err *err)
 	fsck->result->manifests++;
 	if (status != LEAT_OK) {
 		report(fsck, "%s", why.text);
-		fsck->index_differs = true;
 		return remove_file(fsck, name, err);
 	}
 	fsck->result->missing += !leat_cas_has(fsck->cas, &manifest->output);
 	if (is_lost(fsck, manifest)) {
 		report(fsck, "%s: %s-%llu is not in the index", name, manifest->step,
 		       (unsigned long long)manifest->number);
-		fsck->index_differs = true;
 	}
 	leat_manifest_free(manifest, fsck->cas->mem);
 	return LEAT_OK;
@@ -157,13 +154,13 @@ count_rows(struct fsck *fsck, struct leat_err *err)
 static void
 check_rows(struct fsck *fsck)
 {
-	if (fsck->cas->index->is_temporary) {
+	if (fsck->cas->index->is_remade) {
+		report(fsck, "index: it was damaged, or of another version");
+	} else if (fsck->cas->index->is_temporary) {
 		report(fsck, "index: it is missing, damaged, or of another version");
-		fsck->index_differs = true;
 	} else if (fsck->rows > fsck->result->manifests) {
 		report(fsck, "index: it has %zu results, but there are %zu manifests", fsck->rows,
 		       fsck->result->manifests);
-		fsck->index_differs = true;
 	}
 }
 
@@ -329,8 +326,9 @@ leat_cas_fsck(struct leat_cas *cas, const struct leat_fsck_options *options, str
 	}
 	pthread_mutex_init(&fsck.lock, NULL);
 	status = check_all(&fsck, err);
-	if (status == LEAT_OK && options->repair && fsck.index_differs)
-		status = leat_index_rebuild(cas, err);
+	/* Wrong bytes in a row are not seen from outside. */
+	if (status == LEAT_OK && options->repair && !cas->index->is_remade)
+		status = leat_index_remake(cas, err);
 	pthread_mutex_destroy(&fsck.lock);
 	if (options->repair)
 		leat_cas_share_lock(cas);

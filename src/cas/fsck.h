@@ -23,6 +23,9 @@ struct leat_fsck_result {
 	size_t damaged; /* problems found */
 };
 
+/* leat_cas_open, for a store that may be damaged: an index on which LMDB would crash is not used, or made again. */
+enum leat_status leat_cas_open_doubtful(struct leat_cas **cas, struct leat_mem *mem, const char *folder,
+                                        enum leat_cas_mode mode, struct leat_err *err);
 enum leat_status leat_cas_fsck(struct leat_cas *cas, const struct leat_fsck_options *options,
                                struct leat_fsck_result *result, struct leat_err *err);
 

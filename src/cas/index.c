@@ -16,11 +16,10 @@
 #include "base/clock.h"
 #include "cas/index_inside.h"
 
-#define MAP_BYTES ((size_t)16 << 30) /* of addresses; the file is as large as what is in it */
 #define SECOND 1000000000u
 enum { READERS = 512, LOCK_BYTES = READERS * 64 + 4096 }; /* a line of the cache for each reader, and a head */
 
-static const char *const table_names[LEAT_TABLES] = {
+const char *const leat_table_names[LEAT_TABLES] = {
 	[LEAT_TABLE_MADE] = "made",     [LEAT_TABLE_STEM] = "stem", [LEAT_TABLE_LAST] = "last",
 	[LEAT_TABLE_NUMBER] = "number", [LEAT_TABLE_NEXT] = "next", [LEAT_TABLE_MAKER] = "maker",
 	[LEAT_TABLE_HOLDS] = "holds",   [LEAT_TABLE_STAT] = "stat", [LEAT_TABLE_LEARNED] = "learned",
@@ -75,7 +74,7 @@ open_tables(struct leat_index *index, enum how how)
 		return failure;
 	version_text(version);
 	for (int i = 0; i < LEAT_TABLES && !failure; i++)
-		failure = mdb_dbi_open(txn, table_names[i], how == MAKE ? MDB_CREATE : 0, &index->table[i]);
+		failure = mdb_dbi_open(txn, leat_table_names[i], how == MAKE ? MDB_CREATE : 0, &index->table[i]);
 	if (!failure) {
 		failure = mdb_get(txn, index->table[LEAT_TABLE_META], &key, &value);
 		if (failure == MDB_NOTFOUND && how == MAKE) {
@@ -137,7 +136,7 @@ open_env(struct leat_index *index, const char *folder, enum how how)
 		return failure;
 	mdb_env_set_maxdbs(index->env, LEAT_TABLES);
 	mdb_env_set_maxreaders(index->env, READERS);
-	mdb_env_set_mapsize(index->env, MAP_BYTES);
+	mdb_env_set_mapsize(index->env, LEAT_INDEX_MAP);
 	failure = mdb_env_open(index->env, folder, flags, 0666);
 	if (!failure && !is_whole(index->env, folder, &file))
 		failure = MDB_CORRUPTED;
@@ -196,6 +195,13 @@ leat_index_remove(struct leat_cas *cas)
 	unlinkat(cas->folder_fd, "index/lock.mdb", 0);
 }
 
+/* Asked only where there is a reason for doubt. */
+static bool
+is_damaged(const struct leat_cas *cas, const char *folder)
+{
+	return cas->doubts_index && !leat_index_is_sound(folder);
+}
+
 /* Only this process uses the store: what cannot be opened is made again. */
 static enum leat_status
 open_or_make(struct leat_cas *cas, const char *folder, struct leat_err *err)
@@ -203,11 +209,13 @@ open_or_make(struct leat_cas *cas, const char *folder, struct leat_err *err)
 	struct leat_index *index = cas->index;
 	struct stat file;
 	bool exists = fstatat(cas->folder_fd, "index/data.mdb", &file, 0) == 0;
-	int failure = exists && !is_distrusted(cas) ? open_env(index, folder, OPEN) : MDB_INVALID;
+	bool may_open = exists && !is_distrusted(cas) && !is_damaged(cas, folder);
+	int failure = may_open ? open_env(index, folder, OPEN) : MDB_INVALID;
 	enum leat_status status;
 
 	if (!failure)
 		return LEAT_OK;
+	index->is_remade = exists;
 	if (failure > 0)
 		return leat_index_fail(err, cas, failure, "open the index");
 	status = leat_index_distrust(cas, err);
@@ -251,7 +259,8 @@ open_to_read(struct leat_cas *cas, const char *folder, struct leat_err *err)
 {
 	cas->index->is_temporary = false;
 	cas->index->checked_ns = leat_now();
-	if (!is_distrusted(cas) && !leat_runs_suspect(cas) && open_env(cas->index, folder, READ) == 0)
+	if (!is_distrusted(cas) && !leat_runs_suspect(cas) && !is_damaged(cas, folder) &&
+	    open_env(cas->index, folder, READ) == 0)
 		return LEAT_OK;
 	return make_temporary(cas, err);
 }
@@ -274,8 +283,21 @@ leat_index_open(struct leat_cas *cas, struct leat_err *err)
 		return open_to_read(cas, folder, err);
 	if (cas->alone)
 		return open_or_make(cas, folder, err);
-	failure = open_env(index, folder, OPEN);
+	failure = is_damaged(cas, folder) ? MDB_CORRUPTED : open_env(index, folder, OPEN);
 	return failure ? leat_index_fail(err, cas, failure, "open the index") : LEAT_OK;
+}
+
+enum leat_status
+leat_index_remake(struct leat_cas *cas, struct leat_err *err)
+{
+	enum leat_status status = leat_index_distrust(cas, err);
+	char folder[PATH_MAX];
+
+	if (status != LEAT_OK)
+		return status;
+	close_env(cas->index);
+	real_folder(cas, folder);
+	return open_or_make(cas, folder, err);
 }
 
 void

@@ -33,6 +33,9 @@ enum leat_table {
 	LEAT_TABLES
 };
 
+extern const char *const leat_table_names[LEAT_TABLES];
+#define LEAT_INDEX_MAP ((size_t)16 << 30) /* of addresses; the file is as large as what is in it */
+
 struct leat_made_row {
 	struct leat_made made;
 	struct leat_digest stem, log;
@@ -72,6 +75,7 @@ struct leat_index {
 	pthread_mutex_t lock; /* guards all that follows, and `env` of a reader, who may open another one */
 	MDB_txn *read;        /* renewed for each look-up */
 	bool is_temporary;    /* made from the manifests, in another folder */
+	bool is_remade;       /* it was damaged, and was made again when it was opened */
 	dev_t device;
 	ino_t inode; /* of data.mdb */
 	uint64_t checked_ns;
@@ -112,6 +116,10 @@ uint32_t leat_today(void);
 
 /* Fills an empty index from the manifests. */
 enum leat_status leat_index_fill(struct leat_cas *cas, struct leat_err *err);
+/* Throws the file away, and makes a new one from the manifests. Needs a store that nobody else uses. */
+enum leat_status leat_index_remake(struct leat_cas *cas, struct leat_err *err);
+/* Can LMDB read all of the index in `folder`? Another process tries. */
+bool leat_index_is_sound(const char *folder);
 /* A file that says: make the index again. Before changes that a kill could cut in half. */
 enum leat_status leat_index_distrust(struct leat_cas *cas, struct leat_err *err);
 void leat_index_trust(struct leat_cas *cas);

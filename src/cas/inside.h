@@ -49,6 +49,7 @@ struct leat_cas {
 	char folder[PATH_MAX];
 	int folder_fd, lock_fd; /* lock_fd: of `format`; shared while a store is open for writing */
 	bool alone;             /* the lock is exclusive */
+	bool doubts_index;      /* its index is checked before it is opened */
 	int run_fd;             /* of RUN.open, locked; -1: no run */
 	char run[LEAT_RUN_NAME];
 	atomic_ulong temps;

@@ -261,6 +261,8 @@ leat_runs_recover(struct leat_cas *cas, struct leat_err *err)
 		remove_temp(cas, temps.name[i]);
 	if (status == LEAT_OK)
 		status = leat_cas_list(cas, "runs", &runs, err);
+	for (size_t i = 0; i < runs.count; i++) /* a run that died, maybe with its disk */
+		cas->doubts_index |= ends_with_open(runs.name[i]);
 	if (status == LEAT_OK && suspect)
 		status = leat_recover(cas, &runs, err);
 	if (status == LEAT_OK)

@@ -69,7 +69,8 @@ run_fsck(const struct leat_invocation *run, struct leat_err *err)
 	enum leat_status status = leat_store_folder(fsck->project, folder, err);
 
 	if (status == LEAT_OK)
-		status = leat_cas_open(&cas, run->mem, folder, fsck->repair ? LEAT_CAS_WRITE : LEAT_CAS_READ, err);
+		status = leat_cas_open_doubtful(&cas, run->mem, folder, fsck->repair ? LEAT_CAS_WRITE : LEAT_CAS_READ,
+		                                err);
 	if (status == LEAT_OK)
 		status = check(cas, fsck, err);
 	leat_cas_close(cas);
