@@ -9,8 +9,8 @@ size_t leat_glob_fixed(const char *pattern); /* characters up to the last slash 
 
 /* Adds what matches below `folder`, which must be absolute, or anywhere if the pattern is absolute: files, and folders
  * too unless the pattern has **. Paths are relative to `folder`, or absolute as the pattern is; the caller sorts.
- * Skipped are hidden files, and out/ at the top of `folder`. Nothing that matches is no error. With `listings`, folders that were read before
- * are not read again. */
+ * Skipped are hidden files, and out/ at the top of `folder`. Nothing that matches is no error. With `listings`, folders
+ * that were read before are not read again. */
 enum leat_status leat_glob_paths(const char *folder, const char *pattern, struct leat_listings *listings,
                                  struct leat_mem *mem, struct leat_paths *paths, struct leat_err *err);
 /* By bytes, each once. */
