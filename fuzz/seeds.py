@@ -85,8 +85,10 @@ def png(golden):
 
 
 def npy(golden):
-    kinds = ["f2", "f4", "u8", "b1", "c8", "c16", "int16", "v2", "v3", "structure", "scalar", "deep", "fortran", "big-endian", "complex-dims"]
-    return {kind: (golden / "npy" / f"{kind}.npy").read_bytes() for kind in kinds}
+    kinds = ["f2", "f4", "b1", "int16", "v2", "v3", "structure", "scalar", "deep", "fortran", "big-endian"]
+    types = ["u8", "c8", "c16", "complex-dims"]
+    return {kind: (golden / "npy" / f"{kind}.npy").read_bytes() for kind in kinds} | \
+        {kind: (golden / "npy_types" / f"{kind}.npy").read_bytes() for kind in types}
 
 
 def build_tar(kind, names, content={}):

@@ -4,8 +4,7 @@
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install numpy==2.4.6
     /tmp/golden/bin/python tests/golden/make_npy.py
 
-Writes tests/golden/npy.tar. Element k of each array is k, as far as its type can hold that (bool: k is odd;
-u8: k + 2**63; complex: 2k + (2k + 1)j).
+Writes tests/golden/npy.tar. Element k of each array is k, as far as its type can hold that (bool: k is odd).
 """
 import archive
 import numpy as np
@@ -28,9 +27,6 @@ for dtype in ["<f2", "<f4", "<f8", "<i4", "<i8", "|u1"]:
 save("b1", count("i8", 5, 3) % 2 == 1)
 save("vector", count("<f4", 5))
 save("int16", count("<i2", 5))
-save("u8", count("<u8", 5, 3) + (1 << 63))
-for dtype in ["<c8", "<c16"]:
-    save(dtype[1:], count("<f8", 5, 3, 2).view("<c16")[..., 0].astype(dtype))
 save("deep", count("<i4", 5, 1, 2, 1, 3))
 save("image", count("|u1", 5, 2, 3, 3))
 save("planes", count("<f4", 5, 3, 6, 5))
@@ -44,7 +40,7 @@ save("none", count("<f4", 0, 3))
 save("scalar", np.float32(7).reshape(()))
 save("fortran", np.asfortranarray(count("<f4", 5, 3)))
 save("big-endian", count(">f4", 5, 3))
-save("complex-dims", count("<c8", 5, 1, 1, 1, 1))
+save("complex", count("<c8", 5))
 save("text", np.array(["a", "bc"]))
 save("structure", np.zeros(5, dtype=[("x", "<f4"), ("y", "<i4")]))
 save("dims", count("|u1", 5, 1, 1, 1, 1, 1))

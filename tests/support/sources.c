@@ -321,7 +321,6 @@ make_npy_parts(const char *folder)
 		write_numbers(in(folder, "count-%zu.npy", f), LEAT_U64, 2, (int64_t[]){rows, 2}, 100 * f);
 	}
 	write_numbers(in(folder, "label.npy"), LEAT_I64, 1, (int64_t[]){SOURCES_SAMPLES}, 0);
-	write_numbers(in(folder, "level.npy"), LEAT_I32, 1, (int64_t[]){SOURCES_SAMPLES}, 1);
 }
 
 /* Channels x time, as long as its windows, and a few steps more. */
@@ -369,8 +368,8 @@ static const struct maker {
 	{"tokens", "tokens('@/*.bin', length=12, shift=1)", make_tokens},
 	{"windows", "windows('@/x-*.npy', length=12, stride=5, axis=1, labels='@/y-*.npy')", make_windows},
 	{"windows of events", "windows('@/*.npy', length=5, events='@/*.csv', offset=-2)", make_events},
-	{"npy, several files",
-         "npy(image='@/image-*.npy', label='@/label.npy', count='@/count-*.npy', level='@/level.npy')", make_npy_parts},
+	{"npy, several files", "npy(image='@/image-*.npy', label='@/label.npy', count='@/count-*.npy')",
+         make_npy_parts},
 };
 
 enum { MAKERS = sizeof makers / sizeof *makers };

@@ -18,7 +18,7 @@ struct sources {
 	struct sources_one {
 		const char *name; /* of the maker: the source's, and what is special */
 		char folder[240];
-		char spec[400];
+		char spec[500];
 		unsigned used;
 	} one[SOURCES_MAX];
 };

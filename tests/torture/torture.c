@@ -135,7 +135,8 @@ torture_copy_source(struct torture *t, size_t i, const char *name, struct source
 	snprintf(copy->folder, sizeof copy->folder, "%.*s", (int)sizeof copy->folder - 1, torture_path(t, "%s", name));
 	assert_int_equal(mkdir(copy->folder, 0777), 0);
 	for (size_t k = 0; k < copy->count; k++) {
-		snprintf(copy->one[k].folder, sizeof copy->one[k].folder, "%s/%zu", copy->folder, k);
+		snprintf(copy->one[k].folder, sizeof copy->one[k].folder, "%s%s", copy->folder,
+		         strrchr(t->sources->one[k].folder, '/'));
 		sources_elsewhere(t->sources, copy, t->sources->one[k].spec, copy->one[k].spec,
 		                  sizeof copy->one[k].spec);
 	}

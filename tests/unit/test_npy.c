@@ -13,6 +13,7 @@
 #include "support/trace.h"
 
 #define NPY GOLDEN "npy/"
+#define TYPES GOLDEN "npy_types/"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -67,7 +68,7 @@ expect_counted(const char *name, enum leat_dtype dtype, int ndim, const int64_t 
 	struct whole whole;
 	int64_t elements = 1;
 
-	snprintf(text, sizeof text, "npy(x='" NPY "%s.npy')", name);
+	snprintf(text, sizeof text, "npy(x='" GOLDEN "%s.npy')", name);
 	whole_open(&whole, text, NULL);
 	tensor = whole_field(&whole, "x");
 	assert_int_equal(tensor.dtype, dtype);
@@ -89,19 +90,19 @@ arrays_of_all_types_and_shapes_are_read(void **state)
 			     pairs[] = {5, 3, 2};
 
 	(void)state;
-	expect_counted("f4", LEAT_F32, 2, five_by_three);
-	expect_counted("f8", LEAT_F64, 2, five_by_three);
-	expect_counted("i4", LEAT_I32, 2, five_by_three);
-	expect_counted("i8", LEAT_I64, 2, five_by_three);
-	expect_counted("u1", LEAT_U8, 2, five_by_three);
-	expect_counted("vector", LEAT_F32, 1, five_by_three);
-	expect_counted("int16", LEAT_I16, 1, five_by_three);
-	expect_counted("deep", LEAT_I32, 5, deep);
-	expect_counted("planes", LEAT_F32, 4, planes);
-	expect_counted("v2", LEAT_F32, 2, five_by_three);
-	expect_counted("v3", LEAT_F32, 2, five_by_three);
-	expect_counted("c8", LEAT_F32, 3, pairs);
-	expect_counted("c16", LEAT_F64, 3, pairs);
+	expect_counted("npy/f4", LEAT_F32, 2, five_by_three);
+	expect_counted("npy/f8", LEAT_F64, 2, five_by_three);
+	expect_counted("npy/i4", LEAT_I32, 2, five_by_three);
+	expect_counted("npy/i8", LEAT_I64, 2, five_by_three);
+	expect_counted("npy/u1", LEAT_U8, 2, five_by_three);
+	expect_counted("npy/vector", LEAT_F32, 1, five_by_three);
+	expect_counted("npy/int16", LEAT_I16, 1, five_by_three);
+	expect_counted("npy/deep", LEAT_I32, 5, deep);
+	expect_counted("npy/planes", LEAT_F32, 4, planes);
+	expect_counted("npy/v2", LEAT_F32, 2, five_by_three);
+	expect_counted("npy/v3", LEAT_F32, 2, five_by_three);
+	expect_counted("npy_types/c8", LEAT_F32, 3, pairs);
+	expect_counted("npy_types/c16", LEAT_F64, 3, pairs);
 }
 
 static void
@@ -130,7 +131,7 @@ uint64_holds_more_than_int64(void **state)
 	struct whole whole;
 
 	(void)state;
-	whole_open(&whole, "npy(x='" NPY "u8.npy')", NULL);
+	whole_open(&whole, "npy(x='" TYPES "u8.npy')", NULL);
 	tensor = whole_field(&whole, "x");
 	assert_int_equal(tensor.dtype, LEAT_U64);
 	for (unsigned k = 0; k < 15; k++)
@@ -191,7 +192,6 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		{"scalar", LEAT_DATA, "it is a scalar"},
 		{"fortran", LEAT_UNSUPPORTED, "Fortran order"},
 		{"big-endian", LEAT_UNSUPPORTED, "big-endian, dtype '>f4'; save a.astype(a.dtype.newbyteorder('<'))"},
-		{"complex-dims", LEAT_UNSUPPORTED, "counting one for real and imaginary parts"},
 		{"text", LEAT_UNSUPPORTED, "dtype '<U2'"},
 		{"structure", LEAT_UNSUPPORTED, "structured array"},
 		{"dims", LEAT_UNSUPPORTED, "more than 5 dimensions"},
@@ -207,6 +207,8 @@ what_cannot_be_read_is_refused_by_name(void **state)
 		expect_refused(text, cases[i].status, part);
 		expect_refused(text, cases[i].status, cases[i].part);
 	}
+	expect_refused("npy(x='" TYPES "complex-dims.npy')", LEAT_UNSUPPORTED,
+	               "counting one for real and imaginary parts");
 	expect_refused("npy(x='" NPY "f4.npy', y='" NPY "short.npy')", LEAT_DATA, "has 4 rows, but");
 	expect_refused("npy(x='" NPY "f?.npy')", LEAT_DATA, "f4.npy' has rows of float32[3], but '");
 	expect_refused("npy(x='" NPY "f?.npy')", LEAT_DATA, "all files of field 'x' need the same type and shape");
@@ -395,85 +397,6 @@ arrays_may_lie_at_any_offset(void **state)
 	whole_close(&whole);
 }
 
-/* ---- several files ---- */
-
-/* NAME-NNN.npy for each count of rows: row i of all of them is i and i + 0.5. */
-static void
-write_parts(const char *name, const int *rows, int files)
-{
-	int row = 0;
-
-	for (int f = 0; f < files; f++) {
-		char file[4096] = "\x93NUMPY\x01", path[40];
-		int len =
-			snprintf(file + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 2)}", rows[f]);
-
-		file[8] = 118;
-		memset(file + 10 + len, ' ', (size_t)(118 - len));
-		assert_true(128 + 8 * rows[f] <= (int)sizeof file);
-		for (int i = 0; i < rows[f]; i++, row++)
-			memcpy(file + 128 + 8 * i, ((float[]){(float)row, (float)row + 0.5f}), 8);
-		snprintf(path, sizeof path, "%s-%03d.npy", name, f);
-		temp_write(&temp, path, file, (size_t)(128 + 8 * rows[f]));
-	}
-}
-
-enum { PARTS = 300 };
-
-static int
-write_many(void)
-{
-	static int rows[PARTS];
-	int sum = 0;
-
-	for (int f = 0; f < PARTS; f++)
-		sum += rows[f] = f % 4; /* every fourth file is empty */
-	write_parts("x", rows, PARTS);
-	write_parts("y", (int[]){sum - 200, 0, 200}, 3);
-	return sum;
-}
-
-static void
-rows_of_many_files_follow_each_other(void **state)
-{
-	int rows = write_many();
-	struct leat_tensor x, y;
-	struct whole whole;
-
-	(void)state;
-	snprintf(text, sizeof text, "npy(x='%s/x-*.npy', y='%s/y-*.npy')", temp.folder, temp.folder);
-	whole_open(&whole, text, NULL);
-	x = whole_field(&whole, "x");
-	y = whole_field(&whole, "y");
-	assert_int_equal(whole.count, rows);
-	for (int k = 0; k < 2 * rows; k++) {
-		assert_true(value(&x, k) == (double)k / 2);
-		assert_true(value(&y, k) == (double)k / 2);
-	}
-	whole_close(&whole);
-	promise_same(text);
-}
-
-static void
-interleave_alternates_between_the_files_of_the_first_field(void **state)
-{
-	static const int order[] = {0, 3, 1, 4, 2};
-	struct leat_tensor x;
-	struct whole whole;
-
-	(void)state;
-	write_parts("a", (int[]){3, 2}, 2);
-	write_parts("b", (int[]){1, 4}, 2);
-	snprintf(text, sizeof text, "npy(x='%s/a-*.npy', y='%s/b-*.npy') | interleave(2)", temp.folder, temp.folder);
-	whole_open(&whole, text, NULL);
-	for (int field = 0; field < 2; field++) {
-		x = whole_field(&whole, field ? "y" : "x");
-		for (int i = 0; i < 5; i++)
-			assert_true(value(&x, 2 * i) == order[i]);
-	}
-	whole_close(&whole);
-}
-
 /* ---- large files ---- */
 
 enum { ROWS = 1000, COLUMNS = 1024 }; /* a row is a page, though it does not begin with one */
@@ -639,12 +562,6 @@ checkpoints_belong_to_shapes_and_names_wherever_files_lie(void **state)
 	save_and_restore(spec[0], spec[1], LEAT_MISMATCH);
 	snprintf(text, sizeof text, "npy(z='%s/0/x.npy') | batch(1)", temp.folder);
 	save_and_restore(spec[0], text, LEAT_MISMATCH);
-	write_parts("c", (int[]){3, 2}, 2);
-	write_parts("d", (int[]){3, 2, 0}, 3);
-	snprintf(spec[0], sizeof spec[0], "npy(x='%s/c-*.npy') | batch(1)", temp.folder);
-	snprintf(spec[1], sizeof spec[1], "npy(x='%s/d-*.npy') | batch(1)", temp.folder);
-	save_and_restore(spec[0], spec[0], LEAT_OK);
-	save_and_restore(spec[0], spec[1], LEAT_MISMATCH);
 }
 
 static void
@@ -660,6 +577,105 @@ no_memory_is_an_error(void **state)
 {
 	(void)state;
 	promise_memory_errors("npy(x='" NPY "f4.npy', y='" NPY "vector.npy') | scale(2, field=x) | batch(2)", NULL);
+}
+
+/* ---- several files ---- */
+
+/* NAME-NNN.npy for each count of rows: row i of all of them is i and i + 0.5. */
+static void
+write_parts(const char *name, const int *rows, int files)
+{
+	int row = 0;
+
+	for (int f = 0; f < files; f++) {
+		char file[4096] = "\x93NUMPY\x01", path[40];
+		int len =
+			snprintf(file + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 2)}", rows[f]);
+
+		file[8] = 118;
+		memset(file + 10 + len, ' ', (size_t)(118 - len));
+		assert_true(128 + 8 * rows[f] <= (int)sizeof file);
+		for (int i = 0; i < rows[f]; i++, row++)
+			memcpy(file + 128 + 8 * i, ((float[]){(float)row, (float)row + 0.5f}), 8);
+		snprintf(path, sizeof path, "%s-%03d.npy", name, f);
+		temp_write(&temp, path, file, (size_t)(128 + 8 * rows[f]));
+	}
+}
+
+enum { PARTS = 300 };
+
+static int
+write_many(void)
+{
+	static int rows[PARTS];
+	int sum = 0;
+
+	for (int f = 0; f < PARTS; f++)
+		sum += rows[f] = f % 4; /* every fourth file is empty */
+	write_parts("x", rows, PARTS);
+	write_parts("y", (int[]){sum - 200, 0, 200}, 3);
+	return sum;
+}
+
+static void
+rows_of_many_files_follow_each_other(void **state)
+{
+	int rows = write_many();
+	struct leat_tensor x, y;
+	struct whole whole;
+
+	(void)state;
+	snprintf(text, sizeof text, "npy(x='%s/x-*.npy', y='%s/y-*.npy')", temp.folder, temp.folder);
+	whole_open(&whole, text, NULL);
+	x = whole_field(&whole, "x");
+	y = whole_field(&whole, "y");
+	assert_int_equal(whole.count, rows);
+	for (int k = 0; k < 2 * rows; k++) {
+		assert_true(value(&x, k) == (double)k / 2);
+		assert_true(value(&y, k) == (double)k / 2);
+	}
+	whole_close(&whole);
+	promise_same(text);
+}
+
+static void
+interleave_alternates_between_the_files_of_the_first_field(void **state)
+{
+	static const int order[] = {0, 3, 1, 4, 2};
+	struct leat_tensor x;
+	struct whole whole;
+
+	(void)state;
+	write_parts("a", (int[]){3, 2}, 2);
+	write_parts("b", (int[]){1, 4}, 2);
+	snprintf(text, sizeof text, "npy(x='%s/a-*.npy', y='%s/b-*.npy') | interleave(2)", temp.folder, temp.folder);
+	whole_open(&whole, text, NULL);
+	for (int field = 0; field < 2; field++) {
+		x = whole_field(&whole, field ? "y" : "x");
+		for (int i = 0; i < 5; i++)
+			assert_true(value(&x, 2 * i) == order[i]);
+	}
+	whole_close(&whole);
+}
+
+static void
+checkpoints_know_how_rows_are_divided_into_files(void **state)
+{
+	char other[600];
+
+	(void)state;
+	write_parts("c", (int[]){3, 2}, 2);
+	write_parts("d", (int[]){3, 2, 0}, 3);
+	snprintf(text, sizeof text, "npy(x='%s/c-*.npy') | batch(1)", temp.folder);
+	snprintf(other, sizeof other, "npy(x='%s/d-*.npy') | batch(1)", temp.folder);
+	save_and_restore(text, text, LEAT_OK);
+	save_and_restore(text, other, LEAT_MISMATCH);
+}
+
+static void
+no_memory_for_several_files_is_an_error(void **state)
+{
+	(void)state;
 	write_parts("e", (int[]){3, 2, 1}, 3);
 	snprintf(text, sizeof text, "npy(x='%s/e-*.npy', y='%s/e-*.npy') | batch(2)", temp.folder, temp.folder);
 	promise_memory_errors(text, NULL);
@@ -681,13 +697,15 @@ main(void)
 		cmocka_unit_test(uint64_holds_more_than_int64),
 		cmocka_unit_test(headers_that_make_no_sense_are_refused),
 		cmocka_unit_test(arrays_may_lie_at_any_offset),
-		cmocka_unit_test(rows_of_many_files_follow_each_other),
-		cmocka_unit_test(interleave_alternates_between_the_files_of_the_first_field),
 		cmocka_unit_test(what_is_not_in_memory_is_brought_by_io_threads),
 		cmocka_unit_test(samples_of_a_mapped_file_that_changes_are_bad),
 		cmocka_unit_test(checkpoints_belong_to_shapes_and_names_wherever_files_lie),
 		cmocka_unit_test(the_same_for_any_threads_ranks_and_stops),
 		cmocka_unit_test(no_memory_is_an_error),
+		cmocka_unit_test(rows_of_many_files_follow_each_other),
+		cmocka_unit_test(interleave_alternates_between_the_files_of_the_first_field),
+		cmocka_unit_test(checkpoints_know_how_rows_are_divided_into_files),
+		cmocka_unit_test(no_memory_for_several_files_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
