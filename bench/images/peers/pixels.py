@@ -1,8 +1,10 @@
 """The same work by Pillow and by OpenCV, for all loaders that leave it to Python.
 
-A function of this file takes an encoded image and gives a float32 array or tensor in case.shape's order.
+`function` gives one that makes a float32 array or tensor, in case.shape's order, of an encoded image; `filler` one that
+writes it to an array that is there.
 The cheapest order of steps is taken where the result is the same: pixels are moved while they are bytes.
 """
+import functools
 import io
 import math
 import random
@@ -37,10 +39,10 @@ def pil_photo(data):
     return torch_photo(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
-def jitter(image, axes):
+def jitter(image):
     """Brightness and contrast as tf.image has them, in place."""
     image += random.uniform(-cases.BRIGHTNESS, cases.BRIGHTNESS)
-    mean = image.mean(axes)
+    mean = image.mean((0, 1))
     factor = random.uniform(*cases.CONTRAST)
     image *= factor
     image += (1 - factor) * mean
@@ -54,12 +56,11 @@ def pil_cell(data):
     image = image.rotate(cases.ANGLE, Image.Resampling.NEAREST)
     image = np.asarray(image, np.float32)
     image *= np.float32(1 / 255)
-    return jitter(image, (0, 1))
+    return jitter(image)
 
 
 def cv_decode(data):
-    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    return cv2.cvtColor(image, cv2.COLOR_BGR2RGB, image)
+    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
 
 
 FACTOR = np.float32([1 / 255 / s for s in cases.STD])
@@ -78,7 +79,7 @@ def crop_box(height, width):
     return (height - side) // 2, (width - side) // 2, side, side
 
 
-def cv_photo(data):
+def fill_photo(data, out):
     """INTER_AREA is OpenCV's antialiasing; it does not widen the filter for images that grow, as PIL's does not."""
     image = cv_decode(data)
     top, left, h, w = crop_box(*image.shape[:2])
@@ -86,27 +87,39 @@ def cv_photo(data):
     image = cv2.resize(image, (224, 224), interpolation=cv2.INTER_AREA if h > 224 or w > 224 else cv2.INTER_LINEAR)
     if random.random() < 0.5:
         image = cv2.flip(image, 1)
-    out = np.empty((3, 224, 224), np.float32)
-    for c in range(3):
-        np.multiply(image[:, :, c], FACTOR[c], out=out[c])
+    for c, plane in enumerate(cv2.split(image)):
+        np.multiply(plane, FACTOR[c], out=out[c])
         out[c] -= OFFSET[c]
-    return out
 
 
 TURN = cv2.getRotationMatrix2D((49.5, 49.5), cases.ANGLE, 1)
 
 
-def cv_cell(data):
+def fill_cell(data, out):
+    """Scale, brightness and contrast are one factor and one offset for each channel: x * factor + offset."""
     image = cv2.resize(cv_decode(data), (100, 100), interpolation=cv2.INTER_LINEAR)
     if random.random() < 0.5:
         image = cv2.flip(image, 1)
     image = cv2.warpAffine(image, TURN, (100, 100), flags=cv2.INTER_NEAREST)
-    image = np.multiply(image, np.float32(1 / 255), dtype=np.float32)
-    return jitter(image, (0, 1))
+    brightness, factor = random.uniform(-cases.BRIGHTNESS, cases.BRIGHTNESS), random.uniform(*cases.CONTRAST)
+    offset = tuple(brightness + (1 - factor) * mean / 255 for mean in cv2.mean(image))
+    np.multiply(image, np.float32(factor / 255), out=out)
+    cv2.add(out, offset, dst=out)
 
 
-FUNCTIONS = {("pil", "photos"): pil_photo, ("cv", "photos"): cv_photo}
+def filler(case):
+    """A function that writes an encoded image to a row of a batch, by OpenCV."""
+    return fill_photo if case is cases.PHOTOS else fill_cell
 
 
 def function(library, case):
-    return FUNCTIONS.get((library, case.name), {"pil": pil_cell, "cv": cv_cell}[library])
+    """A function that makes an array or a tensor of an encoded image."""
+    if library == "pil":
+        return pil_photo if case is cases.PHOTOS else pil_cell
+    return functools.partial(cv_image, filler(case), case.shape)
+
+
+def cv_image(fill, shape, data):
+    out = np.empty(shape, np.float32)
+    fill(data, out)
+    return out
