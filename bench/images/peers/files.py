@@ -1,5 +1,6 @@
 """The files of a data set: paths and labels, in ImageFolder's order."""
 import os
+import random
 
 
 def listing(data):
@@ -11,6 +12,18 @@ def listing(data):
 def read(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+def endless_batches(data, size):
+    """Lists of (encoded image, label), read into memory once, in one random order after the other, for ever."""
+    samples, batch = [(read(path), label) for path, label in listing(data)], []
+    while True:
+        random.shuffle(samples)
+        for sample in samples:
+            batch.append(sample)
+            if len(batch) == size:
+                yield batch
+                batch = []
 
 
 def shard_names(data, ending):

@@ -1,30 +1,24 @@
-"""SPDL's pipeline: its threads run OpenCV and NumPy, which free the GIL for most of their work."""
-import random
-
-import numpy as np
+"""SPDL's pipeline: its threads run OpenCV on encoded images in memory, a batch each, straight into its rows."""
 from spdl.pipeline import PipelineBuilder
 
 from peers import files, pixels
+from peers.buffers import Ring
 
-
-def endless(data):
-    items = files.listing(data)
-    while True:
-        random.shuffle(items)
-        yield from items
+SINK = 2  # batches that are ready
 
 
 def batches(case, data, workers):
-    function = pixels.function("cv", case)
+    # One for each thread and place in a queue, and one that is handed over: none of them waits for a batch.
+    fill, ring = pixels.filler(case), Ring(case, workers + SINK + 4)
 
-    def prepare(item):
-        path, label = item
-        return function(files.read(path)), label
+    def work(samples):
+        images, labels = batch = ring.take()
+        for i, (encoded, label) in enumerate(samples):
+            fill(encoded, images[i])
+            labels[i] = label
+        return batch
 
-    def collate(samples):
-        return np.stack([image for image, _ in samples]), np.array([label for _, label in samples])
-
-    pipeline = (PipelineBuilder().add_source(endless(data)).pipe(prepare, concurrency=workers)
-                .aggregate(case.batch, drop_last=True).pipe(collate).add_sink(2).build(num_threads=workers))
+    pipeline = (PipelineBuilder().add_source(files.endless_batches(data, case.batch)).pipe(work, concurrency=workers)
+                .add_sink(SINK).build(num_threads=workers))
     with pipeline.auto_stop():
-        yield from pipeline
+        yield from ring.lend(pipeline)
