@@ -336,12 +336,15 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 static size_t
 rows_of_file(const struct column *column, const uint64_t *sample, size_t count, size_t *file, uint64_t offset[TOUCHED])
 {
-	size_t n = 0;
+	size_t n = 0, most = count < TOUCHED ? count : TOUCHED;
+	uint64_t begin, rows, at, bytes = column->row_bytes;
 
 	*file = file_of(column, sample[0]);
-	for (; n < count && n < TOUCHED && sample[n] >= column->first[*file] && sample[n] < column->first[*file + 1];
-	     n++)
-		offset[n] = column->array[*file].npy.data_at + row_at(column, *file, sample[n]);
+	begin = column->first[*file];
+	rows = column->first[*file + 1] - begin;
+	at = column->array[*file].npy.data_at;
+	for (; n < most && sample[n] - begin < rows; n++) /* before the file, the difference is huge */
+		offset[n] = at + (sample[n] - begin) * bytes;
 	return n;
 }
 
@@ -398,7 +401,13 @@ static void
 rows_at(const struct leat_source *source, int field, const uint64_t *sample, size_t count, const unsigned char **at)
 {
 	const struct column *column = &((const struct state *)source->state)->column[field];
+	const unsigned char *data = column->array[0].data;
 
+	if (column->files == 1) {
+		for (size_t i = 0; i < count; i++)
+			at[i] = data + sample[i] * column->row_bytes;
+		return;
+	}
 	for (size_t i = 0; i < count; i++) {
 		size_t file = file_of(column, sample[i]);
 

@@ -223,6 +223,7 @@ leat_cast(const void *in, enum leat_dtype from, void *out, enum leat_dtype to, s
 
 	if (from != to && leat_cpu_has_avx2())
 		done = leat_cast_avx2(in, from, out, to, count);
-	leat_cast_plain((const uint8_t *)in + done * leat_dtype_size(from), from,
-	                (uint8_t *)out + done * leat_dtype_size(to), to, count - done);
+	if (done < count)
+		leat_cast_plain((const uint8_t *)in + done * leat_dtype_size(from), from,
+		                (uint8_t *)out + done * leat_dtype_size(to), to, count - done);
 }
