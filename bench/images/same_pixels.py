@@ -63,7 +63,8 @@ def compare_cells(leat, data, case):
     encoded = encoded_cells(data)
     other, loose = of_tf(encoded, case is cases.CELLS_PNG), of_cv(encoded, case)
     print(f"pixels of {case.name}: {np.mean(one == other):.4%} equal to tf.data's, "
-          f"largest difference {np.abs(one - other).max():.2g}; OpenCV's differ by {np.abs(one - loose).mean():.2g} on average")
+          f"largest difference {np.abs(one - other).max():.2g}; "
+          f"OpenCV's differ by {np.abs(one - loose).mean():.2g} on average")
 
 
 def digest(image):
