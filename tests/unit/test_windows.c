@@ -289,8 +289,7 @@ each_event_has_a_window(void **state)
 		"start,label\n4,1\n2,0\n4,7\n",
 		"label,note,start\n1,a,4\n0,b,2\n7,c,4\n",
 		"4,1\r\n2,0\r\n4,7\r\n",
-		"\xef\xbb\xbf"
-		"4,0,1\n2,9,0\n4,9,7",
+		"\357\273\2774,0,1\n2,9,0\n4,9,7",
 	};
 	struct leat_tensor tensor;
 	struct whole whole;
