@@ -195,12 +195,14 @@ keep_escapes(void *arg, struct MHD_Connection *connection, char *text)
 	return strlen(text);
 }
 
+/* MHD_USE_ITC: a connection that ends wakes the thread that accepts. Without it, that thread sleeps for ever if all
+ * connections there may be end together. */
 static enum leat_status
 start(struct leat_board *board, int fd, struct leat_err *err)
 {
 	board->daemon = board->mhd->start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL, NULL,
-		leat_board_answer, board, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL,
+		NULL, leat_board_answer, board, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned)LEAT_BOARD_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LEAT_BOARD_IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LEAT_BOARD_REQUEST_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
 		(size_t)STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,

@@ -489,7 +489,11 @@ const tests = {
 	async "a board that is stopped ends its streams"({board}) {
 		const socket = connect(board.port, "127.0.0.1"), closed = new Promise((resolve) => socket.on("close", resolve));
 		socket.on("error", () => {});
-		await new Promise((resolve) => { socket.once("data", resolve); socket.write("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); });
+		await new Promise((resolve, reject) => {
+			socket.once("data", resolve);
+			socket.once("close", () => reject(new Error("no connection was free, though none is used any more")));
+			socket.write("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		});
 		assert.equal(await board.stop(), 0);
 		await closed;
 	},

@@ -273,6 +273,20 @@ methods_hosts_and_sites_are_refused(void **state)
 	leat_board_close(board);
 }
 
+/* Connections that it has not closed yet may fill its limit. */
+static void
+expect_answer(const struct leat_board *board)
+{
+	int code = 0;
+
+	for (int i = 0; i < 1000 && code != 200; i++) {
+		code = code_of(ask(board, "GET", "/api/runs", ""));
+		if (code != 200)
+			usleep(10000);
+	}
+	assert_int_equal(code, 200);
+}
+
 static void
 junk_does_no_harm(void **state)
 {
@@ -293,15 +307,24 @@ junk_does_no_harm(void **state)
 			assert_true(i > 0); /* it may have been closed already */
 		close(fd);
 	}
-	/* Connections that it has not closed yet may fill its limit. */
-	int code = 0;
+	expect_answer(board);
+	leat_board_close(board);
+}
 
-	for (int i = 0; i < 1000 && code != 200; i++) {
-		code = code_of(ask(board, "GET", "/api/runs", ""));
-		if (code != 200)
-			usleep(10000);
+/* All at once: who waits for a free place must be woken when one ends, not when another comes. */
+static void
+connections_that_end_together_leave_room(void **state)
+{
+	struct leat_board *board = open_board(*state, &local);
+	int fd[100];
+
+	for (int wave = 0; wave < 20; wave++) {
+		for (int i = 0; i < 100; i++)
+			fd[i] = connect_to(board);
+		for (int i = 0; i < 100; i++)
+			close(fd[i]);
+		expect_answer(board);
 	}
-	assert_int_equal(code, 200);
 	leat_board_close(board);
 }
 
@@ -495,6 +518,7 @@ main(void)
 		TEST(files_are_sent_by_content_in_a_sandbox),
 		TEST(methods_hosts_and_sites_are_refused),
 		TEST(junk_does_no_harm),
+		TEST(connections_that_end_together_leave_room),
 		TEST(a_page_that_is_there_before_the_first_line_gets_the_run_again),
 		TEST(a_folder_that_unfolds_without_end_is_cut),
 		TEST(a_token_is_needed_where_there_is_one),
