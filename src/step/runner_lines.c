@@ -90,7 +90,7 @@ leat_output_last(const struct leat_output *output, unsigned count, char *lines, 
 	while (count-- > 0 && (line = cut_line(simple, &len, &line_len)) != NULL) {
 		size_t used = strlen(lines), more;
 
-		leat_show(shown, sizeof(shown), line, line_len);
+		leat_show(shown, cap < sizeof(shown) ? cap : sizeof(shown), line, line_len);
 		more = strlen(shown) + (used == 0 ? 0 : strlen(" / "));
 		if (used > 0 && used + more >= cap)
 			return;
@@ -99,7 +99,7 @@ leat_output_last(const struct leat_output *output, unsigned count, char *lines, 
 			memcpy(lines, shown, strlen(shown));
 			memcpy(lines + strlen(shown), " / ", strlen(" / "));
 		} else {
-			snprintf(lines, cap, "%s", shown);
+			memcpy(lines, shown, more + 1);
 		}
 	}
 }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "step/code.h"
@@ -18,10 +19,11 @@ enum { SIZE = 1 << 20, ROUNDS = 40 };
 
 struct editor {
 	char path[600];
-	atomic_bool done;
+	atomic_bool wanted, done;
 };
 
-/* Writes other bytes in place, and makes the file shorter, again and again. */
+/* Writes other bytes in place, and makes the file shorter, each time it is wanted. These are two changes, and a file is
+ * read three times before it is refused. */
 static void *
 edit(void *arg)
 {
@@ -29,10 +31,15 @@ edit(void *arg)
 	struct editor *editor = arg;
 	int fd = open(editor->path, O_WRONLY | O_CLOEXEC);
 
-	for (int i = 0; fd >= 0 && !atomic_load(&editor->done); i++) {
+	for (int i = 0; fd >= 0 && !atomic_load(&editor->done);) {
+		if (!atomic_load(&editor->wanted)) {
+			usleep(50);
+			continue;
+		}
 		memset(bytes, 'a' + i % 26, sizeof(bytes));
-		if (pwrite(fd, bytes, sizeof(bytes), 0) < 0 || ftruncate(fd, i % 3 ? SIZE : 10) != 0)
+		if (pwrite(fd, bytes, sizeof(bytes), 0) < 0 || ftruncate(fd, i++ % 3 ? SIZE : 10) != 0)
 			break;
+		atomic_store(&editor->wanted, false);
 	}
 	close(fd);
 	return NULL;
@@ -64,6 +71,10 @@ a_file_that_is_written_to_is_stored_as_it_was_hashed(void **state)
 	step_open_project(f, "steps: {s: {run: python a.py}}");
 	assert_int_equal(pthread_create(&thread, NULL, edit, &editor), 0);
 	for (int i = 0; i < ROUNDS; i++) {
+		while (atomic_load(&editor.wanted))
+			usleep(50);
+		atomic_store(&editor.wanted, true);
+		usleep((unsigned)i % 8 * 100); /* another moment each time */
 		step_open_code(f);
 		assert_int_equal(f->code->files, 1);
 		is_what_its_name_says(f, &f->code->file[0].content);

@@ -348,6 +348,14 @@ test_any_bytes_can_be_printed(void **state)
 	free(trial_log(t, &len));
 	assert_int_equal(len, 200000);
 	assert_true(leat_is_visible(t->ran.why));
+	/* A long line is not cut within a character, wherever its characters begin. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(trial_run(t, i ? "printf 'x%0200d' 0 | sed 's/0/\\xc3\\xa4/g'; exit 2"
+		                                : "printf '%0200d' 0 | sed 's/0/\\xc3\\xa4/g'; exit 2"),
+		                 LEAT_EXITED);
+		assert_non_null(strstr(t->ran.why, "\xc3\xa4\xc3\xa4"));
+		assert_true(leat_is_visible(t->ran.why));
+	}
 }
 
 /* Before that, the next one would resume from half of it. */
