@@ -195,6 +195,26 @@ read_many(int count)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Until each of the first `count` addresses has had `least` requests. An address that a busy machine made look slow has
+ * to wait for its next try. */
+static int
+read_until(int count, int least)
+{
+	enum { MOST = 30 };
+
+	for (int rounds = 1; rounds <= MOST; rounds++) {
+		int enough = 0;
+
+		read_many(READS);
+		for (int i = 1; i <= count; i++)
+			enough += web_counts_at(i).requests >= least;
+		if (enough == count)
+			return rounds;
+	}
+	fail_msg("an address got fewer than %d of %d requests", least, MOST * READS);
+	return 0;
+}
+
 static struct leat_address *
 address(const char *text)
 {
@@ -216,11 +236,9 @@ requests_are_spread_over_all_addresses(void **state)
 	for (int i = 1; i <= 4; i++)
 		web_listen(i, GOOD_US);
 	open_host("many.test");
-	read_many(READS);
-	for (int i = 1; i <= 4; i++) {
+	read_until(4, READS / 100);
+	for (int i = 1; i <= 4; i++)
 		assert_in_range(web_counts_at(i).connections, 3, 512);
-		assert_in_range(web_counts_at(i).requests, READS / 100, READS);
-	}
 	assert_non_null(strstr(web_last(), "\r\nHost: many.test:"));
 	assert_in_range(atomic_load(&lookups), 1, 32); /* not one for each connection */
 }
@@ -229,16 +247,16 @@ requests_are_spread_over_all_addresses(void **state)
 static void
 dead_and_slow_addresses_are_left_alone(void **state)
 {
+	int rounds;
+
 	(void)state;
 	web_listen(1, GOOD_US);
 	web_listen(2, GOOD_US);
 	web_listen(3, SLOW_US);
 	open_host("many.test");
 	read_many(READS);
-	read_many(READS);
-	assert_in_range(web_counts_at(3).requests, 1, 2 * READS / 20);
-	assert_in_range(web_counts_at(1).requests, READS / 10, 2 * READS);
-	assert_in_range(web_counts_at(2).requests, READS / 10, 2 * READS);
+	rounds = 1 + read_until(2, READS / 10);
+	assert_in_range(web_counts_at(3).requests, 1, rounds * READS / 20);
 	assert_in_range(address("127.0.0.4")->attempts, 1, 8);
 }
 
