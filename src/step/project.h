@@ -43,6 +43,9 @@ struct leat_step {
 	const char *suffix;      /* of $out and of links to it: ".npy"; "" if none */
 	const char *feed;        /* a spec, for $feed; "" if none */
 	uint64_t seed;
+	bool has_seed;      /* it was given */
+	const char *format; /* of shards */
+	unsigned count;     /* of shards; 0: not given */
 	unsigned cpus, retries;
 	double timeout_s;      /* 0: none */
 	uint64_t memory_bytes; /* 0: no limit */

@@ -115,16 +115,18 @@ find_source(const struct leat_reading *r, const char *name)
 	return SIZE_MAX;
 }
 
-/* The `n`-th name of `in`. */
+/* The `n`-th name of `in`, or after those what the kind reads. */
 static const struct leat_yaml *
 edge_node(const struct leat_step_nodes *at, size_t n)
 {
 	const struct leat_yaml *node = at->in;
 
-	if (node->kind == LEAT_YAML_LIST)
-		for (node = node->first; n > 0; n--)
+	if (node && node->kind == LEAT_YAML_LIST)
+		for (node = node->first; node && n > 0; n--)
 			node = node->next;
-	return node;
+	else if (n > 0)
+		node = NULL;
+	return node ? node : at->text;
 }
 
 static enum leat_status

@@ -60,7 +60,8 @@ const struct leat_key leat_step_keys[] = {
          .type = LEAT_KEY_SEED,
          AT(seed),
          .def = "0",
-         .doc = "Random seed, which the command gets as $seed.",
+         .doc = "Random seed, which a command gets as $seed. 'shards' shuffles all rows with it; without the key, it "
+                "keeps their order.",
          .example = "7"},
 	{.name = "cpus",
          .type = LEAT_KEY_COUNT,
@@ -106,6 +107,23 @@ const struct leat_key leat_step_keys[] = {
          .def = "false",
          .doc = "Keep the folder $checkpoint until the action has succeeded, so a retry or the next build resumes.",
          .example = "true"},
+	{.name = "format",
+         .type = LEAT_KEY_CHOICE,
+         AT(format),
+         .choices = "tfrecord",
+         .def = "tfrecord",
+         .doc = "Format of the shards.",
+         .example = "tfrecord",
+         .kind = "shards"},
+	{.name = "count",
+         .type = LEAT_KEY_COUNT,
+         AT(count),
+         .min = 1,
+         .max = 99999,
+         .def = "",
+         .doc = "Number of shards; their numbers of rows differ by one at most.",
+         .example = "16",
+         .kind = "shards"},
 	{.name = NULL},
 };
 
@@ -137,7 +155,9 @@ leat_key_values(const struct leat_key *key, struct leat_str *out)
 		[LEAT_KEY_STEPS] = "a map of names and steps",
 	};
 
-	if (key->type == LEAT_KEY_COUNT)
+	if (key->type == LEAT_KEY_CHOICE)
+		leat_str_addf(out, strchr(key->choices, '|') ? "one of %s" : "%s", key->choices);
+	else if (key->type == LEAT_KEY_COUNT)
 		leat_str_addf(out, "a whole number between %.0f and %.0f", key->min, key->max);
 	else
 		leat_str_add(out, words[key->type]);

@@ -13,6 +13,7 @@
 enum leat_key_type {
 	LEAT_KEY_TEXT,    /* const char * */
 	LEAT_KEY_SUFFIX,  /* const char *: ".npy" */
+	LEAT_KEY_CHOICE,  /* const char *: one of `choices` */
 	LEAT_KEY_COUNT,   /* unsigned */
 	LEAT_KEY_SEED,    /* uint64_t */
 	LEAT_KEY_TIME,    /* double, in seconds: 90s, 15m, 2h, 1d */
@@ -32,9 +33,11 @@ struct leat_key {
 	enum leat_key_type type;
 	size_t offset;   /* in struct leat_step, of types that are one value */
 	double min, max; /* of numbers */
+	const char *choices; /* "tfrecord|npy" */
 	const char *def; /* "": none */
 	const char *doc; /* a sentence */
 	const char *example;
+	const char *kind; /* the only kind of step that has it; NULL: all have */
 };
 
 extern const struct leat_key leat_file_keys[], leat_step_keys[]; /* name is NULL at the end */

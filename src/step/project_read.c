@@ -144,14 +144,15 @@ read_kind(struct leat_reading *r, const struct leat_yaml *key, const struct leat
 	if (step->kind)
 		return leat_yaml_fail(&r->file, key, "step '%s' has both '%s' and '%s'; make it two steps", step->name,
 		                      step->kind->name, kind->name);
-	if (value->kind == LEAT_YAML_LIST)
+	if (value->kind == LEAT_YAML_LIST && kind->shell)
 		return leat_yaml_fail(&r->file, value,
 		                      "'%s' of step '%s' must be one text; write several lines after |, or join them "
 		                      "with &&",
 		                      kind->name, step->name);
 	if (value->kind != LEAT_YAML_TEXT || !value->text[strspn(value->text, " \t\n")])
 		return leat_yaml_fail(&r->file, value->kind == LEAT_YAML_TEXT ? key : value,
-		                      "'%s' of step '%s' must be a text", kind->name, step->name);
+		                      "'%s' of step '%s' must be %s", kind->name, step->name,
+		                      kind->value ? kind->value : "a text");
 	step->kind = kind;
 	step->text = value->text;
 	at->text = value;
@@ -188,6 +189,39 @@ no_kind(struct leat_reading *r, const struct leat_yaml *name)
 	                      kinds);
 }
 
+/* Keys may come before the one that is the kind. */
+static enum leat_status
+check_keys(struct leat_reading *r, const struct leat_yaml *name, const struct leat_step *step)
+{
+	for (const struct leat_yaml *k = name->value->first; k; k = k->next) {
+		const struct leat_key *key = leat_key_find(leat_step_keys, k->text);
+
+		if (key && key->kind && strcmp(key->kind, step->kind->name))
+			return leat_yaml_fail(&r->file, k, "'%s' is a key of '%s', and step '%s' has '%s'", key->name,
+			                      key->kind, step->name, step->kind->name);
+	}
+	return LEAT_OK;
+}
+
+/* What the kind reads comes after the names of `in`. */
+static enum leat_status
+add_read(struct leat_reading *r, struct leat_step *step)
+{
+	struct leat_edge *edge;
+
+	for (size_t i = 0; i < step->edges; i++)
+		if (!strcmp(step->edge[i].name, step->text))
+			return LEAT_OK;
+	edge = leat_text_array(r->text, step->edges + 1, sizeof(*edge));
+	if (!edge)
+		return r->err->status;
+	if (step->edges)
+		memcpy(edge, step->edge, step->edges * sizeof(*edge));
+	edge[step->edges++] = (struct leat_edge){.name = step->text, .step = SIZE_MAX, .source = SIZE_MAX};
+	step->edge = edge;
+	return LEAT_OK;
+}
+
 static enum leat_status
 read_step(struct leat_reading *r, const struct leat_yaml *name)
 {
@@ -207,12 +241,17 @@ read_step(struct leat_reading *r, const struct leat_yaml *name)
 	                           .code = usual_code,
 	                           .suffix = "",
 	                           .feed = "",
+	                           .format = "tfrecord",
 	                           .cpus = 1};
 	*at = (struct leat_step_nodes){.name = name};
 	r->project->steps++;
 	for (const struct leat_yaml *k = name->value->first; k && status == LEAT_OK; k = k->next)
 		status = read_key(r, k, step, at);
-	return status == LEAT_OK && !step->kind ? no_kind(r, name) : status;
+	if (status == LEAT_OK && !step->kind)
+		status = no_kind(r, name);
+	if (status == LEAT_OK)
+		status = check_keys(r, name, step);
+	return status == LEAT_OK && step->kind->reads ? add_read(r, step) : status;
 }
 
 static enum leat_status

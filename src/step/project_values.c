@@ -60,6 +60,19 @@ read_suffix(const struct setting *s)
 	return read_text(s);
 }
 
+static enum leat_status
+read_choice(const struct setting *s)
+{
+	size_t len = strlen(s->value->text), n;
+
+	for (const char *choice = s->key->choices; *choice; choice += n + (choice[n] == '|')) {
+		n = strcspn(choice, "|");
+		if (n == len && !strncmp(choice, s->value->text, n))
+			return read_text(s);
+	}
+	return refuse(s, s->value);
+}
+
 /* Digits only: no sign, base or exponent. */
 static bool
 parse_whole(const char *text, uint64_t *number)
@@ -87,6 +100,7 @@ read_count(const struct setting *s)
 static enum leat_status
 read_seed(const struct setting *s)
 {
+	s->step->has_seed = true;
 	return parse_whole(s->value->text, target(s)) ? LEAT_OK : refuse(s, s->value);
 }
 
@@ -307,6 +321,7 @@ static const struct {
 } types[] = {
 	[LEAT_KEY_TEXT] = {TEXT, read_text},
 	[LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
+	[LEAT_KEY_CHOICE] = {TEXT, read_choice},
 	[LEAT_KEY_COUNT] = {TEXT, read_count},
 	[LEAT_KEY_SEED] = {TEXT, read_seed},
 	[LEAT_KEY_TIME] = {TEXT, read_time},

@@ -162,11 +162,28 @@ set_python(struct leat_sandbox *s, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* For kinds of steps that run this program, and are not to be in the key: where it is, and how much memory it may use.
+ */
+static void
+set_command(struct leat_sandbox *s)
+{
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (len > 0) {
+		path[len] = '\0';
+		set(s, "LEAT_COMMAND", path);
+	}
+	if (s->action->step->memory_bytes > 0)
+		set_number(s, "LEAT_MEMORY", s->action->step->memory_bytes);
+}
+
 static void
 pass_on(struct leat_sandbox *s)
 {
 	static const char *const names[] = {"PATH", "HOME",        "USER",         "LANG",
-	                                    "TZ",   "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"};
+	                                    "TZ",   "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH",
+	                                    "LEAT_DUCKDB"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *value = getenv(names[i]);
@@ -214,6 +231,7 @@ leat_sandbox_set_environment(struct leat_sandbox *s, struct leat_err *err)
 		set(s, "feed", leat_str_text(&s->feed));
 	set_env_key(s);
 	set_threads(s);
+	set_command(s);
 	status = set_python(s, err);
 	if (status != LEAT_OK)
 		return status;

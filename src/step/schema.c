@@ -2,6 +2,8 @@
  *
  * Editors guess types as YAML does: `folds: 10` is a number to them, though a text to us. So the schema accepts for a
  * text whatever they may take it for. */
+#include <string.h>
+
 #include "step/kind.h"
 #include "step/project_keys.h"
 
@@ -12,6 +14,7 @@ static const char *
 schema_of(enum leat_key_type type)
 {
 	switch (type) {
+	case LEAT_KEY_CHOICE: /* and `enum` */
 	case LEAT_KEY_TEXT:
 		return "\"type\":\"string\"";
 	case LEAT_KEY_SUFFIX:
@@ -59,6 +62,19 @@ is_number(const struct leat_key *key)
 }
 
 static void
+add_choices(const char *choices, struct leat_str *json)
+{
+	size_t n;
+
+	leat_str_add(json, ",\"enum\":[");
+	for (const char *choice = choices; *choice; choice += n + (choice[n] == '|')) {
+		n = strcspn(choice, "|");
+		leat_str_addf(json, "%s\"%.*s\"", choice == choices ? "" : ",", (int)n, choice);
+	}
+	leat_str_add(json, "]");
+}
+
+static void
 add_key(const struct leat_key *key, struct leat_str *json)
 {
 	leat_str_addf(json, "\"%s\":{\"description\":", key->name);
@@ -68,6 +84,8 @@ add_key(const struct leat_key *key, struct leat_str *json)
 		leat_str_addf(json, ",\"minimum\":%.0f", key->min);
 	if (key->type == LEAT_KEY_COUNT)
 		leat_str_addf(json, ",\"maximum\":%.0f", key->max);
+	if (key->type == LEAT_KEY_CHOICE)
+		add_choices(key->choices, json);
 	if (*key->def) {
 		leat_str_add(json, ",\"default\":");
 		if (is_number(key) || key->type == LEAT_KEY_FLAG)
@@ -121,6 +139,8 @@ add_row(const struct leat_key *key, struct leat_str *out)
 	leat_str_addf(out, "| `%s` | ", key->name);
 	leat_key_values(key, out);
 	leat_str_addf(out, *key->def ? " | `%s` | " : " | %s | ", key->def);
+	if (key->kind)
+		leat_str_addf(out, "Of `%s`: ", key->kind);
 	leat_str_addf(out, "%s Example: `", key->doc);
 	add_cell(key->example, out);
 	leat_str_add(out, "` |\n");
@@ -139,7 +159,8 @@ leat_project_reference(struct leat_str *markdown)
 		leat_str_addf(markdown, "%s `%s`", kind == leat_step_kinds ? "" : ",", (*kind)->name);
 	leat_str_addf(markdown, ".\n\n%s", head);
 	for (const struct leat_step_kind *const *kind = leat_step_kinds; *kind; kind++)
-		leat_str_addf(markdown, "| `%s` | a text |  | %s |\n", (*kind)->name, (*kind)->doc);
+		leat_str_addf(markdown, "| `%s` | %s |  | %s |\n", (*kind)->name,
+		              (*kind)->value ? (*kind)->value : "a text", (*kind)->doc);
 	for (const struct leat_key *k = leat_step_keys; k->name; k++)
 		add_row(k, markdown);
 }
