@@ -41,8 +41,8 @@
 /* ---- the library ---- */
 
 /* Loads DuckDB once per process; it stays loaded. Other functions do it when needed; this one is for asking early.
- * Looks at $LEAT_DUCKDB, the dynamic linker's libduckdb.so, and near the running program (build/duckdb of a source
- * tree, the duckdb package next to an installed leat package). */
+ * Looks at $LEAT_DUCKDB, the dynamic linker's libduckdb.so, near the running program (build/duckdb of a source tree,
+ * the duckdb package next to an installed leat package), and in $VIRTUAL_ENV. */
 enum leat_status leat_duckdb_load(struct leat_err *err);
 /* Such as "1.5.6". Part of the keys of actions. NULL: leat_duckdb_load fails. */
 const char *leat_duckdb_version(void);
@@ -148,6 +148,17 @@ const struct leat_column_type *leat_query_type(const struct leat_query *query, s
 enum leat_status leat_query_next(struct leat_query *query, struct leat_chunk *chunk, struct leat_err *err);
 void leat_query_close(struct leat_query *query); /* accepts NULL */
 
+/* Columns of the result of one SELECT, without running it: of `sql` as it is, so two may have the same name. Anything
+ * else than one SELECT is LEAT_INVALID. Free with leat_columns_free, also after a failure. */
+struct leat_columns {
+	size_t count;
+	char **name;
+	struct leat_column_type *type;
+};
+enum leat_status leat_query_describe(struct leat_tables *tables, const char *sql, struct leat_columns *columns,
+                                     struct leat_err *err);
+void leat_columns_free(struct leat_columns *columns);
+
 /* For a query that gives one number, such as count(*). NULL gives 0. The column must be BIGINT. */
 enum leat_status leat_query_int64(struct leat_tables *tables, const char *sql, int64_t *value, struct leat_err *err);
 
@@ -188,5 +199,7 @@ void leat_sql_quote(struct leat_str *sql, const char *text, char quote);
 /* Appends read_parquet(...), read_csv(...) or read_json(...) of `path`, which may be a glob, by its extension. A folder
  * is its Parquet files, in order of their names. LEAT_INVALID: none of these. */
 enum leat_status leat_sql_add_file(struct leat_str *sql, const char *path, struct leat_err *err);
+/* The same for several files in this order, which all have the format of the first. */
+enum leat_status leat_sql_add_files(struct leat_str *sql, char *const *path, size_t n, struct leat_err *err);
 
 #endif
