@@ -2,16 +2,20 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup configure demo test test-all bench bench-images bench-remote bench-build bench-rows bench-xray soak torture sanitize fuzz format docs wheel install clean help
+.PHONY: all setup duckdb configure demo test test-all bench bench-images bench-remote bench-build bench-rows bench-xray soak torture sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
 
-all: configure ## build build/leat, build/libleat.so, build/libleat.a
+all: configure duckdb ## build build/leat, build/libleat.so, build/libleat.a
 	@ninja -C $(BUILD) --quiet
 
 setup: ## install the Debian packages that are missing
 	@scripts/setup
+
+duckdb: setup
+	@mkdir -p $(BUILD)
+	@scripts/duckdb $(BUILD)
 
 configure: setup
 	@mkdir -p $(BUILD)

@@ -7,6 +7,19 @@
 
 #include "step/project.h"
 
+/* While a project is read: what a kind may ask and use. */
+struct leat_step_names {
+	struct leat_mem *mem;
+	struct leat_project_text *text; /* what it keeps */
+	const char *folder;             /* of the project; NULL: there is none, and no file may be read */
+	const void *reading;
+};
+/* The name of a source or step that is `name` but for the case of its letters; NULL: there is none. */
+const char *leat_step_known_name(const struct leat_step_names *names, const char *name);
+/* Adds what the step reads, unless `in` has it. `name` must outlive the project. */
+enum leat_status leat_step_add_edge(struct leat_step *step, const struct leat_step_names *names, const char *name,
+                                    struct leat_err *err);
+
 struct leat_step_kind {
 	const char *name; /* "run" */
 	unsigned version; /* in the key of every action: bump it when the same text would give other bytes */
@@ -14,6 +27,9 @@ struct leat_step_kind {
 	const char *value; /* what `text` is, for the reference: "the name of a step"; NULL: a text */
 	bool shell;       /* `text` is run by /bin/sh -c in the sandbox */
 	bool reads;       /* `text` is the name of a source or step, which the step reads as if it were in `in` */
+	/* Finds out what the step reads, once all names are known (`names`); may replace the text, and adds edges with
+	 * leat_step_add_edge. NULL: `in` says all. LEAT_SPEC: `err` is about the text. */
+	enum leat_status (*read)(struct leat_step *step, const struct leat_step_names *names, struct leat_err *err);
 	/* Checks the text when the project is opened; NULL: any text. LEAT_SPEC. */
 	enum leat_status (*check)(const struct leat_step *step, struct leat_err *err);
 	/* The command to run, if `text` is not one; NULL: it is. It is part of the key, so it has no paths: "$LEAT_COMMAND" is

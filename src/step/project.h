@@ -44,6 +44,7 @@ struct leat_step {
 	const char *feed;        /* a spec, for $feed; "" if none */
 	uint64_t seed;
 	bool has_seed;      /* it was given */
+	const char *const *key; /* of sql: columns that tell rows apart; NULL-terminated; NULL: not given */
 	const char *format; /* of shards */
 	unsigned count;     /* of shards; 0: not given */
 	unsigned cpus, retries;

@@ -115,6 +115,60 @@ find_source(const struct leat_reading *r, const char *name)
 	return SIZE_MAX;
 }
 
+const char *
+leat_step_known_name(const struct leat_step_names *names, const char *name)
+{
+	const struct leat_reading *r = names->reading;
+	const struct leat_project *project = r->project;
+	const struct leat_step *step = leat_project_step(project, name);
+	size_t source = find_source(r, name);
+
+	if (step)
+		return step->name;
+	if (source != SIZE_MAX)
+		return project->source[source].name;
+	for (size_t i = 0; i < project->sources; i++)
+		if (!strcasecmp(project->source[i].name, name))
+			return project->source[i].name;
+	for (size_t i = 0; i < project->steps; i++)
+		if (!strcasecmp(project->step[i].name, name))
+			return project->step[i].name;
+	return NULL;
+}
+
+enum leat_status
+leat_step_add_edge(struct leat_step *step, const struct leat_step_names *names, const char *name, struct leat_err *err)
+{
+	struct leat_edge *edge;
+
+	for (size_t i = 0; i < step->edges; i++)
+		if (!strcmp(step->edge[i].name, name))
+			return LEAT_OK;
+	edge = leat_text_array(names->text, step->edges + 1, sizeof(*edge));
+	if (!edge)
+		return leat_fail_mem(err, names->mem, (step->edges + 1) * sizeof(*edge), "what a step reads");
+	if (step->edges)
+		memcpy(edge, step->edge, step->edges * sizeof(*edge));
+	edge[step->edges++] = (struct leat_edge){.name = name, .step = SIZE_MAX, .source = SIZE_MAX};
+	step->edge = edge;
+	return LEAT_OK;
+}
+
+/* What the kind finds in the text. */
+static enum leat_status
+read_text(struct leat_reading *r, struct leat_step *step, const struct leat_step_nodes *at)
+{
+	const struct leat_step_names names = {
+		.mem = r->mem, .text = r->text, .folder = r->files ? r->project->folder : NULL, .reading = r};
+	struct leat_err why;
+
+	if (!step->kind->read)
+		return LEAT_OK;
+	leat_err_clear(&why);
+	return step->kind->read(step, &names, &why) == LEAT_OK ? LEAT_OK
+	                                                       : leat_yaml_fail(&r->file, at->text, "%s", why.text);
+}
+
 /* The `n`-th name of `in`, or after those what the kind reads. */
 static const struct leat_yaml *
 edge_node(const struct leat_step_nodes *at, size_t n)
@@ -409,6 +463,8 @@ leat_project_check(struct leat_reading *r)
 		status = sort_sources(r);
 	if (status == LEAT_OK)
 		status = check_sources(r);
+	for (size_t i = 0; i < r->project->steps && status == LEAT_OK; i++)
+		status = read_text(r, &r->project->step[i], &r->at[i]);
 	for (size_t i = 0; i < r->project->steps && status == LEAT_OK; i++)
 		status = resolve(r, &r->project->step[i], &r->at[i]);
 	if (status == LEAT_OK)

@@ -24,6 +24,7 @@ enum leat_key_type {
 	LEAT_KEY_PARAMS,  /* leat_named: a map of texts */
 	LEAT_KEY_ENV,     /* leat_named: a list of names, or a map of texts */
 	LEAT_KEY_GLOBS,   /* a glob, or a list of globs */
+	LEAT_KEY_TEXTS,   /* const char *const *, NULL-terminated: a text, or a list of texts */
 	LEAT_KEY_SOURCES, /* of the file: a map of patterns */
 	LEAT_KEY_STEPS,   /* of the file: a map of steps */
 };

@@ -248,6 +248,30 @@ read_globs(const struct setting *s)
 }
 
 static enum leat_status
+read_texts(const struct setting *s)
+{
+	enum leat_status status = check_count(s);
+	const char **text;
+	size_t n = 0;
+
+	if (status != LEAT_OK)
+		return status;
+	text = leat_text_array(s->r->text, count_of(s->value) + 1, sizeof(*text));
+	if (!text)
+		return s->r->err->status;
+	for (const struct leat_yaml *i = first_of(s->value); i; i = next_of(s->value, i)) {
+		if (i->kind != LEAT_YAML_TEXT || !*i->text)
+			return refuse(s, i);
+		for (size_t k = 0; k < n; k++)
+			if (!strcmp(text[k], i->text))
+				return leat_yaml_fail(&s->r->file, i, "'%s' is here twice", i->text);
+		text[n++] = i->text;
+	}
+	*(const char *const **)target(s) = text;
+	return LEAT_OK;
+}
+
+static enum leat_status
 read_params(const struct setting *s)
 {
 	struct leat_named *param = leat_text_array(s->r->text, s->value->count, sizeof(*param));
@@ -332,6 +356,7 @@ static const struct {
 	[LEAT_KEY_PARAMS] = {MAP, read_params},
 	[LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
 	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs},
+	[LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
 };
 
 enum leat_status
