@@ -143,6 +143,21 @@ add_value(const struct why *why, const char *label, const char *value, struct le
 	leat_str_add(out, "\n");
 }
 
+/* Of a command with several lines, such as a query, those that changed. */
+static enum leat_status
+add_command(const struct why *why, const struct leat_change *change, struct leat_str *out, struct leat_err *err)
+{
+	struct leat_str diff;
+	enum leat_status status;
+
+	leat_str_init(&diff, why->mem, SIZE_MAX);
+	status = leat_text_diff(change->was, change->now, &diff, err);
+	if (status == LEAT_OK)
+		add_diff_lines(out, leat_str_text(&diff));
+	leat_str_free(&diff);
+	return status;
+}
+
 static bool
 begins(const char *text, const char *prefix)
 {
@@ -166,6 +181,9 @@ add_change(const struct why *why, const struct leat_project *project, const stru
 	                             : "changed");
 	if (is_code && change->was && change->now)
 		return why->diff ? add_diff(why, project, change, out, err) : LEAT_OK;
+	if (!strcmp(change->field, "command") && why->diff && change->was && change->now && strchr(change->was, '\n') &&
+	    strchr(change->now, '\n'))
+		return add_command(why, change, out, err);
 	if (change->was)
 		add_value(why, "was", change->was, out);
 	if (change->now)
