@@ -391,6 +391,16 @@ steps:
     return seeds
 
 
+def sql(golden):
+    """Queries, and texts that are easy to split wrongly."""
+    texts = ["SELECT a, b.c FROM t WHERE x = 1 -- end", "WITH a(x) AS (SELECT * FROM \"b\"), c AS NOT MATERIALIZED (VALUES (1)) FROM a, c SELECT x;",
+             "SELECT extract(year FROM ts), a IS DISTINCT FROM b FROM (t JOIN (u CROSS JOIN v) USING (k)), lateral (SELECT 1), read_csv('x')",
+             "SELECT $$a$$, $t$ $$ $t$, E'a\\'b', x'ff', 'it''s', /* a /* b */ c */ 1.5e-3+.5, 0xff, 1_0, a*-1, a->>'$.x', a::int[], {'k': 1}",
+             "SELECT\u00a01\u3000FROM 'x.parquet' UNION (TABLE a) ORDER BY #1 LIMIT 3", "SELECT 1; SELECT 2", "SELECT '", "SELECT ((", "COPY t TO 'x'",
+             "SELECT a @>- b, c <-- d\n, -1 - -1, ~a, 1.a, a.1, a..b, $1, ?, :=:: : .", "SELECT 'a'\n'b'", "SUMMARIZE main.t", ""]
+    return {str(i): text.encode() for i, text in enumerate(texts)}
+
+
 def board_request(golden):
     """Paths, hosts, and beginnings of files."""
     texts = ["/", "/api/runs", "/api/run/20261117T201530-4711", "/api/step/decode", "/api/action/decode-42", "/api/compare/a-1/b-2",
@@ -454,7 +464,7 @@ def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
     makers = [board_log, board_request, cache, code, credentials, data_index, disk_table, http_head, image, jpeg, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
-    for maker in *makers, url, webp:
+    for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
                 sys.exit(f"seeds.tar and seeds.py both have {maker.__name__}/{name}")

@@ -152,24 +152,46 @@ load_module(const char *folder)
 	return status;
 }
 
-/* build/leat and build/tests/test_x find build/duckdb; site-packages/leat/leat finds what is beside its package. */
+/* build/leat, build/tests/test_x and build/asan/tests/test_x find build/duckdb; site-packages/leat/leat and
+ * site-packages/leat/libleat.so find what is beside their package. Changes `file` to its folder. */
+static enum leat_status
+load_near(char file[PATH_MAX])
+{
+	static const char *const near[] = {"duckdb", "../duckdb", "../../duckdb", ".."};
+	char folder[PATH_MAX + 16];
+	enum leat_status status = LEAT_END;
+
+	*strrchr(file, '/') = '\0';
+	for (size_t i = 0; i < sizeof(near) / sizeof(*near) && status == LEAT_END; i++) {
+		snprintf(folder, sizeof(folder), "%s/%s", file, near[i]);
+		status = load_module(folder);
+	}
+	return status;
+}
+
 static enum leat_status
 load_near_program(void)
 {
-	static const char *const near[] = {"duckdb", "../duckdb", ".."};
-	char program[PATH_MAX], folder[PATH_MAX + 16];
+	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	enum leat_status status = LEAT_END;
 
 	if (len <= 0)
 		return LEAT_END;
 	program[len] = '\0';
-	*strrchr(program, '/') = '\0';
-	for (size_t i = 0; i < sizeof(near) / sizeof(*near) && status == LEAT_END; i++) {
-		snprintf(folder, sizeof(folder), "%s/%s", program, near[i]);
-		status = load_module(folder);
-	}
-	return status;
+	return load_near(program);
+}
+
+/* libleat.so, in a program that is none of ours. */
+static enum leat_status
+load_near_library(void)
+{
+	char library[PATH_MAX];
+	Dl_info info;
+
+	if (!dladdr((void *)(uintptr_t)leat_duckdb_load, &info) || !info.dli_fname || *info.dli_fname != '/' ||
+	    snprintf(library, sizeof(library), "%s", info.dli_fname) >= (int)sizeof(library))
+		return LEAT_END;
+	return load_near(library);
 }
 
 /* The active virtual environment. */
@@ -209,6 +231,8 @@ load(void)
 	status = load_file("libduckdb.so");
 	if (status == LEAT_END)
 		status = load_near_program();
+	if (status == LEAT_END)
+		status = load_near_library();
 	if (status == LEAT_END)
 		status = load_from_environment();
 	if (status == LEAT_END)
