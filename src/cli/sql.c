@@ -2,6 +2,7 @@
 #include "cli/sql.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -183,21 +184,25 @@ write_file(struct leat_sql_job *job, struct leat_err *err)
 	struct leat_columns columns;
 	struct leat_str copy;
 	enum leat_status status;
+	int fd;
 
 	if (!format)
 		return leat_fail(err, LEAT_INVALID, "'%s' must end in .parquet, .csv or .json", path);
 	if (snprintf(temp, sizeof(temp), "%s.%ld.part", path, (long)getpid()) >= (int)sizeof(temp))
 		return leat_fail_errno(err, ENAMETOOLONG, "cannot write '%s'", path);
+	fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0) /* before the query runs, and with the name that the user gave */
+		return leat_fail_errno(err, errno, "cannot write '%s'", path);
+	close(fd);
 	status = leat_query_describe(job->tables, job->sql.text, &columns, err); /* one SELECT, and nothing else */
 	leat_columns_free(&columns);
-	if (status != LEAT_OK)
-		return status;
 	leat_str_init(&copy, job->mem, SIZE_MAX);
 	leat_str_addf(&copy, "COPY (%s\n) TO ", job->sql.text);
 	leat_sql_quote(&copy, temp, '\'');
 	leat_str_addf(&copy, " (%s)", format);
-	status = copy.failed ? leat_fail_mem(err, job->mem, copy.len, "a query")
-	                     : leat_tables_run(job->tables, leat_str_text(&copy), err);
+	if (status == LEAT_OK)
+		status = copy.failed ? leat_fail_mem(err, job->mem, copy.len, "a query")
+		                     : leat_tables_run(job->tables, leat_str_text(&copy), err);
 	leat_str_free(&copy);
 	if (status == LEAT_OK && rename(temp, path))
 		status = leat_fail_errno(err, errno, "cannot write '%s'", path);

@@ -2,10 +2,14 @@
  *
  * Equal inputs give equal bytes, whatever the threads and the memory: what depends on the order of work is refused
  * (table/lint.h), rows are sorted by a key that tells them apart, and SQL reads the given tables and nothing else. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/names.h"
 #include "cli/sql.h"
 #include "table/lint.h"
@@ -17,34 +21,76 @@ enum { SHOWN = 3 };
 struct allowed {
 	struct leat_mem *mem;
 	char **path;
-	size_t count;
+	size_t count, cap;
 };
 
 static enum leat_status
-allow(struct allowed *allowed, const char *path, bool folder, struct leat_err *err)
+allow(struct allowed *allowed, const char *path, const char *end, struct leat_err *err)
 {
-	allowed->path[allowed->count] = leat_asprintf(allowed->mem, "%s%s", path, folder ? "/" : "");
+	enum leat_status status =
+		LEAT_GROW(allowed->mem, allowed->path, allowed->cap, allowed->count + 1, SIZE_MAX, "paths", err);
+
+	if (status != LEAT_OK)
+		return status;
+	allowed->path[allowed->count] = leat_asprintf(allowed->mem, "%s%s", path, end);
 	return allowed->path[allowed->count++] ? LEAT_OK : leat_fail_mem(err, allowed->mem, strlen(path), "a path");
+}
+
+/* DuckDB looks at where links lead to, so links in a folder have to be allowed one by one. Folders in it are slices. */
+static enum leat_status
+allow_folder(struct allowed *allowed, const char *path, int depth, struct leat_err *err)
+{
+	enum leat_status status = allow(allowed, path, "/", err);
+	DIR *folder = status == LEAT_OK ? opendir(path) : NULL;
+	struct dirent *entry;
+	char inside[PATH_MAX];
+	struct stat st;
+
+	if (status == LEAT_OK && !folder)
+		status = leat_fail_errno(err, errno, "cannot read the folder '%s'", path);
+	while (status == LEAT_OK && (entry = readdir(folder)) != NULL) {
+		if (*entry->d_name == '.' ||
+		    snprintf(inside, sizeof(inside), "%s/%s", path, entry->d_name) >= (int)sizeof(inside) ||
+		    stat(inside, &st))
+			continue;
+		if (S_ISDIR(st.st_mode) && depth > 0)
+			status = allow_folder(allowed, inside, depth - 1, err);
+		else if (entry->d_type == DT_LNK)
+			status = allow(allowed, inside, "", err);
+	}
+	if (folder)
+		closedir(folder);
+	return status;
+}
+
+static enum leat_status
+allow_tables(struct leat_sql_job *job, struct allowed *allowed, struct leat_err *err)
+{
+	const struct leat_strings *table = &job->params->table;
+	enum leat_status status = LEAT_OK;
+	struct stat st;
+
+	for (size_t i = 0; i < table->count && status == LEAT_OK; i++) {
+		const char *path = strchr(table->value[i], '=') + 1;
+
+		if (!stat(path, &st) && S_ISDIR(st.st_mode))
+			status = allow_folder(allowed, path, 1, err);
+		else
+			status = allow(allowed, path, "", err);
+	}
+	return status;
 }
 
 static enum leat_status
 confine(struct leat_sql_job *job, struct leat_err *err)
 {
-	const struct leat_sql_params *p = job->params;
-	struct allowed allowed = {.mem = job->mem,
-	                          .path = leat_alloc_array(job->mem, p->table.count + 2, sizeof(*allowed.path))};
-	enum leat_status status = allowed.path ? LEAT_OK : leat_fail_mem(err, job->mem, 64, "paths");
-	struct stat st;
+	struct allowed allowed = {.mem = job->mem};
+	enum leat_status status = allow_tables(job, &allowed, err);
 
-	for (size_t i = 0; i < p->table.count && status == LEAT_OK; i++) {
-		const char *path = strchr(p->table.value[i], '=') + 1;
-
-		status = allow(&allowed, path, !stat(path, &st) && S_ISDIR(st.st_mode), err);
-	}
 	if (status == LEAT_OK)
-		status = allow(&allowed, p->output, false, err);
+		status = allow(&allowed, job->params->output, "", err);
 	if (status == LEAT_OK)
-		status = allow(&allowed, job->spill, true, err);
+		status = allow(&allowed, job->spill, "/", err);
 	if (status == LEAT_OK)
 		status = leat_tables_confine(job->tables, (const char *const *)allowed.path, allowed.count, err);
 	for (size_t i = 0; i < allowed.count; i++)

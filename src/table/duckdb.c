@@ -30,8 +30,25 @@ status_of(const char *text)
 	return LEAT_DATA;
 }
 
-/* DuckDB writes "Binder Error: what\nmore\n\nLINE 1: SELECT ...". What follows an empty line is about its text of the
- * query, which may not be the user's. */
+/* What follows an empty line is about DuckDB's text of the query, which may not be the user's; and its own tables are
+ * never meant. */
+static const char *
+end_of_message(const char *text)
+{
+	static const char *const ends[] = {"\n\n", "\nDid you mean \"pg_", "\nDid you mean \"duckdb_",
+	                                   "\nDid you mean \"sqlite_", "\nDid you mean \"pragma_"};
+	const char *end = text + strlen(text);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		const char *found = strstr(text, ends[i]);
+
+		if (found && found < end)
+			end = found;
+	}
+	return end;
+}
+
+/* DuckDB writes "Binder Error: what\nmore\n\nLINE 1: SELECT ...". */
 enum leat_status
 leat_duckdb_fail(struct leat_err *err, const char *text)
 {
@@ -47,9 +64,7 @@ leat_duckdb_fail(struct leat_err *err, const char *text)
 		return leat_fail(err, status, "interrupted");
 	what = strstr(text, "Error: ");
 	what = what && what - text < 40 ? what + strlen("Error: ") : text;
-	end = strstr(what, "\n\n");
-	if (!end)
-		end = what + strlen(what);
+	end = end_of_message(what);
 	for (; what < end && len + 4 < sizeof(line); what++) {
 		if (*what != '\n') {
 			line[len++] = *what;

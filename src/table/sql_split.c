@@ -256,7 +256,7 @@ scan_token(struct scan *s, enum leat_sql_kind *kind)
 		s->at++;
 	} else {
 		return leat_fail(s->err, LEAT_INVALID, "line %zu: a query cannot have the character '%.1s' here",
-		                 s->line, *s->at ? s->at : "\\0");
+		                 s->line, s->at);
 	}
 	return LEAT_OK;
 }
@@ -280,7 +280,9 @@ leat_sql_split(struct leat_sql_tokens *tokens, const char *text, size_t len, str
 {
 	struct scan s = {tokens, text, text + len, 1, err};
 	struct leat_sql_token token;
-	enum leat_status status = skip_space(&s);
+	enum leat_status status = len && memchr(text, '\0', len) /* also inside of texts: DuckDB's strings end there */
+	                                  ? leat_fail(err, LEAT_INVALID, "the query has a NUL byte")
+	                                  : skip_space(&s);
 
 	while (status == LEAT_OK && s.at < s.end) {
 		token = (struct leat_sql_token){.at = s.at, .line = s.line};
