@@ -333,6 +333,63 @@ the_schema_is_json_and_has_every_key(void **state)
 	leat_str_free(&text);
 }
 
+static void
+shards_read_what_they_name(void **state)
+{
+	const struct leat_step *s;
+
+	(void)state;
+	parse("sources: {table: x.parquet, other: y}\n"
+	      "steps:\n"
+	      "  kept: {shards: table, count: 3}\n"
+	      "  mixed: {count: 16, seed: 0, format: tfrecord, shards: made, in: [other]}\n"
+	      "  made: {run: x, in: table}\n");
+	s = step("kept");
+	assert_int_equal(s->edges, 1);
+	assert_string_equal(s->edge[0].name, "table");
+	assert_int_equal(s->edge[0].source, 0);
+	assert_int_equal(s->count, 3);
+	assert_false(s->has_seed);
+	assert_string_equal(s->format, "tfrecord");
+	s = step("mixed");
+	assert_int_equal(s->edges, 2);
+	assert_string_equal(s->edge[0].name, "other");
+	assert_string_equal(s->edge[1].name, "made");
+	assert_ptr_equal(&project->step[s->edge[1].step], step("made"));
+	assert_true(s->has_seed);
+}
+
+/* The command is part of the key: no paths, threads or memory. */
+static void
+the_command_of_shards_has_what_decides_about_its_bytes(void **state)
+{
+	struct leat_str command;
+	const struct leat_step *s;
+	struct leat_err err;
+
+	(void)state;
+	parse("sources: {table: x}\nsteps: {a: {shards: table, count: 3, seed: 7, cpus: 4, memory: 1GiB}}\n");
+	s = step("a");
+	leat_str_init(&command, &mem, SIZE_MAX);
+	assert_int_equal(s->kind->command(s, &command, &err), LEAT_OK);
+	assert_string_equal(leat_str_text(&command),
+	                    "exec \"$LEAT_COMMAND\" shards --plain --format tfrecord --count 3 --seed 7 --threads "
+	                    "\"$cpus\" ${LEAT_MEMORY:+--memory $LEAT_MEMORY} --output \"$out\" \"$table\"");
+	leat_str_free(&command);
+}
+
+/* The rest of a step that can have the key. */
+static const char *
+step_for(const struct leat_key *key)
+{
+	if (!key->kind)
+		return "run: x";
+	if (!strcmp(key->kind, "sql"))
+		return "sql: SELECT a, b FROM epochs";
+	assert_string_equal(key->kind, "shards");
+	return strcmp(key->name, "count") ? "shards: epochs\n    count: 2" : "shards: epochs";
+}
+
 /* The reference is no place for a key that does not work. */
 static void
 every_example_of_a_key_can_be_read(void **state)
@@ -341,8 +398,8 @@ every_example_of_a_key_can_be_read(void **state)
 
 	(void)state;
 	for (const struct leat_key *k = leat_step_keys; k->name; k++) {
-		snprintf(text, sizeof(text), "sources: {epochs: x, layout: y}\nsteps:\n  a:\n    run: x\n    %s: %s\n",
-		         k->name, k->example);
+		snprintf(text, sizeof(text), "sources: {epochs: x, layout: y}\nsteps:\n  a:\n    %s\n    %s: %s\n",
+		         step_for(k), k->name, k->example);
 		parse(text);
 	}
 	for (const struct leat_key *k = leat_file_keys; k->name; k++) {
@@ -369,6 +426,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(every_allocation_may_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(opening_a_file_survives_every_failed_allocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(shards_read_what_they_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_command_of_shards_has_what_decides_about_its_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_example_of_a_key_can_be_read, setup, teardown),
 	};
 

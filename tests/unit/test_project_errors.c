@@ -274,11 +274,17 @@ a_step_has_one_kind_and_known_keys(void **state)
 	(void)state;
 	refused("steps: {a: x}\n", "leat.yaml:1:9: step 'a' must have keys, such as 'run', in lines below it");
 	refused("steps:\n  a:\n", "leat.yaml:2:3: step 'a' must have keys, such as 'run', in lines below it");
-	step_refused("in: raw", "3:3: step 'a' does nothing; give it one of these keys: run");
+	step_refused("in: raw", "3:3: step 'a' does nothing; give it one of these keys: run, shards, sql");
 	step_refused("inn: raw", "4:5: step 'a' has no key 'inn', did you mean 'in'?");
 	step_refused("command: x",
-	             "4:5: step 'a' has no key 'command'; it has run, in, slices, params, env, code, suffix, seed, "
-	             "cpus, memory, timeout, retries, feed, resume");
+	             "4:5: step 'a' has no key 'command'; it has run, shards, sql, in, slices, params, env, code, "
+	             "suffix, seed, cpus, memory, timeout, retries, feed, resume, key, format, count");
+	step_refused("count: 3\n    run: x", "4:5: 'count' is a key of 'shards', and step 'a' has 'run'");
+	step_refused("shards: [raw]", "4:13: 'shards' of step 'a' must be the name of a source or step");
+	step_refused("shards: raw", "4:13: step 'a' needs a number of shards, such as 'count: 16'");
+	step_refused("shards: raw\n    count: 2\n    format: csv", "6:13: 'format' of step 'a' must be tfrecord, not "
+	                                                           "'csv'");
+	step_refused("shards: raws\n    count: 2", "4:13: there is no source or step 'raws', did you mean 'raw'?");
 	step_refused("run: [a, b]",
 	             "4:10: 'run' of step 'a' must be one text; write several lines after |, or join them with &&");
 	step_refused("run: {a: b}", "4:10: 'run' of step 'a' must be a text");
