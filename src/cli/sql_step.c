@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/names.h"
@@ -370,6 +371,23 @@ report(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* A file that is not whole, or whose key is not one, is removed. */
+static enum leat_status
+make_result(struct leat_sql_job *job, size_t columns, struct leat_err *err)
+{
+	enum leat_status status = write_result(job, err);
+
+	if (status == LEAT_OK)
+		status = check_rows(job, true, err);
+	if (status == LEAT_OK)
+		status = check_rows(job, false, err);
+	if (status == LEAT_OK)
+		status = report(job, columns, err);
+	if (status != LEAT_OK)
+		unlink(job->params->output);
+	return status;
+}
+
 static enum leat_status
 check_version(const struct leat_sql_params *p, struct leat_err *err)
 {
@@ -399,13 +417,7 @@ leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = check_columns(&columns, &job->params->key, err);
 	if (status == LEAT_OK)
-		status = write_result(job, err);
-	if (status == LEAT_OK)
-		status = check_rows(job, true, err);
-	if (status == LEAT_OK)
-		status = check_rows(job, false, err);
-	if (status == LEAT_OK)
-		status = report(job, columns.count, err);
+		status = make_result(job, columns.count, err);
 	leat_columns_free(&columns);
 	return status;
 }

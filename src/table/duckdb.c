@@ -76,6 +76,10 @@ leat_duckdb_fail(struct leat_err *err, const char *text)
 	while (len && (line[len - 1] == '!' || line[len - 1] == '.' || line[len - 1] == ' '))
 		len--;
 	line[len] = '\0';
+	if (status == LEAT_LIMIT)
+		return leat_fail(err, status,
+		                 "the query needs more memory or temporary files than it may use: %s; raise 'memory'",
+		                 line);
 	return leat_fail(err, status, "%s", line);
 }
 
