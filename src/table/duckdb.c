@@ -263,18 +263,21 @@ leat_tables_prepare(struct leat_tables *tables, const char *sql, bool select, vo
 	return status;
 }
 
-/* An interrupt that comes before the statement is pending is seen by `stopped`; DuckDB sees one that comes later. */
+/* DuckDB forgets an interrupt that comes before the statement is pending: it is repeated. A pending statement has to
+ * run, because DuckDB leaks one that is given up. */
 static enum leat_status
 run_pending(struct leat_tables *tables, void *pending, struct leat_duckdb_result *result, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
 	if (atomic_load(&tables->stopped))
-		return fail_stopped(err);
-	if (tables->api->execute_pending(pending, result) != LEAT_DUCKDB_OK) {
+		tables->api->interrupt(tables->connection);
+	if (tables->api->execute_pending(pending, result) != LEAT_DUCKDB_OK)
 		status = leat_duckdb_fail(err, tables->api->result_error(result));
+	else if (atomic_load(&tables->stopped))
+		status = fail_stopped(err);
+	if (status != LEAT_OK)
 		tables->api->destroy_result(result);
-	}
 	return status;
 }
 

@@ -45,8 +45,7 @@ comments_and_white_space_do_not_change_the_normal_form(void **state)
 		"SELECT a,b.c FROM t WHERE x=1",
 		"  SELECT\n\ta ,\r\n b . c -- why\nFROM t /* a /* nested */ one */ WHERE x = 1 ;; -- end",
 		"SELECT a, b.c\nFROM t\nWHERE x = 1;",
-		"SELECT\xc2\xa0"
-		"a, b.c FROM\xe3\x80\x80t WHERE x = 1",
+		"SELECT\302\240a, b.c FROM\343\200\200t WHERE x = 1",
 	};
 
 	(void)state;
