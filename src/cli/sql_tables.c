@@ -100,13 +100,14 @@ add_source(const struct leat_project *project, const struct leat_raw_source *sou
 	return status;
 }
 
-/* The last complete result, as out/ shows it. */
+/* The last complete result, as out/ shows it: the folder of a sliced step has no suffix. */
 static enum leat_status
 add_step(const struct leat_project *project, const struct leat_step *step, struct leat_str *sql, struct leat_err *err)
 {
+	const char *suffix = step->slices.variables ? "" : step->suffix;
 	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), "%s/out/%s%s", project->folder, step->name, step->suffix) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/out/%s%s", project->folder, step->name, suffix) >= (int)sizeof(path))
 		return leat_fail_errno(err, ENAMETOOLONG, "cannot find the result of step '%s'", step->name);
 	if (access(path, F_OK))
 		return leat_fail(err, LEAT_DATA, "step '%s' has no result yet; run 'leat build %s'", step->name,

@@ -161,12 +161,15 @@ read_text(struct leat_reading *r, struct leat_step *step, const struct leat_step
 	const struct leat_step_names names = {
 		.mem = r->mem, .text = r->text, .folder = r->files ? r->project->folder : NULL, .reading = r};
 	struct leat_err why;
+	enum leat_status status;
 
 	if (!step->kind->read)
 		return LEAT_OK;
 	leat_err_clear(&why);
-	return step->kind->read(step, &names, &why) == LEAT_OK ? LEAT_OK
-	                                                       : leat_yaml_fail(&r->file, at->text, "%s", why.text);
+	status = step->kind->read(step, &names, &why);
+	if (status == LEAT_OK || status == LEAT_NOMEM)
+		return status == LEAT_OK ? LEAT_OK : leat_fail_as(r->err, &why);
+	return leat_yaml_fail(&r->file, at->text, "%s", why.text);
 }
 
 /* The `n`-th name of `in`, or after those what the kind reads. */

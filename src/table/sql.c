@@ -358,14 +358,19 @@ static enum leat_status
 write_text(struct leat_sql *sql, const struct leat_sql_tokens *tokens, struct leat_err *err)
 {
 	struct leat_str text;
+	size_t len = 0;
 
 	leat_str_init(&text, sql->mem, LEAT_SQL_BYTES);
 	leat_sql_write(tokens, &text);
 	sql->text = leat_str_take(&text);
 	leat_str_free(&text);
-	return sql->text ? LEAT_OK
-	                 : leat_fail(err, LEAT_LIMIT, "the query has more than %d KiB; make it two steps",
-	                             LEAT_SQL_BYTES / 1024);
+	if (sql->text)
+		return LEAT_OK;
+	for (size_t i = 0; i < tokens->count; i++)
+		len += tokens->token[i].len + 3; /* and what is between two */
+	if (len <= LEAT_SQL_BYTES)
+		return leat_fail_mem(err, sql->mem, len, "a query");
+	return leat_fail(err, LEAT_LIMIT, "the query has more than %d KiB; make it two steps", LEAT_SQL_BYTES / 1024);
 }
 
 enum leat_status

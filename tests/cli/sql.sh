@@ -24,7 +24,7 @@ try leat sql --json --csv "SELECT 1"
 try leat sql --table x "SELECT 1"
 try leat sql "FROM events"
 echo '# a project'
-mkdir project raw
+mkdir raw
 cp copy.parquet raw/1.parquet
 cp copy.parquet raw/2.parquet
 cat >leat.yaml <<'YAML'
@@ -35,19 +35,32 @@ steps:
   clean:
     sql: SELECT DISTINCT "user", ts FROM events
     key: [user, ts]
+  sliced:
+    sql: SELECT * FROM one
+    key: ts
+    slices: {part: [1, 2]}
+  folders:
+    run: mkdir "$out"; cp "$sliced" "$out/x.parquet"
+    in: sliced
+    slices: {part: [1, 2]}
+  joined:
+    sql: SELECT DISTINCT a.ts FROM sliced AS a JOIN folders USING (ts)
+    key: ts
 YAML
 try leat sql "SELECT count(*) AS n FROM Events"
 try leat sql "SELECT count(*) AS n FROM one"
 try leat sql "SELECT count(*) AS n FROM clean"
 leat build >/dev/null 2>&1
 try leat sql "SELECT count(*) AS n FROM clean"
+try leat sql "SELECT count(*) AS n FROM sliced"
+try leat sql "SELECT count(*) AS n FROM folders"
+try leat sql "SELECT count(*) AS n FROM joined"
 echo '# without DuckDB'
 mkdir alone
 cp "$(command -v leat)" alone/leat
 (unset VIRTUAL_ENV LEAT_DUCKDB && try alone/leat sql "SELECT 1")
 (export LEAT_DUCKDB=/nowhere.so && try leat sql "SELECT 1")
 echo '# ^C, and what is left'
-mkfifo begun
 cat >wait.py <<'PY'
 import signal, subprocess, sys
 query = subprocess.Popen(["leat", "sql", "-o", "never.parquet", "SELECT a.range FROM range(10000000) a, range(10000000) b WHERE a.range + b.range < 0"])

@@ -262,6 +262,7 @@ every_allocation_may_fail(void **state)
 	(void)state;
 	temp_write(&temp, "rows.csv", "a,b\n1,2\n3,4\n", 12);
 	temp_write(&temp, "lines.txt", "x\ny\n", 4);
+	temp_write(&temp, "d.sql", "WITH q AS (SELECT 1) FROM q, b", 30);
 	for (;; n++) {
 		static const char text[] =
 			"sources: {s: 'x-{p}'}\n"
@@ -269,7 +270,9 @@ every_allocation_may_fail(void **state)
 			"  a: {run: echo $s $p $k, in: s, params: {k: 1}, env: [Z], code: [q],\n"
 			"      slices: {p: 1..3, q: [u, v], r: {rows: rows.csv}, f: {glob: '*.txt'},\n"
 			"               l: {lines: lines.txt}}}\n"
-			"  b: {run: cat $a, in: a}\n";
+			"  b: {run: cat $a, in: a}\n"
+			"  c: {sql: 'SELECT x FROM B JOIN d', key: [x, y]}\n"
+			"  d: {sql: d.sql, key: x}\n";
 		enum leat_status status;
 
 		leat_err_clear(&err);
@@ -378,6 +381,34 @@ the_command_of_shards_has_what_decides_about_its_bytes(void **state)
 	leat_str_free(&command);
 }
 
+static void
+a_query_reads_the_tables_it_names(void **state)
+{
+	const struct leat_step *s;
+
+	(void)state;
+	temp_write(&temp, "q.sql", "-- all\nSELECT k FROM Table\n", 26);
+	parse("sources: {table: x.parquet, other: y.csv}\n"
+	      "steps:\n"
+	      "  a: {sql: q.sql, key: k}\n"
+	      "  b: {sql: 'WITH t AS (SELECT * FROM a) SELECT k, j FROM t JOIN \"table\" USING (k)', key: [k, j], in: "
+	      "other}\n");
+	s = step("a");
+	assert_string_equal(s->text, "SELECT k\nFROM Table");
+	assert_int_equal(s->edges, 1);
+	assert_string_equal(s->edge[0].name, "table");
+	assert_string_equal(s->suffix, ".parquet");
+	assert_string_equal(s->key[0], "k");
+	assert_null(s->key[1]);
+	assert_null(s->code[0]);
+	s = step("b");
+	assert_int_equal(s->edges, 3);
+	assert_string_equal(s->edge[0].name, "other");
+	assert_ptr_equal(&project->step[s->edge[1].step], step("a"));
+	assert_string_equal(s->edge[2].name, "table");
+	assert_string_equal(s->key[1], "j");
+}
+
 /* The rest of a step that can have the key. */
 static const char *
 step_for(const struct leat_key *key)
@@ -426,8 +457,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(every_allocation_may_fail, setup, teardown),
 		cmocka_unit_test_setup_teardown(opening_a_file_survives_every_failed_allocation, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_schema_is_json_and_has_every_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_query_reads_the_tables_it_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(shards_read_what_they_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_command_of_shards_has_what_decides_about_its_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_command_of_shards_has_what_decides_about_its_bytes, setup,
+	                                        teardown),
 		cmocka_unit_test_setup_teardown(every_example_of_a_key_can_be_read, setup, teardown),
 	};
 
