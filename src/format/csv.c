@@ -1,13 +1,14 @@
 /* csv.c - rows of comma-separated values, read in place
  *
- * Unquoting never makes a cell longer, so it is done in place; the terminating NUL
- * overwrites the comma, the newline or a quote. */
+ * table/csv_scan.c finds the cells. Unquoting never makes a cell longer, so it is done in place; the terminating NUL
+ * overwrites the comma, the newline or a quote. Lists are forgiving: a quote inside an unquoted cell is text. */
 #include "format/csv.h"
 
 #include <string.h>
 
 #include "base/array.h"
 #include "base/mem.h"
+#include "table/csv_scan.h"
 
 enum { PIECE = 256 * 1024 };
 
@@ -25,92 +26,74 @@ leat_csv_begin(struct leat_csv *csv, char *text, size_t len)
 	text[len] = '\0';
 }
 
-/* The byte at `pos`; at the end of the text, a newline. */
-static char
-at(const struct leat_csv *csv, size_t pos)
-{
-	return pos < csv->len ? csv->text[pos] : '\n';
-}
-
-/* Length of the line ending at `pos`; 0: none. */
-static size_t
-line_end(const struct leat_csv *csv, size_t pos)
-{
-	return at(csv, pos) == '\n' ? 1 : at(csv, pos) == '\r' && at(csv, pos + 1) == '\n' ? 2 : 0;
-}
-
 static enum leat_status
-read_quoted(struct leat_csv *csv, char **end, struct leat_err *err)
+fail_at(const struct leat_csv *csv, const char *at, const char *what, struct leat_err *err)
 {
 	uint64_t line = csv->line;
-	char *out = csv->text + csv->pos;
 
-	for (csv->pos++; csv->pos < csv->len; csv->pos++) {
-		char c = csv->text[csv->pos];
-
-		if (c == '"') {
-			csv->pos++;
-			if (at(csv, csv->pos) != '"') {
-				*end = out;
-				return LEAT_OK;
-			}
-		}
-		csv->line += c == '\n';
-		*out++ = c;
-	}
-	return leat_fail(err, LEAT_DATA, "line %llu: a quoted cell is not closed", (unsigned long long)line);
+	for (const char *c = csv->text + csv->pos; c < at; c++)
+		line += *c == '\n';
+	return leat_fail(err, LEAT_DATA, "line %llu: %s", (unsigned long long)line, what);
 }
 
-/* Reads one cell, and moves csv->pos to its delimiter. */
+/* Cells in place: decoded, with a NUL where the delimiter or the quote after each was. */
 static enum leat_status
-read_cell(struct leat_csv *csv, const char **cell, char **end, struct leat_err *err)
+take_cells(const struct leat_csv *csv, const struct leat_csv_scan *scan, struct leat_csv_row *row, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
+	if (scan->fields > LEAT_CSV_CELLS)
+		return leat_fail(err, LEAT_DATA, "line %llu: it has more than %d cells", (unsigned long long)row->line,
+		                 LEAT_CSV_CELLS);
+	for (size_t i = 0; i < scan->fields; i++) {
+		const char *nul = memchr(scan->field[i].text, '\0', scan->field[i].len);
 
-	*cell = csv->text + csv->pos;
-	if (csv->pos < csv->len && csv->text[csv->pos] == '"') {
-		status = read_quoted(csv, end, err);
-		if (status == LEAT_OK && at(csv, csv->pos) != ',' && !line_end(csv, csv->pos))
-			return leat_fail(err, LEAT_DATA, "line %llu: text follows a closing quote",
-			                 (unsigned long long)csv->line);
-	} else {
-		while (at(csv, csv->pos) != ',' && !line_end(csv, csv->pos))
-			csv->pos++;
-		*end = csv->text + csv->pos;
+		if (nul)
+			return fail_at(csv, nul, "it has a NUL byte", err);
 	}
-	if (status == LEAT_OK && memchr(*cell, '\0', (size_t)(*end - *cell)))
-		status = leat_fail(err, LEAT_DATA, "line %llu: it has a NUL byte", (unsigned long long)csv->line);
+	for (row->cells = 0; row->cells < scan->fields; row->cells++) {
+		const struct leat_csv_field *field = &scan->field[row->cells];
+		char *cell = csv->text + (field->text - csv->text);
+
+		cell[leat_csv_unquote(field, cell)] = '\0';
+		row->cell[row->cells] = cell;
+	}
+	return LEAT_OK;
+}
+
+/* LEAT_AGAIN: the text is not the last of its file, and the row may go on after it. */
+static enum leat_status
+next_row(struct leat_csv *csv, bool last, struct leat_csv_row *row, struct leat_err *err)
+{
+	const char *end = csv->text + csv->len;
+	struct leat_csv_field field[LEAT_CSV_CELLS];
+	struct leat_csv_scan scan = {.rules = {.delimiter = ',', .loose = true}, .field = field, .cap = LEAT_CSV_CELLS};
+	enum leat_csv_end how;
+	enum leat_status status;
+	uint64_t lines = 1;
+
+	for (size_t n; (n = leat_csv_line_end(csv->text + csv->pos, end, last)); csv->line++)
+		csv->pos += n;
+	if (csv->pos == csv->len)
+		return last ? LEAT_END : LEAT_AGAIN;
+	how = leat_csv_scan(&scan, csv->text + csv->pos, end, last);
+	if (how == LEAT_CSV_MORE)
+		return LEAT_AGAIN;
+	if (how == LEAT_CSV_UNCLOSED)
+		return fail_at(csv, scan.fault, "a quoted cell is not closed", err);
+	if (how != LEAT_CSV_RECORD)
+		return fail_at(csv, scan.fault, "text follows a closing quote", err);
+	row->line = csv->line;
+	for (const char *c = csv->text + csv->pos; scan.breaks && c < scan.next - 1; c++)
+		lines += *c == '\n';
+	status = take_cells(csv, &scan, row, err);
+	csv->line += lines;
+	csv->pos = (size_t)(scan.next - csv->text);
 	return status;
 }
 
 enum leat_status
 leat_csv_next(struct leat_csv *csv, struct leat_csv_row *row, struct leat_err *err)
 {
-	char *end = NULL;
-
-	for (size_t n; csv->pos < csv->len && (n = line_end(csv, csv->pos)); csv->line++)
-		csv->pos += n;
-	if (csv->pos >= csv->len)
-		return LEAT_END;
-	row->line = csv->line;
-	row->cells = 0;
-	for (bool more = true; more;) {
-		enum leat_status status;
-		size_t newline;
-
-		if (row->cells == LEAT_CSV_CELLS)
-			return leat_fail(err, LEAT_DATA, "line %llu: it has more than %d cells",
-			                 (unsigned long long)row->line, LEAT_CSV_CELLS);
-		status = read_cell(csv, &row->cell[row->cells++], &end, err);
-		if (status != LEAT_OK)
-			return status;
-		more = at(csv, csv->pos) == ',';
-		newline = line_end(csv, csv->pos);
-		csv->pos += more ? 1 : newline;
-		csv->line += !more;
-		*end = '\0';
-	}
-	return LEAT_OK;
+	return next_row(csv, true, row, err);
 }
 
 /* ---- a file in pieces ---- */
@@ -172,53 +155,16 @@ leat_csv_stream_fill(struct leat_csv_stream *stream, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* Length of the rest of a quoted cell, from its first quote on; `len` if it is not closed. */
-static size_t
-quoted_length(const char *text, size_t len)
-{
-	for (size_t i = 1; i < len; i++) {
-		if (text[i] != '"')
-			continue;
-		if (i + 1 < len && text[i + 1] == '"')
-			i++;
-		else
-			return i + 1;
-	}
-	return len;
-}
-
-/* Length of the first row with its line's end, and of empty lines before it; `len` if it does not end. */
-static size_t
-row_length(const char *text, size_t len)
-{
-	bool begins = true, empty = true; /* a cell; the line */
-
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '\n' && !empty)
-			return i + 1;
-		if (text[i] == '"' && begins)
-			i += quoted_length(text + i, len - i) - 1;
-		empty &= text[i] == '\n' || text[i] == '\r';
-		begins = i < len && (text[i] == ',' || text[i] == '\n');
-	}
-	return len;
-}
-
 enum leat_status
 leat_csv_stream_next(struct leat_csv_stream *stream, struct leat_csv_row *row, struct leat_err *err)
 {
-	size_t left = stream->len - stream->pos;
-	size_t length = left > 0 ? row_length(stream->piece + stream->pos, left) : 0;
-	struct leat_csv csv = {.text = stream->piece + stream->pos, .len = length, .line = stream->line};
+	struct leat_csv csv = {.text = stream->piece, .len = stream->len, .pos = stream->pos, .line = stream->line};
 	enum leat_status status;
 
-	/* A row that ends with the piece may go on: a quote at its end may be the first of two. */
-	if (length == left && stream->read < stream->input->size)
+	if (stream->cap == 0)
 		return LEAT_AGAIN;
-	if (left == 0)
-		return stream->cap > 0 ? LEAT_END : LEAT_AGAIN;
-	status = leat_csv_next(&csv, row, err);
-	stream->pos += csv.pos < length ? csv.pos : length; /* past the end, if the last line has no end */
+	status = next_row(&csv, stream->read == stream->input->size, row, err);
+	stream->pos = csv.pos;
 	stream->line = csv.line;
 	return status;
 }
