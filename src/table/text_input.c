@@ -256,7 +256,8 @@ find_packing(struct leat_text_input *in, struct leat_err *err)
 }
 
 enum leat_status
-leat_text_input_open(struct leat_text_input **input, const char *path, struct leat_mem *mem, struct leat_err *err)
+leat_text_input_open(struct leat_text_input **input, const char *path, const char *name, struct leat_mem *mem,
+                     struct leat_err *err)
 {
 	struct leat_text_input *in = leat_alloc(mem, sizeof(*in));
 	enum leat_status status;
@@ -266,7 +267,7 @@ leat_text_input_open(struct leat_text_input **input, const char *path, struct le
 		return leat_fail_mem(err, mem, sizeof(*in), "reading a file");
 	in->mem = mem;
 	in->fd = -1;
-	in->name = leat_strdup(mem, path);
+	in->name = leat_strdup(mem, name);
 	in->input = leat_alloc(mem, INPUT);
 	status = in->name && in->input ? open_file(in, path, err) : leat_fail_mem(err, mem, INPUT, "reading a file");
 	if (status == LEAT_OK)

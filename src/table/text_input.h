@@ -11,8 +11,9 @@
 struct leat_mem;
 struct leat_text_input;
 
-enum leat_status leat_text_input_open(struct leat_text_input **input, const char *path, struct leat_mem *mem,
-                                      struct leat_err *err);
+/* `name`: of the file in errors. */
+enum leat_status leat_text_input_open(struct leat_text_input **input, const char *path, const char *name,
+                                      struct leat_mem *mem, struct leat_err *err);
 void leat_text_input_close(struct leat_text_input *input); /* accepts NULL */
 /* Reads 1 to `len` bytes; *got 0: the end. `input` is a struct leat_text_input: fits struct leat_csv_bytes. */
 enum leat_status leat_text_input_read(void *input, void *to, size_t len, size_t *got, struct leat_err *err);

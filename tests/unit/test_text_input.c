@@ -51,7 +51,7 @@ read_file(const void *bytes, size_t len, size_t most, enum leat_status *status, 
 	size_t at = 0, got = 1;
 
 	leat_err_clear(err);
-	*status = leat_text_input_open(&input, path, &mem, err);
+	*status = leat_text_input_open(&input, path, path, &mem, err);
 	while (*status == LEAT_OK && got > 0) {
 		*status = leat_text_input_read(input, part, most, &got, err);
 		if (*status != LEAT_OK)
@@ -176,10 +176,10 @@ what_cannot_be_opened_is_named(void **state)
 
 	(void)state;
 	leat_err_clear(&err);
-	assert_int_equal(leat_text_input_open(&input, "/nowhere/x.csv", &mem, &err), LEAT_IO);
-	assert_string_equal(err.text, "cannot open '/nowhere/x.csv': No such file or directory");
+	assert_int_equal(leat_text_input_open(&input, "/nowhere/x.csv", "x.csv", &mem, &err), LEAT_IO);
+	assert_string_equal(err.text, "cannot open 'x.csv': No such file or directory");
 	leat_err_clear(&err);
-	assert_int_equal(leat_text_input_open(&input, temp.folder, &mem, &err), LEAT_INVALID);
+	assert_int_equal(leat_text_input_open(&input, temp.folder, "x", &mem, &err), LEAT_INVALID);
 	assert_non_null(strstr(err.text, "is a folder"));
 }
 
