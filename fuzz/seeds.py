@@ -380,8 +380,9 @@ steps:
     feed: folder('$notes') | batch(2)
   group: {run: python group.py "$decode" --out "$out", in: decode, slices: {bin: [early]}, env: [A, B]}
 """
+    loaded = b"sources:\n  e: {files: 'raw/e-*.csv', columns: {user: int64, 'a b': 'decimal(10,2)'}, rejects: 0.1%, delimiter: tab, header: false, null: [NA, '-']}\n  p: {files: x.parquet}\nsteps: {a: {run: x, in: p}}\n"
     small = b"steps: {a: {run: %s, in: [%s], slices: {s: %s}}}\n"
-    seeds = {"whole": whole, "cycle": b"steps:\n a: {run: x, in: b}\n b: {run: x, in: a}\n", "alias": b"a: &x 1\nb: *x\n",
+    seeds = {"whole": whole, "loaded": loaded, "cycle": b"steps:\n a: {run: x, in: b}\n b: {run: x, in: a}\n", "alias": b"a: &x 1\nb: *x\n",
              "tag": b"steps: !x {}\n", "two": b"a: 1\n---\nb: 2\n", "deep": b"[" * 40, "tab": b"steps:\n\ta: 1\n",
              "torn": b"a: [clip(p01, p99), log1p]\n", "braces": b"a: [${x}]\n", "utf16": "steps: {}".encode("utf-16"),
              "nul": b'steps: {"a\\0b": 1}\n', "twice": b"steps: {}\nsteps: {}\n", "key": b"? [a]\n: b\n", "merge": b"<<: {a: 1}\n"}
@@ -447,6 +448,15 @@ def tree(golden):
             "escape": b"f %s 1 %%41\n" % hex, "root": b"l /etc a\n", "hidden-up": b"l a/../.. b\n"}
 
 
+def csv_split(golden):
+    """Columns, bytes at a time, a quarter of the longest record, then the text."""
+    texts = {"clean": b'a,b\r\n"c, ""d""","e\nf"\r\n', "after": b'"a" x,1\nb,2\n', "inside": b'a,5" x\nb,2\n',
+             "unclosed": b'"a,1\nb,2\n"c",3\nd,4', "closes": b'"a,1\nb,2\nc" x,3\nd,4', "lines": b'"a\nb",2,3\nc,4\n',
+             "long": b'a,1\n' + b'x' * 200 + b',2\nb,3\n', "bytes": b'\xef\xbb\xbfa,\xff\n\0,b\nc,\xc3\xa4', "return": b'a\rb,1\n\r\n\rc,2\r',
+             "values": b'-9223372036854775808,2026-02-29\n1e309,2026-11-18T12:30:00.123456+02:00\n99999999999999999999.5,tRUE\n'}
+    return {f"{name}-{i}": bytes(how) + text for name, text in texts.items() for i, how in enumerate([(2, 255, 255), (0, 0, 3)])}
+
+
 def manifest(golden):
     """With an odd first byte, the fuzzer corrects the key."""
     hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -463,7 +473,7 @@ def manifest(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, code, credentials, data_index, disk_table, http_head, image, jpeg, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
