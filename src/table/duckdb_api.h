@@ -103,6 +103,25 @@ enum leat_duckdb_type {
 	X(uint64_t, struct_type_child_count, (void *))                                                                 \
 	X(char *, struct_type_child_name, (void *, uint64_t))                                                          \
 	X(void *, struct_type_child_type, (void *, uint64_t))                                                          \
+	X(void *, create_table_function, (void))                                                                       \
+	X(void, destroy_table_function, (void **))                                                                     \
+	X(void, table_function_set_name, (void *, const char *))                                                       \
+	X(void, table_function_set_extra_info, (void *, void *, void (*)(void *)))                                     \
+	X(void, table_function_set_bind, (void *, void (*)(void *)))                                                   \
+	X(void, table_function_set_init, (void *, void (*)(void *)))                                                   \
+	X(void, table_function_set_function, (void *, void (*)(void *, void *)))                                       \
+	X(int, register_table_function, (void *, void *))                                                              \
+	X(void *, bind_get_extra_info, (void *))                                                                       \
+	X(void, bind_add_result_column, (void *, const char *, void *))                                                \
+	X(void, init_set_max_threads, (void *, uint64_t))                                                              \
+	X(void *, function_get_extra_info, (void *))                                                                   \
+	X(void, function_set_error, (void *, const char *))                                                            \
+	X(void *, create_logical_type, (int))                                                                          \
+	X(void *, create_decimal_type, (uint8_t, uint8_t))                                                             \
+	X(uint64_t, vector_size, (void))                                                                               \
+	X(void, data_chunk_set_size, (void *, uint64_t))                                                               \
+	X(void, vector_ensure_validity_writable, (void *))                                                             \
+	X(void, vector_assign_string_element_len, (void *, uint64_t, const char *, uint64_t))                          \
 	X(void, destroy_logical_type, (void **))
 
 struct leat_duckdb {

@@ -66,7 +66,24 @@ is_parquet(const char *path)
 	return is;
 }
 
-/* The first entry by name, and its type; false: there is none. */
+static bool
+is_parquet_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 8 && !strcasecmp(name + len - 8, ".parquet");
+}
+
+/* Parquet comes before what is beside it: a source that is loaded has counts and rejects in its folder. */
+static bool
+comes_before(const char *name, const char *other)
+{
+	bool is = is_parquet_name(name), other_is = is_parquet_name(other);
+
+	return is != other_is ? is : strcmp(name, other) < 0;
+}
+
+/* The first entry, and its type; false: there is none. */
 static bool
 first_entry(const char *folder, char path[PATH_MAX], struct stat *st)
 {
@@ -75,7 +92,7 @@ first_entry(const char *folder, char path[PATH_MAX], struct stat *st)
 	struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)) != NULL)
-		if (*entry->d_name != '.' && (!*name || strcmp(entry->d_name, name) < 0))
+		if (*entry->d_name != '.' && (!*name || comes_before(entry->d_name, name)))
 			snprintf(name, sizeof(name), "%s", entry->d_name);
 	if (entries)
 		closedir(entries);
@@ -90,7 +107,7 @@ add_reader(struct leat_str *sql, const struct format *format, const char *path)
 	leat_str_addf(sql, "%s)", format->options);
 }
 
-/* All files of a folder have the format of its first one. Folders in it, too: they are slices. */
+/* All files of a folder that count have the format of its first one. Folders in it, too: they are slices. */
 static enum leat_status
 add_folder(struct leat_str *sql, const char *path, struct leat_err *err)
 {

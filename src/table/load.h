@@ -1,0 +1,45 @@
+/* load.h - CSV files with declared columns to Parquet, with nothing lost in silence
+ *
+ * Every record of the files is either a row of rows.parquet or a line of rejects.jsonl: read = kept + rejected, which
+ * is checked, also against what the Parquet file says. Rows have the order of the files. A line of rejects.jsonl has
+ * the file, line, column, reason and raw text of a record; bytes that are not UTF-8 are replaced there, and all bytes
+ * are in raw_hex. counts.json is written last. Memory does not depend on the size of the files. */
+#ifndef LEAT_TABLE_LOAD_H
+#define LEAT_TABLE_LOAD_H
+
+#include "table/value.h"
+
+struct leat_reject_limit {
+	double share; /* of the records read; negative: `count` holds */
+	uint64_t count;
+};
+
+/* "0.1%" or "12". LEAT_INVALID: neither. */
+enum leat_status leat_reject_limit_read(struct leat_reject_limit *limit, const char *text, struct leat_err *err);
+bool leat_reject_limit_holds(const struct leat_reject_limit *limit, uint64_t rejected, uint64_t read);
+
+/* "," or "\t", "tab", "|": one byte that is no quote, letter, digit or line end. */
+enum leat_status leat_delimiter_read(const char *text, char *delimiter, struct leat_err *err);
+
+struct leat_load {
+	const struct leat_declared_columns *columns;
+	char delimiter;
+	bool header;             /* the first record of each file names its columns; else they are in order */
+	const char *const *null; /* unquoted fields that are NULL, besides empty ones */
+	size_t nulls;
+	size_t max_record; /* bytes, at most LEAT_CSV_MAX_RECORD; longer records are rejected */
+	size_t memory;     /* 0: DuckDB's usual */
+	unsigned examples; /* rejects to describe in the result */
+};
+
+struct leat_load_result {
+	uint64_t read, kept, rejected, empty_lines, bytes;
+	struct leat_str examples; /* one line each; free it */
+};
+
+/* Reads `files` and writes rows.parquet, rejects.jsonl and counts.json to the folder `out`, which exists. Rejects are
+ * no failure; files that cannot be read or whose header is wrong are (LEAT_IO, LEAT_DATA). */
+enum leat_status leat_load(const struct leat_load *load, const char *const *files, size_t count, const char *out,
+                           struct leat_load_result *result, struct leat_mem *mem, struct leat_err *err);
+
+#endif
