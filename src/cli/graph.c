@@ -25,6 +25,11 @@ static const struct leat_opt options[] = {
 static void
 add_inputs(const struct leat_step *step, struct leat_str *cell)
 {
+	if (step->loads) {
+		leat_str_add(cell, "loads ");
+		leat_str_add_shown(cell, step->loads);
+		return;
+	}
 	leat_str_add(cell, step->edges ? "reads " : "reads nothing");
 	for (size_t i = 0; i < step->edges; i++)
 		leat_str_addf(cell, "%s%s", i ? ", " : "", step->edge[i].name);

@@ -7,15 +7,17 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/show_rejects.h"
 
 struct params {
 	const char *project;
-	bool json;
+	bool json, rejects;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_PROJECT_OPTION(struct params),
-	LEAT_BOOL(struct params, json, "false", "print the manifest as it is stored"),
+	LEAT_BOOL(struct params, json, "false", "print the manifest, or the rejects, as they are stored"),
+	LEAT_BOOL(struct params, rejects, "false", "print the records that loading a source rejected, and why"),
 	LEAT_OPT_END,
 };
 
@@ -116,6 +118,11 @@ run_show(const struct leat_invocation *run, struct leat_err *err)
 
 	if (status != LEAT_OK)
 		return status;
+	if (p->rejects) {
+		status = leat_show_rejects(&steps, run->operand[0], p->json, err);
+		leat_steps_close(&steps);
+		return status;
+	}
 	status = leat_ask_action(&steps, run->operand[0], &manifest, err);
 	if (status == LEAT_OK && p->json)
 		status = print_json(steps.cas, manifest, err);
@@ -135,7 +142,8 @@ const struct leat_command leat_command_show = {
 	.help = "A step's name shows its last action. The first line has the action's id, such as decode-42;\n"
 		"'leat made FILE' prints it, too.",
 	.example = "leat show decode-42\n"
-		   "leat show decode:subject=3,bin=7",
+		   "leat show decode:subject=3,bin=7\n"
+		   "leat show events --rejects",
 	.opts = options,
 	.params_size = sizeof(struct params),
 	.run = run_show,

@@ -26,6 +26,7 @@ struct leat_step_kind {
 	const char *doc;  /* one sentence, for the schema and the reference */
 	const char *value; /* what `text` is, for the reference: "the name of a step"; NULL: a text */
 	bool shell;       /* `text` is run by /bin/sh -c in the sandbox */
+	bool source;      /* of sources that are loaded: no key of a step */
 	bool reads;       /* `text` is the name of a source or step, which the step reads as if it were in `in` */
 	/* Finds out what the step reads, once all names are known (`names`); may replace the text, and adds edges with
 	 * leat_step_add_edge. NULL: `in` says all. LEAT_SPEC: `err` is about the text. */

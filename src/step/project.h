@@ -29,11 +29,13 @@ struct leat_raw_source {
 	size_t line;
 };
 
+/* What is made: a step, or a source with declared columns, which is loaded file by file before steps read it. */
 struct leat_step {
 	const char *name;
 	const struct leat_step_kind *kind;
-	const char *text; /* of the key that is the kind: the command, the query */
-	size_t line;      /* of the step in leat.yaml */
+	const char *text;  /* of the key that is the kind: the command, the query */
+	const char *loads; /* of a source that is loaded: the pattern of its files; NULL: it is a step */
+	size_t line;       /* of the step in leat.yaml */
 	struct leat_edge *edge;
 	size_t edges;
 	struct leat_slices slices; /* count is 1 if there are none */

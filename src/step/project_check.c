@@ -422,17 +422,29 @@ sort_steps(struct leat_reading *r)
 
 /* ---- all of it ---- */
 
+static enum leat_status
+fail_names(struct leat_reading *r, const struct leat_yaml *source, const struct leat_step *step)
+{
+	return leat_yaml_fail(&r->file, source, "'%s' is a source and, in line %zu, a step; rename one", step->name,
+	                      step->line);
+}
+
 /* One name, one thing. */
 static enum leat_status
 check_sources(struct leat_reading *r)
 {
+	for (size_t i = 1; i < r->project->steps; i++) { /* one of two is loaded: keys of a map differ */
+		size_t one = r->project->by_name[i - 1], other = r->project->by_name[i];
+
+		if (!strcmp(r->project->step[one].name, r->project->step[other].name))
+			return r->project->step[one].loads ? fail_names(r, r->at[one].name, &r->project->step[other])
+			                                   : fail_names(r, r->at[other].name, &r->project->step[one]);
+	}
 	for (size_t i = 0; i < r->project->sources; i++) {
 		const struct leat_step *step = leat_project_step(r->project, r->project->source[i].name);
 
 		if (step)
-			return leat_yaml_fail(&r->file, r->source_at[i],
-			                      "'%s' is a source and, in line %zu, a step; rename one", step->name,
-			                      step->line);
+			return fail_names(r, r->source_at[i], step);
 	}
 	return LEAT_OK;
 }

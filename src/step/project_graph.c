@@ -251,7 +251,7 @@ add_title(const struct leat_project *project, const struct leat_step_status *sta
 		status = status ? &status[box - project->sources] : NULL;
 		leat_str_init(&slices, project->mem, 4096);
 		leat_graph_slices_text(&step->slices, &slices);
-		add_xml(svg, step->name);
+		add_xml(svg, step->loads ? step->loads : step->name);
 		if (slices.len)
 			leat_str_addf(svg, ": %s", leat_str_text(&slices));
 		if (status && *status->why) {
@@ -268,11 +268,11 @@ add_box(const struct leat_project *project, const struct leat_step_status *statu
         size_t i, struct leat_str *svg)
 {
 	const struct leat_box *box = &layout->box[i];
-	bool is_source = i < project->sources;
+	bool is_source = i < project->sources, loads = !is_source && project->step[i - project->sources].loads;
 	struct label label;
 
 	label_of(project, status, i, &label);
-	leat_str_addf(svg, "<g class=\"%s\" data-name=\"%s\">",
+	leat_str_addf(svg, "<g class=\"%s%s\" data-name=\"%s\">", loads ? "source " : "",
 	              is_source ? "source"
 	                        : leat_graph_state(&project->step[i - project->sources],
 	                                           status ? &status[i - project->sources] : NULL),
@@ -370,6 +370,10 @@ add_step(const struct leat_step *step, const struct leat_step_status *status, st
 	for (size_t i = 0; i < step->edges; i++)
 		leat_str_addf(json, "%s\"%s\"", i ? "," : "", step->edge[i].name);
 	leat_str_add(json, "]");
+	if (step->loads) {
+		leat_str_add(json, ",\"loads\":");
+		leat_str_add_json(json, step->loads);
+	}
 	add_slices(&step->slices, json);
 	if (status) {
 		leat_str_addf(json, ",\"state\":\"%s\",\"made\":%zu,\"to_run\":%zu,\"waiting\":%zu,\"why\":",

@@ -11,13 +11,54 @@ const struct leat_key leat_file_keys[] = {
          .def = "",
          .doc = "Files and folders that steps read: a name and a path or pattern each. {subject} stands for the value "
                 "of "
-                "that slice variable; * ? [] and ** match as in a shell.",
+                "that slice variable; * ? [] and ** match as in a shell. CSV files can be loaded: give a map of the "
+                "keys "
+                "below instead of a pattern.",
          .example = "{epochs: 'raw/subject-{subject}.npy'}"},
 	{.name = "steps",
          .type = LEAT_KEY_STEPS,
          .def = "",
          .doc = "What is made: a name and the keys of a step each.",
          .example = "{count: {run: 'wc -l \"$table\" > \"$out\"', in: table}}"},
+	{.name = NULL},
+};
+
+const struct leat_key leat_source_keys[] = {
+	{.name = "files",
+         .type = LEAT_KEY_TEXT,
+         .def = "",
+         .doc = "Path or pattern of the files.",
+         .example = "raw/events-*.csv.gz"},
+	{.name = "columns",
+         .type = LEAT_KEY_COLUMNS,
+         .def = "",
+         .doc = "Check each record of these CSV files against columns and their types, and give steps a folder of "
+                "Parquet files; one file at a time, so new files are loaded alone. Types: bool, int8 to int64, uint8 "
+                "to "
+                "uint64, float, double, decimal(10,2), text, date, timestamp, and skip.",
+         .example = "{user: int64, ts: timestamp, amount: double}"},
+	{.name = "rejects",
+         .type = LEAT_KEY_REJECTS,
+         .def = "0",
+         .doc = "Records of a file that may be bad and are left out; more is an error. 'leat show NAME --rejects' "
+                "lists "
+                "them.",
+         .example = "0.1%"},
+	{.name = "delimiter",
+         .type = LEAT_KEY_TEXT,
+         .def = ",",
+         .doc = "Character between fields; 'tab' for a tab.",
+         .example = "tab"},
+	{.name = "header",
+         .type = LEAT_KEY_FLAG,
+         .def = "true",
+         .doc = "The first line of each file names its columns, in any order; else they are in the order of 'columns'.",
+         .example = "false"},
+	{.name = "null",
+         .type = LEAT_KEY_NULLS,
+         .def = "",
+         .doc = "Texts that stand for NULL, besides an empty field.",
+         .example = "[NA, '-']"},
 	{.name = NULL},
 };
 
@@ -159,6 +200,9 @@ leat_key_values(const struct leat_key *key, struct leat_str *out)
 		[LEAT_KEY_ENV] = "a list of names, or a map of names and texts",
 		[LEAT_KEY_GLOBS] = "a glob, or a list of globs",
 		[LEAT_KEY_TEXTS] = "a name, or a list of names",
+		[LEAT_KEY_COLUMNS] = "a map of names and types",
+		[LEAT_KEY_REJECTS] = "a share such as 0.1%, or a number",
+		[LEAT_KEY_NULLS] = "a text, or a list of texts",
 		[LEAT_KEY_SOURCES] = "a map of names and paths",
 		[LEAT_KEY_STEPS] = "a map of names and steps",
 	};

@@ -25,23 +25,26 @@ enum leat_key_type {
 	LEAT_KEY_ENV,     /* leat_named: a list of names, or a map of texts */
 	LEAT_KEY_GLOBS,   /* a glob, or a list of globs */
 	LEAT_KEY_TEXTS,   /* const char *const *, NULL-terminated: a text, or a list of texts */
-	LEAT_KEY_SOURCES, /* of the file: a map of patterns */
+	LEAT_KEY_COLUMNS, /* of a source: a map of names and types */
+	LEAT_KEY_REJECTS, /* of a source: 0.1%, 12 */
+	LEAT_KEY_NULLS,   /* of a source: a text, or a list of texts */
+	LEAT_KEY_SOURCES, /* of the file: a map of patterns, or maps */
 	LEAT_KEY_STEPS,   /* of the file: a map of steps */
 };
 
 struct leat_key {
 	const char *name;
 	enum leat_key_type type;
-	size_t offset;   /* in struct leat_step, of types that are one value */
-	double min, max; /* of numbers */
+	size_t offset;       /* in struct leat_step, of types that are one value */
+	double min, max;     /* of numbers */
 	const char *choices; /* "tfrecord|npy" */
-	const char *def; /* "": none */
-	const char *doc; /* a sentence */
+	const char *def;     /* "": none */
+	const char *doc;     /* a sentence */
 	const char *example;
 	const char *kind; /* the only kind of step that has it; NULL: all have */
 };
 
-extern const struct leat_key leat_file_keys[], leat_step_keys[]; /* name is NULL at the end */
+extern const struct leat_key leat_file_keys[], leat_source_keys[], leat_step_keys[]; /* name is NULL at the end */
 
 const struct leat_key *leat_key_find(const struct leat_key *keys, const char *name); /* NULL: none */
 /* "a whole number between 1 and 4096", for errors and the reference. */

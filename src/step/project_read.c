@@ -9,8 +9,9 @@
 
 enum { MAX_NAMES = 64 };
 
-static enum leat_status
-unknown_key(struct leat_reading *r, const struct leat_yaml *key, const char *owner, const char *const *known, size_t n)
+enum leat_status
+leat_unknown_key(struct leat_reading *r, const struct leat_yaml *key, const char *owner, const char *const *known,
+                 size_t n)
 {
 	char text[LEAT_UNKNOWN_TEXT];
 
@@ -68,30 +69,44 @@ check_braces(struct leat_reading *r, const struct leat_yaml *node)
 	return LEAT_OK;
 }
 
-static enum leat_status
-read_source(struct leat_reading *r, const struct leat_yaml *name)
+enum leat_status
+leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name, const struct leat_yaml *value)
 {
-	struct leat_raw_source *source = &r->project->source[r->project->sources];
-	const struct leat_yaml *value = name->value;
-	enum leat_status status = leat_name_check(r, name, "a source");
 	const char *fault;
 
-	if (status != LEAT_OK)
-		return status;
 	if (value->kind != LEAT_YAML_TEXT || !*value->text)
 		return leat_yaml_fail(&r->file, value->kind == LEAT_YAML_TEXT ? name : value,
-		                      "source '%s' must be a path or pattern%s", name->text,
-		                      value->kind == LEAT_YAML_MAP ? "; put quotes around {...}" : "");
+		                      "source '%s' must be a path or pattern", name->text);
 	fault = fault_of_pattern(value->text);
 	if (fault)
 		return leat_yaml_fail(&r->file, value, "source '%s' %s", name->text, fault);
-	status = check_braces(r, value);
+	return check_braces(r, value);
+}
+
+static enum leat_status
+read_source(struct leat_reading *r, const struct leat_yaml *name)
+{
+	struct leat_project *project = r->project;
+	struct leat_raw_source *source = &project->source[project->sources];
+	enum leat_status status = leat_name_check(r, name, "a source");
+	bool loads = false;
+
+	*source = (struct leat_raw_source){.name = name->text, .line = name->line};
+	if (status == LEAT_OK && name->value->kind == LEAT_YAML_MAP)
+		status = leat_source_read(r, name, source, &project->step[project->steps], &r->at[project->steps],
+		                          &loads);
+	else if (status == LEAT_OK)
+		status = leat_pattern_check(r, name, name->value);
 	if (status != LEAT_OK)
 		return status;
-	*source = (struct leat_raw_source){name->text, value->text, name->line};
+	if (loads) {
+		project->steps++;
+		return LEAT_OK;
+	}
+	source->pattern = source->pattern ? source->pattern : name->value->text;
 	while (!strncmp(source->pattern, "./", 2))
 		source->pattern += 2;
-	r->source_at[r->project->sources++] = name;
+	r->source_at[project->sources++] = name;
 	return LEAT_OK;
 }
 
@@ -115,7 +130,7 @@ static const struct leat_step_kind *
 find_kind(const char *name)
 {
 	for (size_t i = 0; leat_step_kinds[i]; i++)
-		if (!strcmp(leat_step_kinds[i]->name, name))
+		if (!strcmp(leat_step_kinds[i]->name, name) && !leat_step_kinds[i]->source)
 			return leat_step_kinds[i];
 	return NULL;
 }
@@ -128,11 +143,12 @@ unknown_step_key(struct leat_reading *r, const struct leat_yaml *key, const char
 	size_t n = 0;
 
 	for (size_t i = 0; leat_step_kinds[i] && n < MAX_NAMES; i++)
-		known[n++] = leat_step_kinds[i]->name;
+		if (!leat_step_kinds[i]->source)
+			known[n++] = leat_step_kinds[i]->name;
 	for (const struct leat_key *k = leat_step_keys; k->name && n < MAX_NAMES; k++)
 		known[n++] = k->name;
 	snprintf(owner, sizeof(owner), "step '%s'", step);
-	return unknown_key(r, key, owner, known, n);
+	return leat_unknown_key(r, key, owner, known, n);
 }
 
 static enum leat_status
@@ -183,8 +199,9 @@ no_kind(struct leat_reading *r, const struct leat_yaml *name)
 	size_t used = 0;
 
 	for (size_t i = 0; leat_step_kinds[i] && used < sizeof(kinds); i++)
-		used += (size_t)snprintf(kinds + used, sizeof(kinds) - used, "%s%s", i ? ", " : "",
-		                         leat_step_kinds[i]->name);
+		if (!leat_step_kinds[i]->source)
+			used += (size_t)snprintf(kinds + used, sizeof(kinds) - used, "%s%s", used ? ", " : "",
+			                         leat_step_kinds[i]->name);
 	return leat_yaml_fail(&r->file, name, "step '%s' does nothing; give it one of these keys: %s", name->text,
 	                      kinds);
 }
@@ -259,13 +276,23 @@ read_steps(struct leat_reading *r, const struct leat_yaml *map)
 {
 	enum leat_status status = LEAT_OK;
 
-	r->project->step = leat_text_array(r->text, map->count, sizeof(*r->project->step));
-	r->at = leat_text_array(r->file.nodes, map->count, sizeof(*r->at));
-	if (!r->project->step || !r->at)
-		return r->err->status;
 	for (const struct leat_yaml *k = map->first; k && status == LEAT_OK; k = k->next)
 		status = read_step(r, k);
 	return status;
+}
+
+/* Room for all steps, and for sources that may be loaded. */
+static enum leat_status
+alloc_steps(struct leat_reading *r, const struct leat_yaml *root)
+{
+	size_t count = 0;
+
+	for (const struct leat_yaml *k = root->first; k; k = k->next)
+		if (k->value->kind == LEAT_YAML_MAP)
+			count += k->value->count;
+	r->project->step = leat_text_array(r->text, count, sizeof(*r->project->step));
+	r->at = leat_text_array(r->file.nodes, count, sizeof(*r->at));
+	return r->project->step && r->at ? LEAT_OK : r->err->status;
 }
 
 /* ---- the file ---- */
@@ -280,7 +307,7 @@ read_file_key(struct leat_reading *r, const struct leat_yaml *key)
 	for (; leat_file_keys[n].name; n++)
 		names[n] = leat_file_keys[n].name;
 	if (!known)
-		return unknown_key(r, key, r->file.name, names, n);
+		return leat_unknown_key(r, key, r->file.name, names, n);
 	if (key->value->kind != LEAT_YAML_MAP)
 		return leat_yaml_fail(&r->file, key,
 		                      "'%s' must be a map: a name, a colon and a value in each line below", key->text);
@@ -290,13 +317,14 @@ read_file_key(struct leat_reading *r, const struct leat_yaml *key)
 enum leat_status
 leat_project_read(struct leat_reading *r, const struct leat_yaml *root)
 {
-	enum leat_status status = LEAT_OK;
+	enum leat_status status;
 
 	if (!root)
 		return leat_fail(r->err, LEAT_SPEC, "%s is empty; 'leat init' in an empty folder writes an example",
 		                 r->file.name);
 	if (root->kind != LEAT_YAML_MAP)
 		return leat_yaml_fail(&r->file, root, "expected 'sources:' and 'steps:'");
+	status = alloc_steps(r, root);
 	for (const struct leat_yaml *k = root->first; k && status == LEAT_OK; k = k->next)
 		status = read_file_key(r, k);
 	if (status == LEAT_OK && !r->project->steps)

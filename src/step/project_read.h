@@ -33,6 +33,18 @@ enum leat_status leat_value_read(struct leat_reading *r, const struct leat_key *
 /* slices_read.c */
 enum leat_status leat_slices_read(struct leat_reading *r, const struct leat_yaml *value, const char *step,
                                   struct leat_slices *slices);
+/* The slices of a source that is loaded: one for each file that matches, whose path is the variable `file`. */
+enum leat_status leat_slices_of_files(struct leat_reading *r, const struct leat_yaml *pattern, const char *source,
+                                      struct leat_slices *slices);
+/* project_source.c: a source that is a map. *loads: it has columns, and `step` is filled; else `source` is. */
+enum leat_status leat_source_read(struct leat_reading *r, const struct leat_yaml *name, struct leat_raw_source *source,
+                                  struct leat_step *step, struct leat_step_nodes *at, bool *loads);
+/* project_read.c: a source's path or pattern. */
+enum leat_status leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name,
+                                    const struct leat_yaml *value);
+/* A key that does not exist. */
+enum leat_status leat_unknown_key(struct leat_reading *r, const struct leat_yaml *key, const char *owner,
+                                  const char *const *known, size_t n);
 /* project_check.c: resolves edges, orders the steps, and checks what only the whole file shows. */
 enum leat_status leat_project_check(struct leat_reading *r);
 /* project_command.c: variables that a command uses are declared. */

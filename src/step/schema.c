@@ -46,9 +46,17 @@ schema_of(enum leat_key_type type)
 		       "\"items\":{" TEXT "}},{\"type\":\"object\",\"minProperties\":1,\"maxProperties\":1,"
 		       "\"additionalProperties\":false,\"properties\":{\"glob\":{\"type\":\"string\"},"
 		       "\"lines\":{\"type\":\"string\"},\"rows\":{\"type\":\"string\"}}}]}";
+	case LEAT_KEY_COLUMNS:
+		return "\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"string\"}";
+	case LEAT_KEY_REJECTS:
+		return "\"oneOf\":[{\"type\":\"integer\",\"minimum\":0},{\"type\":\"string\",\"pattern\":"
+		       "\"^[0-9]+(\\\\.[0-9]*)?%$\"}]";
+	case LEAT_KEY_NULLS:
+		return "\"oneOf\":[{" TEXT "},{\"type\":\"array\",\"items\":{" TEXT "}}]";
 	case LEAT_KEY_SOURCES:
 		return "\"type\":\"object\",\"propertyNames\":{\"pattern\":\"" NAME_PATTERN
-		       "\"},\"additionalProperties\":{\"type\":\"string\"}";
+		       "\"},\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"
+		       "{\"$ref\":\"#/definitions/source\"}]}";
 	case LEAT_KEY_STEPS:
 		return "\"type\":\"object\",\"minProperties\":1,\"propertyNames\":{\"pattern\":\"" NAME_PATTERN
 		       "\"},\"additionalProperties\":{\"$ref\":\"#/definitions/step\"}";
@@ -100,16 +108,27 @@ add_key(const struct leat_key *key, struct leat_str *json)
 void
 leat_project_schema(struct leat_str *json)
 {
+	const char *comma = "";
+
 	leat_str_add(json, "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"title\":\"leat.yaml\","
-	                   "\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"steps\"],"
+	                   "\"type\":\"object\",\"additionalProperties\":false,"
+	                   "\"anyOf\":[{\"required\":[\"steps\"]},{\"required\":[\"sources\"]}],"
 	                   "\"properties\":{");
 	for (const struct leat_key *k = leat_file_keys; k->name; k++) {
 		leat_str_add(json, k == leat_file_keys ? "" : ",");
 		add_key(k, json);
 	}
-	leat_str_add(json, "},\"definitions\":{\"step\":{\"type\":\"object\",\"additionalProperties\":false,"
+	leat_str_add(json, "},\"definitions\":{\"source\":{\"type\":\"object\",\"additionalProperties\":false,"
+	                   "\"required\":[\"files\"],\"properties\":{");
+	for (const struct leat_key *k = leat_source_keys; k->name; k++) {
+		leat_str_add(json, k == leat_source_keys ? "" : ",");
+		add_key(k, json);
+	}
+	leat_str_add(json, "}},\"step\":{\"type\":\"object\",\"additionalProperties\":false,"
 	                   "\"properties\":{");
 	for (const struct leat_step_kind *const *kind = leat_step_kinds; *kind; kind++) {
+		if ((*kind)->source)
+			continue;
 		leat_str_addf(json, "\"%s\":{\"description\":", (*kind)->name);
 		leat_str_add_json(json, (*kind)->doc);
 		leat_str_add(json, ",\"type\":\"string\"},");
@@ -120,7 +139,10 @@ leat_project_schema(struct leat_str *json)
 	}
 	leat_str_add(json, "},\"oneOf\":[");
 	for (const struct leat_step_kind *const *kind = leat_step_kinds; *kind; kind++)
-		leat_str_addf(json, "%s{\"required\":[\"%s\"]}", kind == leat_step_kinds ? "" : ",", (*kind)->name);
+		if (!(*kind)->source) {
+			leat_str_addf(json, "%s{\"required\":[\"%s\"]}", comma, (*kind)->name);
+			comma = ",";
+		}
 	leat_str_add(json, "]}}}\n");
 }
 
@@ -150,18 +172,26 @@ add_row(const struct leat_key *key, struct leat_str *out)
 void
 leat_project_reference(struct leat_str *markdown)
 {
+	const char *comma = "";
 	static const char head[] = "| key | value | default | meaning |\n|---|---|---|---|\n";
 
 	leat_str_addf(markdown, "Keys of the file:\n\n%s", head);
 	for (const struct leat_key *k = leat_file_keys; k->name; k++)
 		add_row(k, markdown);
+	leat_str_addf(markdown, "\nKeys of a source that is not just a pattern:\n\n%s", head);
+	for (const struct leat_key *k = leat_source_keys; k->name; k++)
+		add_row(k, markdown);
 	leat_str_add(markdown, "\nKeys of a step, of which exactly one says what it does:");
 	for (const struct leat_step_kind *const *kind = leat_step_kinds; *kind; kind++)
-		leat_str_addf(markdown, "%s `%s`", kind == leat_step_kinds ? "" : ",", (*kind)->name);
+		if (!(*kind)->source) {
+			leat_str_addf(markdown, "%s `%s`", comma, (*kind)->name);
+			comma = ",";
+		}
 	leat_str_addf(markdown, ".\n\n%s", head);
 	for (const struct leat_step_kind *const *kind = leat_step_kinds; *kind; kind++)
-		leat_str_addf(markdown, "| `%s` | %s |  | %s |\n", (*kind)->name,
-		              (*kind)->value ? (*kind)->value : "a text", (*kind)->doc);
+		if (!(*kind)->source)
+			leat_str_addf(markdown, "| `%s` | %s |  | %s |\n", (*kind)->name,
+			              (*kind)->value ? (*kind)->value : "a text", (*kind)->doc);
 	for (const struct leat_key *k = leat_step_keys; k->name; k++)
 		add_row(k, markdown);
 }

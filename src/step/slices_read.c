@@ -545,3 +545,19 @@ leat_slices_read(struct leat_reading *r, const struct leat_yaml *value, const ch
 		status = read_variable(&a, k);
 	return status == LEAT_OK ? finish(&a, value, slices) : status;
 }
+
+enum leat_status
+leat_slices_of_files(struct leat_reading *r, const struct leat_yaml *pattern, const char *source,
+                     struct leat_slices *slices)
+{
+	struct leat_yaml variable = *pattern;
+	struct axes a = {.r = r, .step = source};
+	enum leat_status status;
+
+	if (!r->files)
+		return leat_yaml_fail(&r->file, pattern, "there is no folder to look for files in");
+	variable.text = "file";
+	status = read_glob(&a, &variable, pattern);
+	a.axes++;
+	return status == LEAT_OK ? finish(&a, pattern, slices) : status;
+}
