@@ -13,6 +13,8 @@
 #include "table/rows_write.h"
 #include "table/text_input.h"
 
+enum { MAX_CHUNK = 1 << 20 };
+
 /* ---- options ---- */
 
 enum leat_status
@@ -301,22 +303,24 @@ take_record(struct loader *l, const struct leat_csv_record *record, struct leat_
 	return LEAT_OK;
 }
 
-/* For leat_row_maker: fills a chunk, from as many files as it takes. */
+/* For leat_row_maker: fills a chunk, from as many files as it takes, or until it is large: texts may be long. */
 static enum leat_status
 make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err *err)
 {
 	struct loader *l = arg;
 	enum leat_status status = LEAT_OK;
-	struct leat_csv_record record;
+	struct leat_csv_record record = {0};
+	size_t bytes = 0;
 
 	*rows = 0;
-	while (status == LEAT_OK && *rows < chunk->room && l->at < l->files) {
+	while (status == LEAT_OK && *rows < chunk->room && bytes < MAX_CHUNK && l->at < l->files) {
 		if (!l->is_open)
 			status = open_file(l, err);
 		if (status == LEAT_OK)
 			status = leat_csv_split_next(&l->split, &record, err);
 		if (status == LEAT_OK)
 			status = take_record(l, &record, chunk, rows, err);
+		bytes += record.raw_len;
 		if (status == LEAT_END) {
 			close_file(l);
 			l->at++;

@@ -117,7 +117,7 @@ copy_rows(struct leat_tables *tables, const char *path, struct leat_mem *mem, st
 	leat_str_init(&sql, mem, 1 << 16);
 	leat_str_add(&sql, "SET preserve_insertion_order=false; COPY (SELECT * FROM leat_rows()) TO ");
 	leat_sql_quote(&sql, path, '\'');
-	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '32MB')");
+	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '16MB')");
 	status = sql.failed ? leat_fail_mem(err, mem, sql.len, "a statement")
 	                    : leat_tables_run(tables, leat_str_text(&sql), err);
 	leat_str_free(&sql);
