@@ -331,7 +331,7 @@ the_schema_is_json_and_has_every_key(void **state)
 	for (const struct leat_key *k = leat_step_keys; k->name; k++)
 		assert_non_null(json_object_get(json_object_get(keys, k->name), "description"));
 	for (size_t i = 0; leat_step_kinds[i]; i++)
-		assert_non_null(json_object_get(keys, leat_step_kinds[i]->name));
+		assert_int_equal(json_object_get(keys, leat_step_kinds[i]->name) == NULL, leat_step_kinds[i]->source);
 	json_decref(schema);
 	leat_str_free(&text);
 }
