@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/print.h"
 #include "table/load.h"
 
@@ -80,9 +81,10 @@ print_result(const struct params *p, const struct leat_load_result *result)
 
 	if (p->quiet)
 		return;
-	leat_print_line(stdout, "read %llu records (%s): kept %llu, rejected %llu; see %s",
+	leat_print_line(stdout, "read %llu records (%s): kept %llu, rejected %llu%s%s",
 	                (unsigned long long)result->read, leat_format_size(size, sizeof(size), result->bytes),
-	                (unsigned long long)result->kept, (unsigned long long)result->rejected, p->out);
+	                (unsigned long long)result->kept, (unsigned long long)result->rejected,
+	                getenv("LEAT_STEP") ? "" : "; see ", getenv("LEAT_STEP") ? "" : p->out);
 }
 
 /* For `leat diff` and the board, if this is a step: numbers that are kept with the action. */
@@ -134,17 +136,28 @@ fail_rejects(const struct params *p, const struct leat_load_result *result, stru
 	                 where);
 }
 
+static void
+stop(void *arg)
+{
+	atomic_store((atomic_bool *)arg, true);
+}
+
 static enum leat_status
-load(const struct leat_invocation *run, const struct leat_load *load, const struct leat_reject_limit *limit,
+load(const struct leat_invocation *run, struct leat_load *load, const struct leat_reject_limit *limit,
      struct leat_err *err)
 {
 	const struct params *p = run->params;
 	struct leat_load_result result = {0};
+	struct leat_interrupt interrupt;
+	atomic_bool stopped = false;
 	enum leat_status status = make_folder(p, run->mem, err);
 
 	if (status != LEAT_OK)
 		return status;
+	load->stop = &stopped;
+	leat_interrupt_begin(&interrupt, stop, &stopped);
 	status = leat_load(load, run->operand, run->operands, p->out, &result, run->mem, err);
+	leat_interrupt_end(&interrupt);
 	if (status != LEAT_OK) { /* leave nothing half done; the folder stays if it has other files */
 		if (remove_results(p->out, run->mem, NULL) == LEAT_OK)
 			rmdir(p->out);

@@ -313,6 +313,8 @@ make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err
 	size_t bytes = 0;
 
 	*rows = 0;
+	if (l->load->stop && atomic_load(l->load->stop))
+		return leat_fail(err, LEAT_CANCELLED, "interrupted");
 	while (status == LEAT_OK && *rows < chunk->room && bytes < MAX_CHUNK && l->at < l->files) {
 		if (!l->is_open)
 			status = open_file(l, err);

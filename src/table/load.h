@@ -7,6 +7,8 @@
 #ifndef LEAT_TABLE_LOAD_H
 #define LEAT_TABLE_LOAD_H
 
+#include <stdatomic.h>
+
 #include "table/value.h"
 
 struct leat_reject_limit {
@@ -27,9 +29,10 @@ struct leat_load {
 	bool header;             /* the first record of each file names its columns; else they are in order */
 	const char *const *null; /* unquoted fields that are NULL, besides empty ones */
 	size_t nulls;
-	size_t max_record; /* bytes, at most LEAT_CSV_MAX_RECORD; longer records are rejected */
-	size_t memory;     /* 0: DuckDB's usual */
-	unsigned examples; /* rejects to describe in the result */
+	size_t max_record;       /* bytes, at most LEAT_CSV_MAX_RECORD; longer records are rejected */
+	size_t memory;           /* 0: DuckDB's usual */
+	unsigned examples;       /* rejects to describe in the result */
+	const atomic_bool *stop; /* set by another thread: give up with LEAT_CANCELLED; NULL: never */
 };
 
 struct leat_load_result {
