@@ -309,8 +309,8 @@ make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err
 {
 	struct loader *l = arg;
 	enum leat_status status = LEAT_OK;
-	struct leat_csv_record record = {0};
-	size_t bytes = 0;
+	struct leat_csv_record record;
+	size_t before = 0, bytes = 0;
 
 	*rows = 0;
 	if (l->load->stop && atomic_load(l->load->stop))
@@ -320,9 +320,11 @@ make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err
 			status = open_file(l, err);
 		if (status == LEAT_OK)
 			status = leat_csv_split_next(&l->split, &record, err);
+		before = *rows;
 		if (status == LEAT_OK)
 			status = take_record(l, &record, chunk, rows, err);
-		bytes += record.raw_len;
+		if (*rows > before) /* a chunk without rows would be the end */
+			bytes += record.raw_len;
 		if (status == LEAT_END) {
 			close_file(l);
 			l->at++;
@@ -512,6 +514,8 @@ run(struct loader *l, struct leat_tables *tables, const char *out, struct leat_e
 	if (!path)
 		return leat_fail_mem(err, l->mem, strlen(out), "the name of a file");
 	status = leat_rows_write(tables, l->load->columns, &(struct leat_row_maker){make_rows, l}, path, l->mem, err);
+	if (status == LEAT_OK && l->at < l->files)
+		status = leat_fail(err, LEAT_INTERNAL, "'%s' was not read to its end", l->shown[l->at]);
 	if (status == LEAT_OK)
 		status = leat_rejects_end(&l->rejects, err);
 	if (status == LEAT_OK)

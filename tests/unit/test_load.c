@@ -328,6 +328,28 @@ exactly_the_planted_records_are_rejected(void **state)
 	free(p.bad);
 }
 
+/* However long a stretch of bad records is, what follows it is read. */
+static void
+many_bad_records_in_a_row_are_not_the_end(void **state)
+{
+	enum { BAD = 20000, LEN = 200 };
+	struct leat_load_result result;
+	char *text = malloc((size_t)BAD * LEN + 100);
+	size_t len = 0;
+
+	(void)state;
+	assert_non_null(text);
+	len += (size_t)snprintf(text, 100, "1\n");
+	for (size_t i = 0; i < BAD; i++)
+		len += (size_t)snprintf(text + len, LEN, "%0150zu,x\n", i);
+	len += (size_t)snprintf(text + len, 100, "2\n");
+	result = load_text(text, len, "a int64", without_header, "out");
+	assert_int_equal(result.read, BAD + 2);
+	assert_int_equal(result.kept, 2);
+	assert_string_equal(ask("SELECT a::VARCHAR FROM '%s'", "out/rows.parquet"), "1|;2|;");
+	free(text);
+}
+
 static void
 a_file_that_cannot_be_read_is_no_result(void **state)
 {
@@ -376,6 +398,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(columns_are_found_by_name_and_may_be_skipped, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_rows_are_a_table_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(exactly_the_planted_records_are_rejected, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_bad_records_in_a_row_are_not_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_cannot_be_read_is_no_result, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_are_shares_or_numbers, setup, teardown),
 	};
