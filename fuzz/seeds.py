@@ -457,6 +457,12 @@ def csv_split(golden):
     return {f"{name}-{i}": bytes(how) + text for name, text in texts.items() for i, how in enumerate([(2, 255, 255), (0, 0, 3)])}
 
 
+def json_line(golden):
+    texts = [b'{"a":1,"b":"x","c":null,"d":true,"e":[1,{"f":"]"}]}', b'{"a":"\\ud83d\\ude00\\n\\u00e4"}', b'{"a":-12345678901234567890.5e+10}',
+             b'{"a":[[[[]]]],}', b'{"a":\xff}', b'{} {}', b'{"a":01}', b'{"a":"\\u0000"}', b'[' * 100]
+    return {str(i): text for i, text in enumerate(texts)}
+
+
 def manifest(golden):
     """With an odd first byte, the fuzzer corrects the key."""
     hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -473,7 +479,7 @@ def manifest(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

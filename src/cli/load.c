@@ -18,6 +18,7 @@ struct params {
 	bool header, overwrite, quiet;
 	struct leat_strings null;
 	int64_t max_record, memory, show;
+	int format; /* enum leat_load_format */
 };
 
 static const struct leat_opt options[] = {
@@ -26,6 +27,8 @@ static const struct leat_opt options[] = {
                     "folder to make, for rows.parquet, rejects.jsonl and counts.json"),
 	LEAT_STRING(struct params, rejects, "0",
                     "fail if more records are rejected: a share such as 0.1%, or a number"),
+	LEAT_ENUM(struct params, format, "auto", "auto|csv|jsonl",
+                  "auto: JSON Lines if the name ends in .jsonl or .ndjson"),
 	LEAT_STRING(struct params, delimiter, ",", "character between fields; tab: a tab"),
 	LEAT_BOOL(struct params, header, "true", "the first line of each file names its columns"),
 	LEAT_STRINGS(struct params, null, "", "text that stands for NULL, besides nothing; repeat it for more",
@@ -177,6 +180,7 @@ run_load(const struct leat_invocation *run, struct leat_err *err)
 	const struct params *p = run->params;
 	struct leat_declared_columns columns = {.mem = run->mem};
 	struct leat_load what = {.columns = &columns,
+	                         .format = (enum leat_load_format)p->format,
 	                         .header = p->header,
 	                         .null = p->null.value,
 	                         .nulls = p->null.count,
@@ -198,7 +202,7 @@ run_load(const struct leat_invocation *run, struct leat_err *err)
 
 const struct leat_command leat_command_load = {
 	.name = "load",
-	.summary = "Check CSV files against declared columns and save the rows as Parquet",
+	.summary = "Check CSV or JSON Lines against declared columns and save the rows as Parquet",
 	.operands = "FILE...",
 	.min_operands = 1,
 	.max_operands = SIZE_MAX,
@@ -207,7 +211,9 @@ const struct leat_command leat_command_load = {
 		"with gzip or zstd. Records are those of RFC 4180; one with a broken quote costs no others.\n\n"
 		"Types: bool, int8 to int64, uint8 to uint64, float, double, decimal(10,2), text, date,\n"
 		"timestamp (UTC), and skip to leave a column out. Empty fields are NULL; in a text column,\n"
-		"\"\" is an empty text. Columns are found by the names in the header, in any order.",
+		"\"\" is an empty text. Columns are found by the names in the header, in any order.\n\n"
+		"Of JSON Lines (.jsonl, .ndjson), each line is an object. Names that are missing are NULL;\n"
+		"dates are texts; objects and arrays go into text columns as they are.",
 	.example = "leat load raw/events-*.csv.gz --columns \"user int64, ts timestamp, amount double\" --rejects 0.1% "
 		   "--out events\n"
 		   "leat load codes.tsv --delimiter tab --no-header --columns \"code text, weight float\" --out codes",

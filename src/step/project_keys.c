@@ -11,7 +11,7 @@ const struct leat_key leat_file_keys[] = {
          .def = "",
          .doc = "Files and folders that steps read: a name and a path or pattern each. {subject} stands for the value "
                 "of "
-                "that slice variable; * ? [] and ** match as in a shell. CSV files can be loaded: give a map of the "
+                "that slice variable; * ? [] and ** match as in a shell. CSV and JSON Lines can be loaded: give a map of the "
                 "keys "
                 "below instead of a pattern.",
          .example = "{epochs: 'raw/subject-{subject}.npy'}"},
@@ -32,7 +32,7 @@ const struct leat_key leat_source_keys[] = {
 	{.name = "columns",
          .type = LEAT_KEY_COLUMNS,
          .def = "",
-         .doc = "Check each record of these CSV files against columns and their types, and give steps a folder of "
+         .doc = "Check each record of these CSV or JSON Lines files against columns and their types, and give steps a folder of "
                 "Parquet files; one file at a time, so new files are loaded alone. Types: bool, int8 to int64, uint8 "
                 "to "
                 "uint64, float, double, decimal(10,2), text, date, timestamp, and skip.",

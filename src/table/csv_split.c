@@ -448,6 +448,19 @@ resolve(struct leat_csv_split *split, struct doubt *d, struct leat_csv_record *r
 	return reject(split, d, record, err);
 }
 
+/* For files of lines: all but those that are too long are handed out whole. */
+static enum leat_status
+next_line(struct leat_csv_split *split, struct leat_csv_record *record, struct leat_err *err)
+{
+	const char *end = line_after(split->buffer + split->pos, window_end(split), is_window_last(split));
+
+	if (!end)
+		return is_window_full(split) ? skip_long_line(split, record, err) : LEAT_AGAIN;
+	take(split, end, record);
+	record->fault = fault_of_text(record->raw, record->raw_len);
+	return LEAT_OK;
+}
+
 static enum leat_status
 next_in_buffer(struct leat_csv_split *split, struct leat_csv_record *record, struct leat_err *err)
 {
@@ -476,7 +489,7 @@ leat_csv_split_next(struct leat_csv_split *split, struct leat_csv_record *record
 		if (status == LEAT_OK)
 			status = skip_empty_lines(split);
 		if (status == LEAT_OK)
-			status = next_in_buffer(split, record, err);
+			status = split->lines ? next_line(split, record, err) : next_in_buffer(split, record, err);
 		if (status != LEAT_AGAIN)
 			return status;
 		status = fill(split, err);

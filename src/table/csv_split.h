@@ -58,6 +58,7 @@ struct leat_csv_split {
 	struct leat_csv_scan scan;
 	struct leat_mem *mem;
 	size_t max_record, piece; /* piece: bytes to read at a time, at least */
+	bool lines;               /* records are lines, without fields: for JSON. Set before the first */
 	size_t columns;           /* fields that a record must have; 0: any number */
 	const bool *one_line;     /* columns whose values never have line breaks; NULL: none */
 	char *buffer;

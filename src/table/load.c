@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/names.h"
+#include "table/json_line.h"
 #include "table/rejects.h"
 #include "table/rows_write.h"
 #include "table/text_input.h"
@@ -80,6 +81,9 @@ struct loader {
 	size_t *column; /* by field of the file: index of the declared column */
 	size_t *cell;   /* by declared column: its place in the output; SIZE_MAX: skipped */
 	bool *one_line; /* by field of the file */
+	bool is_json;   /* the file */
+	struct leat_json_line json;
+	bool *seen; /* by declared column: the object has it */
 	struct leat_rejects rejects;
 	struct leat_load_result *result;
 };
@@ -200,6 +204,23 @@ read_header(struct loader *l, struct leat_err *err)
 	return status == LEAT_OK ? match_header(l, &header, err) : status;
 }
 
+static bool
+ends_in(const char *name, size_t len, const char *end)
+{
+	return len > strlen(end) && !strncasecmp(name + len - strlen(end), end, strlen(end));
+}
+
+static bool
+is_json(const struct leat_load *load, const char *name)
+{
+	size_t len = strlen(name);
+
+	len -= ends_in(name, len, ".gz") ? 3 : ends_in(name, len, ".zst") ? 4 : 0;
+	if (load->format != LEAT_LOAD_AUTO)
+		return load->format == LEAT_LOAD_JSONL;
+	return ends_in(name, len, ".jsonl") || ends_in(name, len, ".ndjson");
+}
+
 static enum leat_status
 open_file(struct loader *l, struct leat_err *err)
 {
@@ -212,9 +233,11 @@ open_file(struct loader *l, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	l->is_open = true;
+	l->is_json = is_json(l->load, l->name[l->at]);
+	l->split.lines = l->is_json;
 	for (size_t i = 0; i < columns->count; i++)
 		l->column[i] = i;
-	if (l->load->header)
+	if (l->load->header && !l->is_json)
 		status = read_header(l, err);
 	for (size_t i = 0; i < columns->count && status == LEAT_OK; i++)
 		l->one_line[i] = column_of(l, i)->kind != LEAT_COLUMN_TEXT;
@@ -280,6 +303,111 @@ put_row(struct loader *l, const struct leat_csv_record *record, struct leat_row_
 	return NULL;
 }
 
+/* ---- JSON ---- */
+
+/* Columns usually come in the same order, so the search begins after the last one. */
+static size_t
+find_name(const struct leat_declared_columns *columns, const struct leat_json_member *member, size_t from)
+{
+	for (size_t n = 0; n < columns->count; n++) {
+		size_t i = (from + n) % columns->count;
+		const char *name = columns->column[i].name;
+
+		if (strlen(name) == member->name_len && !memcmp(name, member->name, member->name_len))
+			return i;
+	}
+	return columns->count;
+}
+
+/* Numbers are numbers, texts are texts, and dates are texts. Objects and arrays are texts of JSON. */
+static const char *
+put_json(struct leat_row_chunk *chunk, const struct leat_declared *column, size_t place, size_t row,
+         const struct leat_json_member *member)
+{
+	bool is_text = member->kind == LEAT_JSON_TEXT;
+	struct leat_cells *cells = &chunk->cells[place];
+
+	if (member->kind == LEAT_JSON_NULL) {
+		leat_cell_set_null(cells, row);
+		return NULL;
+	}
+	leat_cell_set_valid(cells, row);
+	if (column->kind == LEAT_COLUMN_TEXT) {
+		if (!is_text && member->kind != LEAT_JSON_NESTED)
+			return "no text";
+		leat_cell_set_text(chunk, place, row, member->text, member->len);
+		return NULL;
+	}
+	if (column->kind == LEAT_COLUMN_BOOL && member->kind != LEAT_JSON_BOOL)
+		return "no bool: true or false";
+	if ((column->kind == LEAT_COLUMN_DATE || column->kind == LEAT_COLUMN_TIMESTAMP) && !is_text)
+		return "no text with a date";
+	if (column->kind != LEAT_COLUMN_DATE && column->kind != LEAT_COLUMN_TIMESTAMP && is_text)
+		return "a text, no number";
+	return leat_value_parse(column, member->text, member->len,
+	                        (char *)cells->values + row * leat_value_size(column));
+}
+
+/* Puts the members of an object into a row. NULL: all were fine; else why not, and of which value and column. */
+static const char *
+put_object(struct loader *l, struct leat_row_chunk *chunk, size_t row, struct leat_reject *bad)
+{
+	const struct leat_declared_columns *columns = l->load->columns;
+	size_t next = 0;
+
+	memset(l->seen, 0, columns->count * sizeof(*l->seen));
+	for (size_t i = 0; i < l->json.members; i++, next++) {
+		const struct leat_json_member *member = &l->json.member[i];
+		const char *why = NULL;
+
+		bad->value = member->name;
+		bad->value_len = member->name_len;
+		next = find_name(columns, member, next);
+		if (next == columns->count)
+			return "a name that is not declared";
+		if (l->seen[next])
+			return "a name that is there twice";
+		l->seen[next] = true;
+		if (!columns->column[next].skip)
+			why = put_json(chunk, &columns->column[next], l->cell[next], row, member);
+		if (!why)
+			continue;
+		bad->value = member->text;
+		bad->value_len = member->len;
+		bad->column = columns->column[next].name;
+		return why;
+	}
+	for (size_t i = 0; i < columns->count; i++)
+		if (!l->seen[i] && !columns->column[i].skip)
+			leat_cell_set_null(&chunk->cells[l->cell[i]], row);
+	return NULL;
+}
+
+static enum leat_status
+take_line(struct loader *l, const struct leat_csv_record *record, struct leat_row_chunk *chunk, size_t *rows,
+          struct leat_err *err)
+{
+	struct leat_reject bad = {.record = record};
+	enum leat_status status = LEAT_OK;
+
+	l->counts[l->at].read++;
+	if (record->fault != LEAT_FAULT_NONE)
+		bad.why = leat_csv_fault_text(record->fault);
+	else
+		status = leat_json_line_read(&l->json, record->raw, record->raw_len, &bad.why, err);
+	if (status == LEAT_OK && !bad.why)
+		bad.why = put_object(l, chunk, *rows, &bad);
+	if (status != LEAT_OK)
+		return status;
+	if (bad.why)
+		return reject(l, &bad, SIZE_MAX, err);
+	l->counts[l->at].kept++;
+	(*rows)++;
+	return LEAT_OK;
+}
+
+/* ---- records ---- */
+
 static enum leat_status
 take_record(struct loader *l, const struct leat_csv_record *record, struct leat_row_chunk *chunk, size_t *rows,
             struct leat_err *err)
@@ -322,7 +450,8 @@ make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err
 			status = leat_csv_split_next(&l->split, &record, err);
 		before = *rows;
 		if (status == LEAT_OK)
-			status = take_record(l, &record, chunk, rows, err);
+			status = l->is_json ? take_line(l, &record, chunk, rows, err)
+			                    : take_record(l, &record, chunk, rows, err);
 		if (*rows > before) /* a chunk without rows would be the end */
 			bytes += record.raw_len;
 		if (status == LEAT_END) {
@@ -476,7 +605,8 @@ prepare(struct loader *l, const char *out, struct leat_err *err)
 	l->column = leat_alloc_array(l->mem, columns->count, sizeof(*l->column));
 	l->cell = leat_alloc_array(l->mem, columns->count, sizeof(*l->cell));
 	l->one_line = leat_alloc_array(l->mem, columns->count, sizeof(*l->one_line));
-	if (!l->name || !l->shown || !l->counts || !l->column || !l->cell || !l->one_line)
+	l->seen = leat_alloc_array(l->mem, columns->count, sizeof(*l->seen));
+	if (!l->name || !l->shown || !l->counts || !l->column || !l->cell || !l->one_line || !l->seen)
 		return leat_fail_mem(err, l->mem, l->files * sizeof(*l->counts), "loading files");
 	for (size_t i = 0; i < columns->count; i++)
 		l->cell[i] = columns->column[i].skip ? SIZE_MAX : cells++;
@@ -502,6 +632,8 @@ free_loader(struct loader *l)
 	leat_free(l->mem, l->column);
 	leat_free(l->mem, l->cell);
 	leat_free(l->mem, l->one_line);
+	leat_free(l->mem, l->seen);
+	leat_json_line_free(&l->json);
 }
 
 static enum leat_status
@@ -530,7 +662,8 @@ enum leat_status
 leat_load(const struct leat_load *load, const char *const *files, size_t count, const char *out,
           struct leat_load_result *result, struct leat_mem *mem, struct leat_err *err)
 {
-	struct loader l = {.load = load, .file = files, .files = count, .mem = mem, .result = result};
+	struct loader l = {
+		.load = load, .file = files, .files = count, .mem = mem, .json = {.mem = mem}, .result = result};
 	struct leat_tables *tables = NULL;
 	enum leat_status status;
 

@@ -1,4 +1,4 @@
-/* load.h - CSV files with declared columns to Parquet, with nothing lost in silence
+/* load.h - CSV and JSON Lines files with declared columns to Parquet, with nothing lost in silence
  *
  * Every record of the files is either a row of rows.parquet or a line of rejects.jsonl: read = kept + rejected, which
  * is checked, also against what the Parquet file says. Rows have the order of the files. A line of rejects.jsonl has
@@ -23,8 +23,15 @@ bool leat_reject_limit_holds(const struct leat_reject_limit *limit, uint64_t rej
 /* "," or "\t", "tab", "|": one byte that is no quote, letter, digit or line end. */
 enum leat_status leat_delimiter_read(const char *text, char *delimiter, struct leat_err *err);
 
+enum leat_load_format {
+	LEAT_LOAD_AUTO, /* by the file's name: JSONL if it ends in .jsonl or .ndjson, but for .gz or .zst; else CSV */
+	LEAT_LOAD_CSV,
+	LEAT_LOAD_JSONL,
+};
+
 struct leat_load {
 	const struct leat_declared_columns *columns;
+	enum leat_load_format format;
 	char delimiter;
 	bool header;             /* the first record of each file names its columns; else they are in order */
 	const char *const *null; /* unquoted fields that are NULL, besides empty ones */

@@ -64,3 +64,9 @@ try leat load events.csv --columns 'user int46' --out j
 try leat load events.csv --columns 'user int64' --rejects much --out j
 try leat load events.csv --columns 'user int64' --delimiter ab --out j
 try leat load nothing.csv --columns 'user int64' --out k
+
+printf '\n# JSON Lines\n'
+printf '{"user": 1, "note": "a"}\n{"user": 1.5}\n{"note": ["x"]}\n' | gzip -n >lines.jsonl.gz
+try leat load lines.jsonl.gz --columns 'user int64, note text' --rejects 1 --out l
+cat l/rejects.jsonl
+try leat sql "SELECT * FROM 'l/rows.parquet'"

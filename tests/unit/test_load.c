@@ -155,6 +155,48 @@ no_rows_are_a_table_too(void **state)
 	assert_string_equal(ask("SELECT count(*)::VARCHAR FROM '%s'", "out/rows.parquet"), "0|;");
 }
 
+static void
+lines_of_json_are_rows_too(void **state)
+{
+	static const char text[] =
+		"{\"id\": 1, \"x\": 0.5, \"name\": \"a \\u00e4\", \"day\": \"2026-11-18\", \"ok\": true, \"big\": "
+		"18446744073709551615, \"tags\": [1, \"b\"]}\n"
+		"\n"
+		"{\"tags\": null, \"big\": 1, \"id\": 2}\r\n"
+		"{\"id\": 3.5}\n"
+		"{\"id\": \"4\"}\n"
+		"{\"id\": 5, \"name\": 7}\n"
+		"{\"id\": 6, \"ok\": 1}\n"
+		"{\"id\": 7, \"day\": 20261118}\n"
+		"{\"id\": 8, \"other\": 1}\n"
+		"{\"id\": 9, \"id\": 9}\n"
+		"{\"id\": 10\n"
+		"[11]\n"
+		"{\"id\": 12, \"name\": \"\xff\"}\n"
+		"{\"id\": 13, \"junk\": {\"any\": 1}}";
+	struct leat_load_result result =
+		load_text(text, sizeof(text) - 1,
+	                  "id int64, x double, name text, day date, ok bool, big uint64, tags text, junk skip",
+	                  (struct leat_load){.format = LEAT_LOAD_JSONL}, "out");
+
+	(void)state;
+	assert_int_equal(result.kept, 3);
+	assert_int_equal(result.rejected, 10);
+	assert_int_equal(result.empty_lines, 1);
+	assert_string_equal(ask("SELECT COLUMNS(*)::VARCHAR FROM '%s'", "out/rows.parquet"),
+	                    "1|0.5|a \xc3\xa4|2026-11-18|true|18446744073709551615|[1, \"b\"]|;"
+	                    "2|~|~|~|~|1|~|;13|~|~|~|~|~|~|;");
+	assert_string_equal(
+		ask("SELECT string_agg(line || ' ' || coalesce(\"column\", '-') || ' ' || reason, ';') FROM "
+	            "read_json('%s', columns = {line: 'INT', \"column\": 'VARCHAR', reason: 'VARCHAR'})",
+	            "out/rejects.jsonl"),
+		"4 id '3.5' is no int64;5 id '4' is a text, no number;6 name '7' is no text;7 ok '1' is no bool: true "
+	        "or "
+		"false;8 day '20261118' is no text with a date;9 - 'other' is a name that is not declared;10 - 'id' is "
+	        "a "
+		"name that is there twice;11 - no JSON;12 - no JSON object;13 - invalid UTF-8|;");
+}
+
 /* ---- planted errors ---- */
 
 enum { ROWS = 30000, MOST = 200 };
@@ -397,6 +439,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(every_type_arrives_as_it_was_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(columns_are_found_by_name_and_may_be_skipped, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_rows_are_a_table_too, setup, teardown),
+		cmocka_unit_test_setup_teardown(lines_of_json_are_rows_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(exactly_the_planted_records_are_rejected, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_bad_records_in_a_row_are_not_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_cannot_be_read_is_no_result, setup, teardown),
