@@ -528,13 +528,33 @@ write_counts(const struct loader *l, const struct file_counts *all, const char *
 	return status;
 }
 
+/* The rows that the Parquet file says it has. DuckDB takes names as patterns, so [ * and ? go into brackets. */
+static enum leat_status
+count_rows(const struct loader *l, struct leat_tables *tables, const char *path, int64_t *rows, struct leat_err *err)
+{
+	struct leat_str pattern, sql;
+	enum leat_status status;
+
+	leat_str_init(&pattern, l->mem, 1 << 16);
+	leat_str_init(&sql, l->mem, 1 << 17);
+	for (; *path; path++)
+		leat_str_addf(&pattern, strchr("[*?", *path) ? "[%c]" : "%c", *path);
+	leat_str_add(&sql, "SELECT count(*) FROM read_parquet(");
+	leat_sql_quote(&sql, leat_str_text(&pattern), '\'');
+	leat_str_add(&sql, ")");
+	status = pattern.failed || sql.failed ? leat_fail_mem(err, l->mem, sql.len, "a statement")
+	                                      : leat_query_int64(tables, leat_str_text(&sql), rows, err);
+	leat_str_free(&pattern);
+	leat_str_free(&sql);
+	return status;
+}
+
 /* Adds up, and compares with what the Parquet file says about itself. */
 static enum leat_status
 check_counts(const struct loader *l, struct leat_tables *tables, const char *rows_path, struct file_counts *all,
              struct leat_err *err)
 {
 	enum leat_status status;
-	struct leat_str sql;
 	int64_t rows = 0;
 
 	for (size_t i = 0; i < l->files; i++) {
@@ -543,12 +563,7 @@ check_counts(const struct loader *l, struct leat_tables *tables, const char *row
 		all->rejected += l->counts[i].rejected;
 		all->empty_lines += l->counts[i].empty_lines;
 	}
-	leat_str_init(&sql, l->mem, 1 << 16);
-	leat_str_add(&sql, "SELECT count(*) FROM read_parquet(");
-	leat_sql_quote(&sql, rows_path, '\'');
-	leat_str_add(&sql, ")");
-	status = leat_query_int64(tables, leat_str_text(&sql), &rows, err);
-	leat_str_free(&sql);
+	status = count_rows(l, tables, rows_path, &rows, err);
 	if (status == LEAT_OK && ((uint64_t)rows != all->kept || all->read != all->kept + all->rejected))
 		status = leat_fail(err, LEAT_INTERNAL,
 		                   "%llu records were read, %llu kept and %llu rejected, but '%s' has %lld rows",

@@ -70,3 +70,6 @@ printf '{"user": 1, "note": "a"}\n{"user": 1.5}\n{"note": ["x"]}\n' | gzip -n >l
 try leat load lines.jsonl.gz --columns 'user int64, note text' --rejects 1 --out l
 cat l/rejects.jsonl
 try leat sql "SELECT * FROM 'l/rows.parquet'"
+
+printf '\n# names that look like patterns\n'
+try leat load events.csv --columns "$columns" --out "it's [a] *?=1"
