@@ -386,8 +386,11 @@ enum leat_status
 leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
 {
 	size_t run = 0;
-	enum leat_status status = list_files(o, &run, err);
+	enum leat_status status;
 
+	if (o->plain)
+		return replace_files(o, err);
+	status = list_files(o, &run, err);
 	if (status == LEAT_OK)
 		status = leat_set_save(&o->set, o->store, o->manifest, err);
 	if (status != LEAT_OK)

@@ -17,6 +17,7 @@ struct leat_outputs {
 	struct leat_mem *mem;
 	const char *prefix, *suffix;
 	bool shards;                  /* PREFIX-00000-of-00008SUFFIX; else PREFIX/NAMESUFFIX */
+	bool plain;                   /* set after init: no manifest, as for a folder that appears as a whole */
 	const char *const *arguments; /* of the command, for the manifest */
 	struct leat_stores stores;
 	struct leat_store *store;

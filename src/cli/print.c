@@ -2,6 +2,7 @@
 #include "cli/print.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,23 +184,71 @@ leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err)
 void
 leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what)
 {
-	*progress = (struct leat_progress){.out = leat_is_terminal(out) ? out : NULL, .what = what};
+	*progress = (struct leat_progress){.out = leat_is_terminal(out) ? out : NULL,
+	                                   .what = what,
+	                                   .step = getenv("LEAT_STEP"),
+	                                   .begun_ns = leat_now()};
+}
+
+/* ", 12 s left", as far as one can tell; nothing in the first second. */
+static void
+format_left(const struct leat_progress *progress, uint64_t now, unsigned long long done, unsigned long long total,
+            char *left, size_t cap)
+{
+	double passed_s = (double)(now - progress->begun_ns) * 1e-9, s;
+
+	*left = '\0';
+	if (passed_s < 1 || !done || done > total)
+		return;
+	s = passed_s * (double)(total - done) / (double)done;
+	if (s < 100)
+		snprintf(left, cap, ", %.0f s left", s);
+	else if (s < 100 * 60)
+		snprintf(left, cap, ", %.0f min left", s / 60);
+	else
+		snprintf(left, cap, ", %.1f h left", s / 3600);
+}
+
+/* What leat.step.progress of the Python package does: a file next to step.json, replaced as a whole. */
+static void
+tell_build(const struct leat_progress *progress, unsigned long long done, unsigned long long total, const char *left)
+{
+	const char *slash = strrchr(progress->step, '/');
+	int folder = slash ? (int)(slash - progress->step) : 0;
+	char path[PATH_MAX], temp[PATH_MAX];
+	FILE *out;
+
+	if (!slash || snprintf(path, sizeof(path), "%.*s/progress", folder, progress->step) >= (int)sizeof(path) ||
+	    snprintf(temp, sizeof(temp), "%.*s/progress.new", folder, progress->step) >= (int)sizeof(temp))
+		return;
+	out = fopen(temp, "we");
+	if (!out)
+		return;
+	fprintf(out, "{\"done\": %llu, \"total\": %llu, \"text\": \"%s%s\"}\n", done, total, progress->what, left);
+	if (fclose(out) == 0)
+		(void)rename(temp, path);
 }
 
 void
 leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total)
 {
+	char left[32];
 	uint64_t now;
 
-	if (!progress->out)
+	if (!progress->out && !progress->step)
 		return;
 	now = leat_now();
 	if (now - progress->shown_ns < REDRAW_NS)
 		return;
 	progress->shown_ns = now;
+	format_left(progress, now, done, total, left, sizeof(left));
+	if (progress->step)
+		tell_build(progress, done, total, left);
+	if (!progress->out)
+		return;
 	progress->drawn = true;
-	fprintf(progress->out, "\r\033[K%s %llu of %llu (%.0f%%)", progress->what, done, total,
-	        total ? 100.0 * (double)done / (double)total : 100.0);
+	fprintf(progress->out, "\r\033[K%s %llu of %llu (%.0f%%)%s", progress->what, done, total,
+	        total ? 100.0 * (double)done / (double)total : 100.0, left);
 	fflush(progress->out);
 }
 

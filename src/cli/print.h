@@ -32,11 +32,12 @@ struct leat_str *leat_table_cell(struct leat_table *table);
 enum leat_status leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err);
 void leat_table_free(struct leat_table *table); /* instead of printing it */
 
-/* A progress line on a terminal, redrawn a few times a second; silent elsewhere. */
+/* A progress line on a terminal, redrawn a few times a second, with the time that is left; silent elsewhere. In a step of
+ * `leat build`, the build shows it. */
 struct leat_progress {
 	FILE *out;
-	const char *what;
-	uint64_t shown_ns;
+	const char *what, *step; /* step: path of step.json; NULL: none */
+	uint64_t begun_ns, shown_ns;
 	bool drawn;
 };
 

@@ -1,0 +1,191 @@
+/* example_rows.c - see example_rows.h */
+#include "format/example_rows.h"
+
+#include <string.h>
+
+#include "format/record.h"
+
+static inline size_t
+varint_size(uint64_t value)
+{
+	return ((size_t)(63 - __builtin_clzll(value | 1)) * 9 + 73) / 64;
+}
+
+static inline unsigned char *
+put_varint(unsigned char *to, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*to++ = (unsigned char)(value | 0x80);
+	*to++ = (unsigned char)value;
+	return to;
+}
+
+/* The tag and length of field `number`, which is a message or a string. */
+static inline unsigned char *
+put_head(unsigned char *to, unsigned number, size_t len)
+{
+	*to++ = (unsigned char)(number << 3 | 2);
+	return put_varint(to, len);
+}
+
+static inline size_t
+field_size(size_t len)
+{
+	return 1 + varint_size(len) + len;
+}
+
+static inline unsigned char *
+put_copy(unsigned char *to, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(to, bytes, len);
+	return to + len;
+}
+
+/* Everything of an entry before the list of its values, a message of `list` bytes. */
+static unsigned char *
+put_list_head(const struct leat_entry *entry, unsigned char *to, size_t list)
+{
+	size_t feature = field_size(list);
+
+	to = put_head(to, 1, field_size(entry->key_len) + field_size(feature));
+	to = put_head(to, 1, entry->key_len);
+	to = put_copy(to, entry->key, entry->key_len);
+	to = put_head(to, 2, feature);
+	return put_head(to, entry->kind, list);
+}
+
+/* The same before values that are one field of the list. */
+static unsigned char *
+put_values_head(const struct leat_entry *entry, unsigned char *to, size_t len)
+{
+	return put_head(put_list_head(entry, to, field_size(len)), 1, len);
+}
+
+/* ---- entries ---- */
+
+size_t
+leat_entry_room(const struct leat_entry *entry, size_t count, size_t len)
+{
+	enum { TAGS = 6 };
+
+	return TAGS * (1 + LEAT_MAX_VARINT) + entry->key_len + count * (1 + LEAT_MAX_VARINT) + len;
+}
+
+enum leat_status
+leat_entry_init(struct leat_entry *entry, const char *key, enum leat_feature_kind kind, struct leat_mem *mem,
+                struct leat_err *err)
+{
+	size_t len = strlen(key), most;
+	unsigned char *to;
+
+	*entry = (struct leat_entry){.mem = mem, .kind = kind, .key_len = len};
+	most = leat_entry_room(entry, 1, 0);
+	entry->key = leat_strdup(mem, key);
+	entry->heads = leat_alloc_array(mem, LEAT_MAX_VARINT, most);
+	if (!entry->key || !entry->heads) {
+		leat_entry_free(entry);
+		return leat_fail_mem(err, mem, LEAT_MAX_VARINT * most, "the name of a feature");
+	}
+	to = entry->heads;
+	for (size_t i = 1; i <= LEAT_MAX_VARINT; i++) {
+		entry->head[i].bytes = to;
+		to = put_values_head(entry, to, i);
+		entry->head[i].len = (size_t)(to - entry->head[i].bytes);
+	}
+	return LEAT_OK;
+}
+
+void
+leat_entry_free(struct leat_entry *entry)
+{
+	if (!entry->mem)
+		return;
+	leat_free(entry->mem, entry->key);
+	leat_free(entry->mem, entry->heads);
+	*entry = (struct leat_entry){0};
+}
+
+/* ---- values ---- */
+
+unsigned char *
+leat_entry_put_float(const struct leat_entry *entry, unsigned char *to, float value)
+{
+	uint32_t bits;
+
+	to = put_copy(to, entry->head[sizeof(bits)].bytes, entry->head[sizeof(bits)].len);
+	memcpy(&bits, &value, sizeof(bits));
+	leat_store32(to, bits);
+	return to + sizeof(bits);
+}
+
+unsigned char *
+leat_entry_put_int64(const struct leat_entry *entry, unsigned char *to, int64_t value)
+{
+	size_t len = varint_size((uint64_t)value);
+
+	return put_varint(put_copy(to, entry->head[len].bytes, entry->head[len].len), (uint64_t)value);
+}
+
+unsigned char *
+leat_entry_put_floats(const struct leat_entry *entry, unsigned char *to, const float *values, size_t count)
+{
+	to = put_values_head(entry, to, count * sizeof(*values));
+	for (size_t i = 0; i < count; i++, to += sizeof(*values)) {
+		uint32_t bits;
+
+		memcpy(&bits, &values[i], sizeof(bits));
+		leat_store32(to, bits);
+	}
+	return to;
+}
+
+unsigned char *
+leat_entry_put_int64s(const struct leat_entry *entry, unsigned char *to, const int64_t *values, size_t count)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += varint_size((uint64_t)values[i]);
+	to = put_values_head(entry, to, len);
+	for (size_t i = 0; i < count; i++)
+		to = put_varint(to, (uint64_t)values[i]);
+	return to;
+}
+
+unsigned char *
+leat_entry_put_bytes(const struct leat_entry *entry, unsigned char *to, const void *bytes, size_t len)
+{
+	return put_copy(put_values_head(entry, to, len), bytes, len);
+}
+
+unsigned char *
+leat_entry_put_texts(const struct leat_entry *entry, unsigned char *to, const void *const *bytes, const size_t *len,
+                     size_t count)
+{
+	size_t list = 0;
+
+	for (size_t i = 0; i < count; i++)
+		list += field_size(len[i]);
+	to = put_list_head(entry, to, list);
+	for (size_t i = 0; i < count; i++)
+		to = put_copy(put_head(to, 1, len[i]), bytes[i], len[i]);
+	return to;
+}
+
+/* ---- records ---- */
+
+unsigned char *
+leat_row_end(unsigned char *buffer, unsigned char *to, size_t *len)
+{
+	unsigned char *features = buffer + LEAT_ROW_GAP;
+	size_t features_len = (size_t)(to - features), head_len = 1 + varint_size(features_len);
+	unsigned char *data = features - head_len, *record = data - LEAT_TFRECORD_HEAD;
+
+	put_head(data, 1, features_len);
+	leat_store64(record, head_len + features_len);
+	leat_store32(record + 8, leat_tfrecord_crc(record, 8));
+	leat_store32(to, leat_tfrecord_crc(data, head_len + features_len));
+	*len = LEAT_TFRECORD_FRAME + head_len + features_len;
+	return record;
+}
