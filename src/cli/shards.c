@@ -229,7 +229,7 @@ check_rows(const struct leat_shard_job *job, struct leat_err *err)
 static enum leat_status
 open_table(struct leat_shard_job *job, struct leat_err *err)
 {
-	struct leat_tables_options with = {.threads = job->threads, .memory = job->memory / 3};
+	struct leat_tables_options with = {.threads = job->threads, .memory = job->memory / 2}; /* half of which it uses */
 	struct leat_tables *tables = NULL;
 	enum leat_status status = leat_tables_open(&tables, &with, err);
 
