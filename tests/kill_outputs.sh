@@ -96,5 +96,31 @@ check tar "tar('p-*', fields=['image=jpg', 'label=cls:int64'])" "leat pack old -
 	"leat pack new -o p --shards 2 -j 1 --format tar --overwrite"
 check npy "npy(x='p/x.npy', y='p/y.npy')" "$(npy old)" "$(npy new --overwrite)"
 check npy_anew "npy(x='p/x.npy', y='p/y.npy')" "" "$(npy new)"
+
+# Tables need DuckDB, which not every machine has.
+if leat sql "SELECT i AS user FROM range(37) t(i)" -o old.parquet >/dev/null 2>&1; then
+	leat sql "SELECT i + 100 AS user FROM range(41) t(i)" -o new.parquet >/dev/null
+	rows="example(user=int64)"
+	check shards "tfrecord('p/shard-*') | $rows" "leat shards ../old.parquet -o p --count 3" \
+		"leat shards ../new.parquet -o p --count 2 --seed 1 -j 1 --overwrite"
+	check shards_anew "tfrecord('p/shard-*') | $rows" "" "leat shards ../new.parquet -o p --count 4 --seed 1 -j 1"
+
+	# What is shuffled by way of a file is gone with the process.
+	leat sql "SELECT i AS user, repeat('x', 200) AS text FROM range(400000) t(i)" -o large.parquet >/dev/null
+	leat shards large.parquet -o spilled --count 2 --seed 1 --memory 32MiB >/dev/null &
+	pid=$!
+	until ls -l /proc/$pid/fd 2>/dev/null | grep -q 'spilled/.*(deleted)'; do
+		kill -0 $pid || fail "nothing was spilled"
+		sleep 0.01
+	done
+	kill -9 $pid
+	wait $pid 2>/dev/null || true
+	ls -A spilled | grep -v '^\.shard.*\(tmp\|lock\)$' && fail "a killed command left this"
+	[ "$(du -s spilled | cut -f1)" -lt 1000 ] || fail "a killed command left $(du -sh spilled)"
+	leat shards large.parquet -o spilled --count 2 --seed 1 --memory 32MiB >out || fail "it does not run again"
+	grep -q 'temporary file' out || fail "nothing was spilled: $(cat out)"
+	ls -A spilled | grep 'tmp\|lock' && fail "this was left"
+	echo "shards: killed while shuffling"
+fi
 echo "$killed runs were killed: $old_seen left the old data, $new_seen the new, $refused were refused"
 [ $old_seen -gt 0 ] && [ $new_seen -gt 0 ] && [ $refused -gt 0 ] || fail "not all outcomes came up"

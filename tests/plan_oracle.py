@@ -574,4 +574,5 @@ def main():
     check_distributions(plans)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -84,14 +84,18 @@ save_index(struct leat_shard_job *job, struct leat_files *files, size_t i)
 static enum leat_status
 save_indexes(struct leat_shard_job *job, struct leat_err *err)
 {
-	char *pattern = leat_shard_pattern(&job->outputs);
-	const char *const patterns[] = {pattern};
 	struct leat_files *files = NULL;
+	struct leat_str pattern;
 	enum leat_status status;
+	const char *patterns[1];
 
-	if (!pattern)
-		return leat_fail_mem(err, job->mem, strlen(job->outputs.uri), "a pattern");
-	if (job->index) {
+	leat_str_init(&pattern, job->mem, MAX_TEXT);
+	leat_add_literal(&pattern, job->outputs.uri);
+	leat_str_addf(&pattern, "-?????-of-%05zu%s", job->outputs.count, job->outputs.suffix);
+	patterns[0] = leat_str_text(&pattern);
+	if (pattern.failed) {
+		status = leat_fail_mem(err, job->mem, strlen(job->outputs.uri), "a pattern");
+	} else if (job->index) {
 		status = leat_files_open(&files, &job->outputs.stores, patterns, 1, job->mem, err);
 		for (size_t i = 0; status == LEAT_OK && i < leat_files_count(files) && i < job->outputs.count; i++)
 			save_index(job, files, i);
@@ -100,7 +104,7 @@ save_indexes(struct leat_shard_job *job, struct leat_err *err)
 		status = leat_index_files(patterns, 1, kind_of, job->threads, NULL, job->mem, NULL, ignore_report, NULL,
 		                          NULL, err);
 	}
-	leat_free(job->mem, pattern);
+	leat_str_free(&pattern);
 	return status;
 }
 

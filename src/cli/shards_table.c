@@ -72,9 +72,9 @@ walk(struct patterns *p, FTS *tree, struct leat_err *err)
 
 		if (entry->fts_info == FTS_D && hidden)
 			fts_set(tree, entry, FTS_SKIP);
-		else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+		else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
 			status = leat_fail_errno(err, entry->fts_errno, "cannot read '%s'", entry->fts_path);
-		else if (entry->fts_info == FTS_F && is_parquet_name(entry->fts_name))
+		else if (entry->fts_info != FTS_D && entry->fts_info != FTS_DP && is_parquet_name(entry->fts_name))
 			status = add_pattern(p, entry->fts_path, true, err);
 	}
 	return status;
