@@ -32,8 +32,8 @@ struct leat_str *leat_table_cell(struct leat_table *table);
 enum leat_status leat_table_print(struct leat_table *table, FILE *out, struct leat_err *err);
 void leat_table_free(struct leat_table *table); /* instead of printing it */
 
-/* A progress line on a terminal, redrawn a few times a second, with the time that is left; silent elsewhere. In a step of
- * `leat build`, the build shows it. */
+/* A progress line on a terminal, redrawn a few times a second, with the time that is left; silent elsewhere. In a step
+ * of `leat build`, the build shows it. */
 struct leat_progress {
 	FILE *out;
 	const char *what, *step; /* step: path of step.json; NULL: none */

@@ -14,7 +14,8 @@
 enum { MAX_TEXT = 1 << 20, INDEX_SHARE = 16 };
 
 static const struct leat_opt options[] = {
-	LEAT_STRING(struct leat_shards, output, LEAT_REQUIRED, "folder for the shards (TEXT/shard-00000-of-00016.tfrecord)"),
+	LEAT_STRING(struct leat_shards, output, LEAT_REQUIRED,
+                    "folder for the shards (TEXT/shard-00000-of-00016.tfrecord)"),
 	LEAT_ENUM(struct leat_shards, format, "tfrecord", "tfrecord", "output format: a tf.train.Example for each row"),
 	LEAT_INT(struct leat_shards, count, LEAT_REQUIRED, 1, LEAT_MAX_SHARDS, "number of shards"),
 	LEAT_INT(struct leat_shards, seed, "-1", -1, 9e18,
@@ -23,7 +24,8 @@ static const struct leat_opt options[] = {
 	LEAT_INT(struct leat_shards, threads, "0", 0, 1024, "worker threads; 0: one per available CPU"),
 	LEAT_BOOL(struct leat_shards, overwrite, "false", "replace shards from an earlier run"),
 	LEAT_BOOL(struct leat_shards, plain, "false",
-                  "write nothing but the shards: no manifest and no indexes; for a new folder that only appears when it is "
+                  "write nothing but the shards: no manifest and no indexes; for a new folder that only appears when "
+                  "it is "
                   "complete, as in steps"),
 	LEAT_BOOL(struct leat_shards, quiet, "false", "suppress progress and messages"),
 	LEAT_OPT_END,
@@ -91,7 +93,7 @@ save_indexes(struct leat_shard_job *job, struct leat_err *err)
 
 	leat_str_init(&pattern, job->mem, MAX_TEXT);
 	leat_add_literal(&pattern, job->outputs.uri);
-	leat_str_addf(&pattern, "-?????-of-%05zu%s", job->outputs.count, job->outputs.suffix);
+	leat_str_addf(&pattern, "-*-of-%05zu%s", job->outputs.count, job->outputs.suffix);
 	patterns[0] = leat_str_text(&pattern);
 	if (pattern.failed) {
 		status = leat_fail_mem(err, job->mem, strlen(job->outputs.uri), "a pattern");
@@ -113,7 +115,7 @@ save_indexes(struct leat_shard_job *job, struct leat_err *err)
 static const char *
 type_of(const struct leat_shard_column *column)
 {
-	switch (column->entry.kind) {
+	switch (column->feature.kind) {
 	case LEAT_FEATURE_INT64:
 		return "int64";
 	case LEAT_FEATURE_FLOAT:
@@ -128,7 +130,7 @@ static void
 print_feature(const struct leat_shard_column *column, size_t i, struct leat_str *out)
 {
 	bool word = leat_is_word(column->name), none = column->nulls && !column->is_list;
-	bool texts = column->entry.kind == LEAT_FEATURE_BYTES;
+	bool texts = column->feature.kind == LEAT_FEATURE_BYTES;
 
 	leat_str_add(out, i ? ", " : "");
 	if (word)
@@ -170,7 +172,8 @@ print_notes(const struct leat_shard_job *job)
 			                "column '%s' was rounded to float32, because a tf.train.Example has no float64",
 			                column->name);
 		if (column->nulls)
-			leat_print_line(stdout, "column '%s' is NULL in %" PRIu64 " row%s, where its feature is missing",
+			leat_print_line(stdout,
+			                "column '%s' is NULL in %" PRIu64 " row%s, where its feature is missing",
 			                column->name, column->nulls, leat_plural(column->nulls));
 	}
 }
@@ -225,15 +228,17 @@ check_rows(const struct leat_shard_job *job, struct leat_err *err)
 	if (!rows)
 		return leat_fail(err, LEAT_DATA, "the table has no rows");
 	if ((uint64_t)job->p->count > rows)
-		return leat_fail(err, LEAT_INVALID, "%" PRIu64 " row%s cannot fill %" PRId64 " shards; use --count %" PRIu64
-		                 " or less", rows, leat_plural(rows), job->p->count, rows);
+		return leat_fail(err, LEAT_INVALID,
+		                 "%" PRIu64 " row%s cannot fill %" PRId64 " shards; use --count %" PRIu64 " or less",
+		                 rows, leat_plural(rows), job->p->count, rows);
 	return LEAT_OK;
 }
 
 static enum leat_status
 open_table(struct leat_shard_job *job, struct leat_err *err)
 {
-	struct leat_tables_options with = {.threads = job->threads, .memory = job->memory / 2}; /* half of which it uses */
+	struct leat_tables_options with = {.threads = job->threads,
+	                                   .memory = job->memory / 2}; /* half of which it uses */
 	struct leat_tables *tables = NULL;
 	enum leat_status status = leat_tables_open(&tables, &with, err);
 

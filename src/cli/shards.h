@@ -25,13 +25,13 @@ struct leat_shards {
 /* ---- the table (shards_table.c) ---- */
 
 struct leat_shard_column {
-	const char *name; /* owned by `entry` */
+	const char *name; /* owned by `feature` */
 	const char *cast; /* SQL type that it is converted to first; NULL: none */
 	bool is_list;
 	bool is_double; /* its values lose digits */
-	struct leat_entry entry;
-	uint64_t nulls;      /* rows without a value so far */
-	void *numbers;       /* values of a chunk as int64_t or float, where DuckDB has others */
+	struct leat_row_feature feature;
+	uint64_t nulls; /* rows without a value so far */
+	void *numbers;  /* values of a chunk as int64_t or float, where DuckDB has others */
 	size_t numbers_cap;
 	const void *values; /* of the chunk: int64_t or float */
 };
@@ -67,7 +67,7 @@ struct leat_shard_rows {
 	size_t cap;
 	size_t *offset, *len; /* of each record */
 	size_t rows, rows_cap, len_cap;
-	size_t total; /* bytes of all records */
+	size_t total;      /* bytes of all records */
 	const void **text; /* elements of a list */
 	size_t *text_len;
 	size_t text_cap, text_len_cap;

@@ -63,10 +63,11 @@ convert_dates(const struct leat_shard_column *column, const struct leat_vector *
 	for (size_t i = 0; i < vector->count; i++)
 		if (__builtin_mul_overflow((int64_t)days[i], microseconds_of_day, &to[i]) &&
 		    !leat_vector_is_null(vector, i))
-			return leat_fail(err, LEAT_DATA,
-			                 "column '%s' has a date %d days after 1970, which has no number of microseconds "
-			                 "in int64; infinite dates have none either",
-			                 column->name, days[i]);
+			return leat_fail(
+				err, LEAT_DATA,
+				"column '%s' has a date %d days after 1970, which has no number of microseconds "
+				"in int64; infinite dates have none either",
+				column->name, days[i]);
 	return LEAT_OK;
 }
 
@@ -172,11 +173,12 @@ check_span(const struct leat_shard_column *column, const struct span *span, uint
 {
 	for (size_t i = 0; span->elements->valid && i < span->count; i++)
 		if (leat_vector_is_null(span->elements, span->first + i))
-			return leat_fail(err, LEAT_DATA,
-			                 "column '%s' of row %" PRIu64
-			                 " is a list with a NULL in it, which a tf.train.Example cannot hold; leave it out or "
-			                 "replace it in SQL, for example with list_filter or coalesce",
-			                 column->name, row + 1);
+			return leat_fail(
+				err, LEAT_DATA,
+				"column '%s' of row %" PRIu64
+				" is a list with a NULL in it, which a tf.train.Example cannot hold; leave it out or "
+				"replace it in SQL, for example with list_filter or coalesce",
+				column->name, row + 1);
 	return LEAT_OK;
 }
 
@@ -185,11 +187,11 @@ room_of_span(const struct leat_shard_column *column, const struct span *span)
 {
 	size_t bytes = 0, len;
 
-	for (size_t i = 0; column->entry.kind == LEAT_FEATURE_BYTES && i < span->count; i++) {
+	for (size_t i = 0; column->feature.kind == LEAT_FEATURE_BYTES && i < span->count; i++) {
 		leat_vector_text(span->elements, span->first + i, &len);
 		bytes += len;
 	}
-	return leat_entry_room(&column->entry, span->count, bytes);
+	return leat_row_feature_room(&column->feature, span->count, bytes);
 }
 
 /* The list has room for its texts. */
@@ -199,20 +201,20 @@ put_texts(struct leat_shard_rows *rows, const struct leat_shard_column *column, 
 {
 	for (size_t i = 0; i < span->count; i++)
 		rows->text[i] = leat_vector_text(span->elements, span->first + i, &rows->text_len[i]);
-	return leat_entry_put_texts(&column->entry, to, rows->text, rows->text_len, span->count);
+	return leat_row_put_texts(&column->feature, to, rows->text, rows->text_len, span->count);
 }
 
 static unsigned char *
 put_span(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct span *span,
          unsigned char *to)
 {
-	switch (column->entry.kind) {
+	switch (column->feature.kind) {
 	case LEAT_FEATURE_INT64:
-		return leat_entry_put_int64s(&column->entry, to, (const int64_t *)column->values + span->first,
-		                             span->count);
+		return leat_row_put_int64s(&column->feature, to, (const int64_t *)column->values + span->first,
+		                           span->count);
 	case LEAT_FEATURE_FLOAT:
-		return leat_entry_put_floats(&column->entry, to, (const float *)column->values + span->first,
-		                             span->count);
+		return leat_row_put_floats(&column->feature, to, (const float *)column->values + span->first,
+		                           span->count);
 	default:
 		return put_texts(rows, column, span, to);
 	}
@@ -228,7 +230,7 @@ measure_list(struct leat_shard_rows *rows, const struct leat_shard_column *colum
 	struct span span = span_of(vector, row);
 	enum leat_status status = check_span(column, &span, number, err);
 
-	if (status == LEAT_OK && column->entry.kind == LEAT_FEATURE_BYTES) {
+	if (status == LEAT_OK && column->feature.kind == LEAT_FEATURE_BYTES) {
 		status = LEAT_GROW_RAW(rows->mem, rows->text, rows->text_cap, span.count, SIZE_MAX, "a list", err);
 		if (status == LEAT_OK)
 			status = LEAT_GROW_RAW(rows->mem, rows->text_len, rows->text_len_cap, span.count, SIZE_MAX,
@@ -259,9 +261,9 @@ measure(struct leat_shard_rows *rows, const struct leat_shard_table *table, cons
 			continue;
 		}
 		len = 0;
-		if (column->entry.kind == LEAT_FEATURE_BYTES)
+		if (column->feature.kind == LEAT_FEATURE_BYTES)
 			leat_vector_text(vector, row, &len);
-		*room += leat_entry_room(&column->entry, 1, len);
+		*room += leat_row_feature_room(&column->feature, 1, len);
 	}
 	if (status == LEAT_OK && *room > max_record)
 		status = leat_fail(err, LEAT_DATA,
@@ -282,14 +284,14 @@ put_column(struct leat_shard_rows *rows, const struct leat_shard_column *column,
 		span = span_of(vector, row);
 		return put_span(rows, column, &span, to);
 	}
-	switch (column->entry.kind) {
+	switch (column->feature.kind) {
 	case LEAT_FEATURE_INT64:
-		return leat_entry_put_int64(&column->entry, to, ((const int64_t *)column->values)[row]);
+		return leat_row_put_int64(&column->feature, to, ((const int64_t *)column->values)[row]);
 	case LEAT_FEATURE_FLOAT:
-		return leat_entry_put_float(&column->entry, to, ((const float *)column->values)[row]);
+		return leat_row_put_float(&column->feature, to, ((const float *)column->values)[row]);
 	default:
 		text = leat_vector_text(vector, row, &len);
-		return leat_entry_put_bytes(&column->entry, to, text, len);
+		return leat_row_put_bytes(&column->feature, to, text, len);
 	}
 }
 

@@ -112,7 +112,8 @@ add_operand(struct leat_shard_table *table, struct patterns *p, const char *oper
 		return status;
 	if (store->kind->remote)
 		status = leat_fail(err, LEAT_UNSUPPORTED,
-		                   "'%s': tables are read from local files only; copy it to this machine first", operand);
+		                   "'%s': tables are read from local files only; copy it to this machine first",
+		                   operand);
 	else if (leat_what_is(store, uri) == LEAT_IS_FOLDER)
 		status = add_folder(p, uri, err);
 	else
@@ -202,7 +203,7 @@ leat_shard_table_close(struct leat_shard_table *table)
 	if (!table->mem)
 		return;
 	for (size_t i = 0; i < table->columns; i++) {
-		leat_entry_free(&table->column[i].entry);
+		leat_row_feature_free(&table->column[i].feature);
 		leat_free(table->mem, table->column[i].numbers);
 	}
 	leat_free(table->mem, table->column);
@@ -281,13 +282,14 @@ set_column(struct leat_shard_table *table, size_t i, const struct leat_query *qu
 		kind = other_feature(element, &column->cast);
 	column->is_double = element->kind == LEAT_COLUMN_DOUBLE || element->kind == LEAT_COLUMN_DECIMAL;
 	if (kind == LEAT_FEATURE_NONE)
-		return leat_fail(err, LEAT_DATA,
-		                 "column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave it out",
-		                 name, type->name);
+		return leat_fail(
+			err, LEAT_DATA,
+			"column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave it out",
+			name, type->name);
 	if (!*name)
 		return leat_fail(err, LEAT_DATA, "column %zu has no name, which a feature needs", i + 1);
-	status = leat_entry_init(&column->entry, name, kind, table->mem, err);
-	column->name = column->entry.key;
+	status = leat_row_feature_init(&column->feature, name, kind, table->mem, err);
+	column->name = column->feature.key;
 	return status;
 }
 

@@ -44,7 +44,7 @@ put_copy(unsigned char *to, const void *bytes, size_t len)
 
 /* Everything of an entry before the list of its values, a message of `list` bytes. */
 static unsigned char *
-put_list_head(const struct leat_entry *entry, unsigned char *to, size_t list)
+put_list_head(const struct leat_row_feature *entry, unsigned char *to, size_t list)
 {
 	size_t feature = field_size(list);
 
@@ -57,7 +57,7 @@ put_list_head(const struct leat_entry *entry, unsigned char *to, size_t list)
 
 /* The same before values that are one field of the list. */
 static unsigned char *
-put_values_head(const struct leat_entry *entry, unsigned char *to, size_t len)
+put_values_head(const struct leat_row_feature *entry, unsigned char *to, size_t len)
 {
 	return put_head(put_list_head(entry, to, field_size(len)), 1, len);
 }
@@ -65,7 +65,7 @@ put_values_head(const struct leat_entry *entry, unsigned char *to, size_t len)
 /* ---- entries ---- */
 
 size_t
-leat_entry_room(const struct leat_entry *entry, size_t count, size_t len)
+leat_row_feature_room(const struct leat_row_feature *entry, size_t count, size_t len)
 {
 	enum { TAGS = 6 };
 
@@ -73,18 +73,18 @@ leat_entry_room(const struct leat_entry *entry, size_t count, size_t len)
 }
 
 enum leat_status
-leat_entry_init(struct leat_entry *entry, const char *key, enum leat_feature_kind kind, struct leat_mem *mem,
-                struct leat_err *err)
+leat_row_feature_init(struct leat_row_feature *entry, const char *key, enum leat_feature_kind kind,
+                      struct leat_mem *mem, struct leat_err *err)
 {
 	size_t len = strlen(key), most;
 	unsigned char *to;
 
-	*entry = (struct leat_entry){.mem = mem, .kind = kind, .key_len = len};
-	most = leat_entry_room(entry, 1, 0);
+	*entry = (struct leat_row_feature){.mem = mem, .kind = kind, .key_len = len};
+	most = leat_row_feature_room(entry, 1, 0);
 	entry->key = leat_strdup(mem, key);
 	entry->heads = leat_alloc_array(mem, LEAT_MAX_VARINT, most);
 	if (!entry->key || !entry->heads) {
-		leat_entry_free(entry);
+		leat_row_feature_free(entry);
 		return leat_fail_mem(err, mem, LEAT_MAX_VARINT * most, "the name of a feature");
 	}
 	to = entry->heads;
@@ -97,19 +97,19 @@ leat_entry_init(struct leat_entry *entry, const char *key, enum leat_feature_kin
 }
 
 void
-leat_entry_free(struct leat_entry *entry)
+leat_row_feature_free(struct leat_row_feature *entry)
 {
 	if (!entry->mem)
 		return;
 	leat_free(entry->mem, entry->key);
 	leat_free(entry->mem, entry->heads);
-	*entry = (struct leat_entry){0};
+	*entry = (struct leat_row_feature){0};
 }
 
 /* ---- values ---- */
 
 unsigned char *
-leat_entry_put_float(const struct leat_entry *entry, unsigned char *to, float value)
+leat_row_put_float(const struct leat_row_feature *entry, unsigned char *to, float value)
 {
 	uint32_t bits;
 
@@ -120,7 +120,7 @@ leat_entry_put_float(const struct leat_entry *entry, unsigned char *to, float va
 }
 
 unsigned char *
-leat_entry_put_int64(const struct leat_entry *entry, unsigned char *to, int64_t value)
+leat_row_put_int64(const struct leat_row_feature *entry, unsigned char *to, int64_t value)
 {
 	size_t len = varint_size((uint64_t)value);
 
@@ -128,7 +128,7 @@ leat_entry_put_int64(const struct leat_entry *entry, unsigned char *to, int64_t 
 }
 
 unsigned char *
-leat_entry_put_floats(const struct leat_entry *entry, unsigned char *to, const float *values, size_t count)
+leat_row_put_floats(const struct leat_row_feature *entry, unsigned char *to, const float *values, size_t count)
 {
 	to = put_values_head(entry, to, count * sizeof(*values));
 	for (size_t i = 0; i < count; i++, to += sizeof(*values)) {
@@ -141,7 +141,7 @@ leat_entry_put_floats(const struct leat_entry *entry, unsigned char *to, const f
 }
 
 unsigned char *
-leat_entry_put_int64s(const struct leat_entry *entry, unsigned char *to, const int64_t *values, size_t count)
+leat_row_put_int64s(const struct leat_row_feature *entry, unsigned char *to, const int64_t *values, size_t count)
 {
 	size_t len = 0;
 
@@ -154,14 +154,14 @@ leat_entry_put_int64s(const struct leat_entry *entry, unsigned char *to, const i
 }
 
 unsigned char *
-leat_entry_put_bytes(const struct leat_entry *entry, unsigned char *to, const void *bytes, size_t len)
+leat_row_put_bytes(const struct leat_row_feature *entry, unsigned char *to, const void *bytes, size_t len)
 {
 	return put_copy(put_values_head(entry, to, len), bytes, len);
 }
 
 unsigned char *
-leat_entry_put_texts(const struct leat_entry *entry, unsigned char *to, const void *const *bytes, const size_t *len,
-                     size_t count)
+leat_row_put_texts(const struct leat_row_feature *entry, unsigned char *to, const void *const *bytes, const size_t *len,
+                   size_t count)
 {
 	size_t list = 0;
 

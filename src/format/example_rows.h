@@ -1,16 +1,16 @@
 /* example_rows.h - write many tf.train.Examples with the same features
  *
  * What precedes a value in an Example depends on the feature's name and the encoded length of the value only. A
- * struct leat_entry has these bytes ready for single numbers, which most columns of tables are, so writing one is two
- * small copies. The bytes are those of leat_example_add_... (example.h).
+ * struct leat_row_feature has these bytes ready for single numbers, which most columns of tables are, so writing one is
+ *two small copies. The bytes are those of leat_example_add_... (example.h).
  *
  *	unsigned char *to = leat_row_begin(buffer);
- *	to = leat_entry_put_int64(&user, to, 42);
- *	to = leat_entry_put_float(&amount, to, 9.5f);
+ *	to = leat_row_put_int64(&user, to, 42);
+ *	to = leat_row_put_float(&amount, to, 9.5f);
  *	record = leat_row_end(buffer, to, &len);
  *
- * The caller provides room: LEAT_ROW_ROOM and, for each feature, leat_entry_room. An entry is read-only once it is
- * initialized: any thread. */
+ * The caller provides room: LEAT_ROW_ROOM and, for each feature, leat_row_feature_room. An entry is read-only once it
+ *is initialized: any thread. */
 #ifndef LEAT_FORMAT_EXAMPLE_ROWS_H
 #define LEAT_FORMAT_EXAMPLE_ROWS_H
 
@@ -24,7 +24,7 @@ enum {
 };
 
 /* A feature of every row. */
-struct leat_entry {
+struct leat_row_feature {
 	struct leat_mem *mem;
 	enum leat_feature_kind kind;
 	char *key;
@@ -36,24 +36,25 @@ struct leat_entry {
 	unsigned char *heads;        /* memory of all */
 };
 
-enum leat_status leat_entry_init(struct leat_entry *entry, const char *key, enum leat_feature_kind kind,
-                                 struct leat_mem *mem, struct leat_err *err);
-void leat_entry_free(struct leat_entry *entry); /* accepts a zeroed one */
+enum leat_status leat_row_feature_init(struct leat_row_feature *entry, const char *key, enum leat_feature_kind kind,
+                                       struct leat_mem *mem, struct leat_err *err);
+void leat_row_feature_free(struct leat_row_feature *entry); /* accepts a zeroed one */
 
 /* Upper bound for a feature with `count` values that have `len` bytes together. */
-size_t leat_entry_room(const struct leat_entry *entry, size_t count, size_t len);
+size_t leat_row_feature_room(const struct leat_row_feature *entry, size_t count, size_t len);
 
 /* Each returns the end of what it wrote. Numbers are those of the entry's kind. */
-unsigned char *leat_entry_put_float(const struct leat_entry *entry, unsigned char *to, float value);
-unsigned char *leat_entry_put_int64(const struct leat_entry *entry, unsigned char *to, int64_t value);
-unsigned char *leat_entry_put_floats(const struct leat_entry *entry, unsigned char *to, const float *values,
-                                     size_t count);
-unsigned char *leat_entry_put_int64s(const struct leat_entry *entry, unsigned char *to, const int64_t *values,
-                                     size_t count);
-unsigned char *leat_entry_put_bytes(const struct leat_entry *entry, unsigned char *to, const void *bytes, size_t len);
+unsigned char *leat_row_put_float(const struct leat_row_feature *entry, unsigned char *to, float value);
+unsigned char *leat_row_put_int64(const struct leat_row_feature *entry, unsigned char *to, int64_t value);
+unsigned char *leat_row_put_floats(const struct leat_row_feature *entry, unsigned char *to, const float *values,
+                                   size_t count);
+unsigned char *leat_row_put_int64s(const struct leat_row_feature *entry, unsigned char *to, const int64_t *values,
+                                   size_t count);
+unsigned char *leat_row_put_bytes(const struct leat_row_feature *entry, unsigned char *to, const void *bytes,
+                                  size_t len);
 /* `len` is an array. */
-unsigned char *leat_entry_put_texts(const struct leat_entry *entry, unsigned char *to, const void *const *bytes,
-                                    const size_t *len, size_t count);
+unsigned char *leat_row_put_texts(const struct leat_row_feature *entry, unsigned char *to, const void *const *bytes,
+                                  const size_t *len, size_t count);
 
 /* A record of a TFRecord file, with its frame and checksums. */
 static inline unsigned char *

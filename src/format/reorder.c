@@ -47,7 +47,7 @@ struct leat_reorder {
 	void **slab;
 	size_t slabs, slab_cap, slab_size, slab_used;
 	char *folder;
-	int fd; /* -1: nothing was spilled */
+	int fd;       /* -1: nothing was spilled */
 	uint64_t end; /* of the file */
 };
 
@@ -173,7 +173,8 @@ fail_file(const struct leat_reorder *r, struct leat_err *err)
 {
 	if (errno == ENOSPC || errno == EDQUOT)
 		return leat_fail_errno(err, errno,
-		                       "cannot shuffle in '%s', where data larger than --memory needs room twice", r->folder);
+		                       "cannot shuffle in '%s', where data larger than --memory needs room twice",
+		                       r->folder);
 	return leat_fail_errno(err, errno, "cannot use a temporary file in '%s'", r->folder);
 }
 
@@ -342,10 +343,10 @@ struct loaded {
 	struct leat_reorder *r;
 	const struct bucket *bucket;
 	size_t rows;
-	unsigned char *arena;      /* what was in the file; NULL: it is too much, and read piece by piece */
-	const unsigned char **at;  /* by position: the entry in memory; NULL: see `offset` */
-	uint64_t *offset;          /* of the entry in the file, plus 1; 0: none */
-	unsigned char *piece;      /* buffer for one that is read by itself */
+	unsigned char *arena;     /* what was in the file; NULL: it is too much, and read piece by piece */
+	const unsigned char **at; /* by position: the entry in memory; NULL: see `offset` */
+	uint64_t *offset;         /* of the entry in the file, plus 1; 0: none */
+	unsigned char *piece;     /* buffer for one that is read by itself */
 	size_t piece_cap;
 };
 

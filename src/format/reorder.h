@@ -2,8 +2,8 @@
  *
  * Records come in any order, each with its position in [0, count). Afterwards they are read back by position, in
  * *groups*: equal, consecutive ranges of positions, such as the shards of a data set. A group consists of *buckets*,
- * ranges of positions small enough for one of them to be loaded whole. Adding a record appends it to its bucket. Buckets
- * are lists of blocks; once `memory` is used up, full blocks go to a file, in the order in which they fill.
+ * ranges of positions small enough for one of them to be loaded whole. Adding a record appends it to its bucket.
+ * Buckets are lists of blocks; once `memory` is used up, full blocks go to a file, in the order in which they fill.
  *
  * So each byte is written and read once, in large pieces, however large the data is. The result depends on positions
  * and records only. The file has no name: it disappears with the process, also if that is killed.
@@ -18,13 +18,13 @@
 struct leat_reorder;
 
 struct leat_reorder_options {
-	uint64_t count;        /* positions; each gets one record */
-	size_t groups;         /* at most `count` */
-	uint64_t bytes;        /* expected, of all records: only for choosing the number of buckets */
-	size_t memory;         /* for records, while they are added */
-	size_t read_memory;    /* for buckets that are loaded, of all threads together */
-	unsigned threads;      /* that will read */
-	const char *folder;    /* for the file */
+	uint64_t count;     /* positions; each gets one record */
+	size_t groups;      /* at most `count` */
+	uint64_t bytes;     /* expected, of all records: only for choosing the number of buckets */
+	size_t memory;      /* for records, while they are added */
+	size_t read_memory; /* for buckets that are loaded, of all threads together */
+	unsigned threads;   /* that will read */
+	const char *folder; /* for the file */
 	struct leat_mem *mem;
 };
 

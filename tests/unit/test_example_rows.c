@@ -54,16 +54,16 @@ assert_same(unsigned char *buffer, unsigned char *to)
 }
 
 static void
-open_entry(struct leat_entry *entry, const char *key, enum leat_feature_kind kind)
+open_entry(struct leat_row_feature *entry, const char *key, enum leat_feature_kind kind)
 {
-	assert_int_equal(leat_entry_init(entry, key, kind, &mem, &err), LEAT_OK);
+	assert_int_equal(leat_row_feature_init(entry, key, kind, &mem, &err), LEAT_OK);
 }
 
 static void
 numbers_of_every_length_are_written_as_the_other_writer_does(void **state)
 {
 	static unsigned char buffer[1024];
-	struct leat_entry user, amount;
+	struct leat_row_feature user, amount;
 
 	(void)state;
 	open_entry(&user, "user", LEAT_FEATURE_INT64);
@@ -74,17 +74,18 @@ numbers_of_every_length_are_written_as_the_other_writer_does(void **state)
 			float number = (float)value / 3;
 			unsigned char *to = leat_row_begin(buffer);
 
-			assert_true(LEAT_ROW_ROOM + leat_entry_room(&user, 1, 0) + leat_entry_room(&amount, 1, 0) <
+			assert_true(LEAT_ROW_ROOM + leat_row_feature_room(&user, 1, 0) +
+			                    leat_row_feature_room(&amount, 1, 0) <
 			            sizeof(buffer));
-			to = leat_entry_put_int64(&user, to, value);
-			to = leat_entry_put_float(&amount, to, number);
+			to = leat_row_put_int64(&user, to, value);
+			to = leat_row_put_float(&amount, to, number);
 			leat_example_add_int64s(&example, "user", &value, 1);
 			leat_example_add_floats(&example, "amount", &number, 1);
 			assert_same(buffer, to);
 		}
 	}
-	leat_entry_free(&user);
-	leat_entry_free(&amount);
+	leat_row_feature_free(&user);
+	leat_row_feature_free(&amount);
 }
 
 static void
@@ -92,10 +93,10 @@ texts_and_lists_of_any_length_are_written_as_the_other_writer_does(void **state)
 {
 	static const size_t lengths[] = {0, 1, 9, 100, 127, 128, 1000, 16383, 16384, 70000};
 	enum { LONGEST = 70000 };
-	static unsigned char buffer[20 * LONGEST];
+	static unsigned char buffer[25 * LONGEST];
 	static int64_t ints[LONGEST];
 	static float floats[LONGEST];
-	struct leat_entry text, many_ints, many_floats;
+	struct leat_row_feature text, many_ints, many_floats;
 	struct leat_rng rng;
 
 	(void)state;
@@ -111,20 +112,21 @@ texts_and_lists_of_any_length_are_written_as_the_other_writer_does(void **state)
 		size_t n = lengths[i];
 		unsigned char *to = leat_row_begin(buffer);
 
-		assert_true(LEAT_ROW_ROOM + leat_entry_room(&text, 1, n) + leat_entry_room(&many_ints, n, 0) +
-		                    leat_entry_room(&many_floats, n, 0) <=
+		assert_true(LEAT_ROW_ROOM + leat_row_feature_room(&text, 1, n) +
+		                    leat_row_feature_room(&many_ints, n, 0) +
+		                    leat_row_feature_room(&many_floats, n, 0) <=
 		            sizeof(buffer));
-		to = leat_entry_put_bytes(&text, to, ints, n);
-		to = leat_entry_put_int64s(&many_ints, to, ints, n);
-		to = leat_entry_put_floats(&many_floats, to, floats, n);
+		to = leat_row_put_bytes(&text, to, ints, n);
+		to = leat_row_put_int64s(&many_ints, to, ints, n);
+		to = leat_row_put_floats(&many_floats, to, floats, n);
 		leat_example_add_bytes(&example, "text", ints, n);
 		leat_example_add_int64s(&example, many_ints.key, ints, n);
 		leat_example_add_floats(&example, "f", floats, n);
 		assert_same(buffer, to);
 	}
-	leat_entry_free(&text);
-	leat_entry_free(&many_ints);
-	leat_entry_free(&many_floats);
+	leat_row_feature_free(&text);
+	leat_row_feature_free(&many_ints);
+	leat_row_feature_free(&many_floats);
 }
 
 static void
@@ -137,12 +139,12 @@ lists_of_texts_are_read_back(void **state)
 	struct leat_example_order order = {0};
 	struct leat_feature_key key = {"t", 1};
 	struct leat_feature found;
-	struct leat_entry entry;
+	struct leat_row_feature entry;
 	size_t len, count;
 
 	(void)state;
 	open_entry(&entry, "t", LEAT_FEATURE_BYTES);
-	to = leat_entry_put_texts(&entry, leat_row_begin(buffer), texts, lengths, 3);
+	to = leat_row_put_texts(&entry, leat_row_begin(buffer), texts, lengths, 3);
 	record = leat_row_end(buffer, to, &len);
 	assert_int_equal(leat_example_find(record + LEAT_TFRECORD_HEAD, len - LEAT_TFRECORD_FRAME, &key, 1, &order,
 	                                   &found, &err),
@@ -152,19 +154,19 @@ lists_of_texts_are_read_back(void **state)
 	assert_int_equal(count, 3);
 	assert_int_equal(found.len, sizeof(want) - 1);
 	assert_memory_equal(found.list, want, sizeof(want) - 1);
-	leat_entry_free(&entry);
+	leat_row_feature_free(&entry);
 }
 
 static void
 an_entry_without_memory_fails_and_leaves_nothing(void **state)
 {
-	struct leat_entry entry;
+	struct leat_row_feature entry;
 
 	(void)state;
 	for (long n = 0; n < 2; n++) {
 		mem.fail_after = n;
 		leat_err_clear(&err);
-		assert_int_equal(leat_entry_init(&entry, "x", LEAT_FEATURE_INT64, &mem, &err), LEAT_NOMEM);
+		assert_int_equal(leat_row_feature_init(&entry, "x", LEAT_FEATURE_INT64, &mem, &err), LEAT_NOMEM);
 	}
 	mem.fail_after = -1;
 }

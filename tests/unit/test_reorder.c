@@ -175,21 +175,26 @@ what_fits_in_memory_touches_no_file(void **state)
 	(void)state;
 	for (uint64_t count = 1; count < 3000; count = count * 3 + 1)
 		for (size_t groups = 1; groups <= count; groups = groups * 2 + 1)
-			assert_int_equal(
-				check_order(
-					&(struct leat_reorder_options){
-						.count = count, .groups = groups, .bytes = 100 * count,
-						.memory = 64 << 20, .read_memory = 1 << 20, .threads = 2},
-					&shape),
-				0);
+			assert_int_equal(check_order(&(struct leat_reorder_options){.count = count,
+			                                                            .groups = groups,
+			                                                            .bytes = 100 * count,
+			                                                            .memory = 64 << 20,
+			                                                            .read_memory = 1 << 20,
+			                                                            .threads = 2},
+			                             &shape),
+			                 0);
 }
 
 static void
 what_does_not_fit_goes_to_a_file_that_nobody_sees(void **state)
 {
 	static const struct shape shape = {.most = 400};
-	struct leat_reorder_options options = {
-		.count = 40000, .groups = 5, .bytes = 40000 * 200, .memory = 1 << 20, .read_memory = 1 << 20, .threads = 2};
+	struct leat_reorder_options options = {.count = 40000,
+	                                       .groups = 5,
+	                                       .bytes = 40000 * 200,
+	                                       .memory = 1 << 20,
+	                                       .read_memory = 1 << 20,
+	                                       .threads = 2};
 	uint64_t spilled = check_order(&options, &shape);
 
 	(void)state;
@@ -204,8 +209,11 @@ a_wrong_estimate_costs_time_only(void **state)
 
 	(void)state;
 	for (uint64_t bytes = 1; bytes < (uint64_t)1 << 50; bytes = bytes * 1000)
-		assert_true(check_order(&(struct leat_reorder_options){.count = 20000, .groups = 3, .bytes = bytes,
-		                                                       .memory = 600000, .read_memory = 100000,
+		assert_true(check_order(&(struct leat_reorder_options){.count = 20000,
+		                                                       .groups = 3,
+		                                                       .bytes = bytes,
+		                                                       .memory = 600000,
+		                                                       .read_memory = 100000,
 		                                                       .threads = 1},
 		                        &shape) > 0);
 }
@@ -217,19 +225,32 @@ records_larger_than_blocks_or_memory_are_kept(void **state)
 	static const struct shape all = {.most = 100, .large = 300000, .rare = 1};
 
 	(void)state;
-	assert_true(check_order(&(struct leat_reorder_options){.count = 3000, .groups = 4, .bytes = 3000 * 3000,
-	                                                       .memory = 1 << 20, .read_memory = 1 << 20, .threads = 2},
+	assert_true(check_order(&(struct leat_reorder_options){.count = 3000,
+	                                                       .groups = 4,
+	                                                       .bytes = 3000 * 3000,
+	                                                       .memory = 1 << 20,
+	                                                       .read_memory = 1 << 20,
+	                                                       .threads = 2},
 	                        &some) > 5000000);
-	assert_true(check_order(&(struct leat_reorder_options){.count = 30, .groups = 30, .bytes = 1,
-	                                                       .memory = 1 << 16, .read_memory = 1 << 16, .threads = 1},
+	assert_true(check_order(&(struct leat_reorder_options){.count = 30,
+	                                                       .groups = 30,
+	                                                       .bytes = 1,
+	                                                       .memory = 1 << 16,
+	                                                       .read_memory = 1 << 16,
+	                                                       .threads = 1},
 	                        &all) > 5000000);
 }
 
 static void
 a_position_without_a_record_or_with_two_is_found(void **state)
 {
-	struct leat_reorder_options options = {.count = 10, .groups = 2, .bytes = 100, .memory = 1 << 20,
-	                                       .read_memory = 1 << 20, .threads = 1, .mem = &mem,
+	struct leat_reorder_options options = {.count = 10,
+	                                       .groups = 2,
+	                                       .bytes = 100,
+	                                       .memory = 1 << 20,
+	                                       .read_memory = 1 << 20,
+	                                       .threads = 1,
+	                                       .mem = &mem,
 	                                       .folder = temp.folder};
 	static const struct shape shape = {.most = 1};
 	struct check check = {.shape = &shape, .options = &options};
@@ -257,8 +278,13 @@ a_position_without_a_record_or_with_two_is_found(void **state)
 static void
 a_folder_that_is_gone_is_an_error_that_names_it(void **state)
 {
-	struct leat_reorder_options options = {.count = 5000, .groups = 2, .bytes = 1000000, .memory = 1 << 14,
-	                                       .read_memory = 1 << 14, .threads = 1, .mem = &mem,
+	struct leat_reorder_options options = {.count = 5000,
+	                                       .groups = 2,
+	                                       .bytes = 1000000,
+	                                       .memory = 1 << 14,
+	                                       .read_memory = 1 << 14,
+	                                       .threads = 1,
+	                                       .mem = &mem,
 	                                       .folder = "/nonexistent/folder"};
 	static const struct shape shape = {.most = 400};
 	struct leat_reorder *reorder;
@@ -274,8 +300,13 @@ static void
 every_failed_allocation_is_an_error_and_leaves_nothing(void **state)
 {
 	static const struct shape shape = {.most = 400, .large = 300000, .rare = 1000};
-	struct leat_reorder_options options = {.count = 3000, .groups = 2, .bytes = 600000, .memory = 1 << 17,
-	                                       .read_memory = 1 << 17, .threads = 1, .mem = &mem,
+	struct leat_reorder_options options = {.count = 3000,
+	                                       .groups = 2,
+	                                       .bytes = 600000,
+	                                       .memory = 1 << 17,
+	                                       .read_memory = 1 << 17,
+	                                       .threads = 1,
+	                                       .mem = &mem,
 	                                       .folder = temp.folder};
 	enum leat_status status = LEAT_NOMEM;
 
