@@ -309,6 +309,16 @@ check_options(struct leat_shard_job *job, struct leat_err *err)
 	return LEAT_OK;
 }
 
+/* DuckDB advises an option of its own. */
+static void
+cut_advice(struct leat_err *err)
+{
+	char *advice = strstr(err->text, "; If you are trying to");
+
+	if (advice)
+		*advice = '\0';
+}
+
 static enum leat_status
 run_shards(const struct leat_invocation *run, struct leat_err *err)
 {
@@ -325,6 +335,8 @@ run_shards(const struct leat_invocation *run, struct leat_err *err)
 		status = leat_shard_table_find(&job.table, run->operand, run->operands, run->storage, run->mem, err);
 	if (status == LEAT_OK)
 		status = make_shards(&job, err);
+	if (status != LEAT_OK)
+		cut_advice(err);
 	leat_shard_table_close(&job.table);
 	free_indexes(&job);
 	leat_outputs_free(&job.outputs);

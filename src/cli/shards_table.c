@@ -7,7 +7,7 @@
 #include "cli/shards.h"
 #include "store/set.h"
 
-enum { MAX_SQL = 256 << 20, MAGIC = 4 };
+enum { MAX_SQL = 256 << 20, MAGIC = 4, MIN_PARQUET = 12 };
 
 /* ---- files ---- */
 
@@ -105,16 +105,16 @@ static enum leat_status
 add_operand(struct leat_shard_table *table, struct patterns *p, const char *operand, struct leat_err *err)
 {
 	struct leat_store *store;
+	enum leat_status status;
 	char *uri;
-	enum leat_status status = leat_stores_find(&table->stores, operand, &store, &uri, err);
 
+	if (leat_is_uri(operand, strlen(operand)))
+		return leat_fail(err, LEAT_INVALID,
+		                 "'%s': tables are read from local files only; copy it to this machine first", operand);
+	status = leat_stores_find(&table->stores, operand, &store, &uri, err);
 	if (status != LEAT_OK)
 		return status;
-	if (store->kind->remote)
-		status = leat_fail(err, LEAT_UNSUPPORTED,
-		                   "'%s': tables are read from local files only; copy it to this machine first",
-		                   operand);
-	else if (leat_what_is(store, uri) == LEAT_IS_FOLDER)
+	if (leat_what_is(store, uri) == LEAT_IS_FOLDER)
 		status = add_folder(p, uri, err);
 	else
 		status = add_pattern(p, operand, leat_what_is(store, uri) == LEAT_IS_OBJECT, err);
@@ -122,21 +122,36 @@ add_operand(struct leat_shard_table *table, struct patterns *p, const char *oper
 	return status;
 }
 
-/* DuckDB's error for another format is not one that a user can act on. */
+static enum leat_status
+has_magic(const struct leat_shard_table *table, size_t i, uint64_t offset, bool *has, struct leat_err *err)
+{
+	char magic[MAGIC + 1] = "";
+	struct iovec iov = {magic, MAGIC};
+	size_t got;
+	enum leat_status status = leat_files_read(table->files, i, offset, &iov, 1, 0, &got, err);
+
+	*has = status == LEAT_OK && !strcmp(magic, "PAR1");
+	return status;
+}
+
+/* DuckDB's errors for other formats and parts of files are not what a user can act on. */
 static enum leat_status
 check_magic(const struct leat_shard_table *table, size_t i, struct leat_err *err)
 {
 	const struct leat_object *file = leat_files_at(table->files, i);
-	char magic[MAGIC + 1] = "";
-	struct iovec iov = {magic, MAGIC};
+	bool begins = false, ends = false;
 	enum leat_status status = LEAT_OK;
-	size_t got;
 
-	if (file->size >= MAGIC)
-		status = leat_files_read(table->files, i, 0, &iov, 1, 0, &got, err);
-	if (status == LEAT_OK && strcmp(magic, "PAR1") != 0)
-		status = leat_fail(err, LEAT_DATA, "'%s' is not a Parquet file; 'leat sql' makes one from CSV or JSON",
-		                   file->uri);
+	if (file->size >= MIN_PARQUET)
+		status = has_magic(table, i, 0, &begins, err);
+	if (status == LEAT_OK && !begins)
+		return leat_fail(err, LEAT_DATA, "'%s' is not a Parquet file; 'leat sql' makes one from CSV or JSON",
+		                 file->uri);
+	if (status == LEAT_OK)
+		status = has_magic(table, i, file->size - MAGIC, &ends, err);
+	if (status == LEAT_OK && !ends)
+		return leat_fail(err, LEAT_DATA, "'%s' is not complete: it does not end as a Parquet file does",
+		                 file->uri);
 	return status;
 }
 
@@ -250,15 +265,15 @@ feature_of(const struct leat_column_type *type, const char **cast)
 	}
 }
 
-/* Types without a layout of ours that have an obvious other one. */
+/* Types without a layout of ours that have an obvious other one. `name` as DuckDB writes it: "UUID", "UUID[]". */
 static enum leat_feature_kind
-other_feature(const struct leat_column_type *type, const char **cast)
+other_feature(const char *name, const char **cast)
 {
-	if (!strcmp(type->name, "UUID") || !strncmp(type->name, "ENUM", strlen("ENUM"))) {
+	if (!strncmp(name, "UUID", strlen("UUID")) || !strncmp(name, "ENUM", strlen("ENUM"))) {
 		*cast = "VARCHAR";
 		return LEAT_FEATURE_BYTES;
 	}
-	if (!strncmp(type->name, "TIMESTAMP", strlen("TIMESTAMP"))) {
+	if (!strncmp(name, "TIMESTAMP", strlen("TIMESTAMP"))) { /* of seconds, or nanoseconds */
 		*cast = "TIMESTAMP";
 		return LEAT_FEATURE_INT64;
 	}
@@ -266,82 +281,105 @@ other_feature(const struct leat_column_type *type, const char **cast)
 }
 
 static enum leat_status
-set_column(struct leat_shard_table *table, size_t i, const struct leat_query *query, struct leat_err *err)
+set_column(struct leat_shard_table *table, size_t i, const struct leat_column_type *type, const char *name,
+           struct leat_err *err)
 {
 	struct leat_shard_column *column = &table->column[i];
-	const struct leat_column_type *type = leat_query_type(query, i), *element = type;
-	const char *name = leat_query_name(query, i);
-	enum leat_feature_kind kind;
+	const struct leat_column_type *element = type;
 	enum leat_status status;
 
+	if (!*name)
+		return leat_fail(err, LEAT_DATA, "column %zu has no name, which a feature needs", i + 1);
 	column->is_list = type->kind == LEAT_COLUMN_LIST || type->kind == LEAT_COLUMN_ARRAY;
 	if (column->is_list)
 		element = &type->children[0];
-	kind = feature_of(element, &column->cast);
-	if (kind == LEAT_FEATURE_NONE && element->kind == LEAT_COLUMN_OTHER)
-		kind = other_feature(element, &column->cast);
 	column->is_double = element->kind == LEAT_COLUMN_DOUBLE || element->kind == LEAT_COLUMN_DECIMAL;
-	if (kind == LEAT_FEATURE_NONE)
-		return leat_fail(
-			err, LEAT_DATA,
-			"column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave it out",
-			name, type->name);
-	if (!*name)
-		return leat_fail(err, LEAT_DATA, "column %zu has no name, which a feature needs", i + 1);
-	status = leat_row_feature_init(&column->feature, name, kind, table->mem, err);
+	status = leat_row_feature_init(&column->feature, name, feature_of(element, &column->cast), table->mem, err);
 	column->name = column->feature.key;
 	return status;
 }
 
 static enum leat_status
-set_columns(struct leat_shard_table *table, struct leat_query *query, struct leat_err *err)
+set_columns(struct leat_shard_table *table, struct leat_tables *tables, const char *sql, struct leat_err *err)
 {
-	size_t count = leat_query_columns(query);
-	enum leat_status status = LEAT_OK;
+	struct leat_query *query = NULL;
+	enum leat_status status = leat_query_open(&query, tables, sql, err);
+	size_t count = status == LEAT_OK ? leat_query_columns(query) : 0;
 
-	table->column = leat_alloc_array(table->mem, count, sizeof(*table->column));
-	if (!table->column)
-		return leat_fail_mem(err, table->mem, count * sizeof(*table->column), "the columns of a table");
-	table->columns = count;
-	for (size_t i = 0; i < count && status == LEAT_OK; i++)
-		status = set_column(table, i, query, err);
+	if (status == LEAT_OK && !(table->column = leat_alloc_array(table->mem, count, sizeof(*table->column))))
+		status = leat_fail_mem(err, table->mem, count * sizeof(*table->column), "the columns of a table");
+	for (size_t i = 0; i < count && status == LEAT_OK; i++) {
+		table->columns = i + 1;
+		status = set_column(table, i, leat_query_type(query, i), leat_query_name(query, i), err);
+	}
+	leat_query_close(query);
 	return status;
 }
 
+/* The features of columns that have none yet, by the names of their types. */
 static enum leat_status
-count_rows(struct leat_shard_table *table, struct leat_tables *tables, struct leat_str *sql, struct leat_err *err)
+name_types(struct leat_shard_table *table, const struct leat_chunk *chunk, size_t first, struct leat_err *err)
 {
-	enum leat_status status;
-	int64_t rows = 0;
+	for (size_t row = 0; row < chunk->rows && first + row < table->columns; row++) {
+		struct leat_shard_column *column = &table->column[first + row];
+		char name[128];
+		size_t len;
+		const char *text = leat_vector_text(&chunk->columns[0], row, &len);
 
-	leat_str_addf(sql, "SELECT count(*) FROM %s", leat_str_text(&table->from));
-	if (sql->failed)
-		return leat_fail_mem(err, table->mem, sql->len, "a query");
-	status = leat_query_int64(tables, leat_str_text(sql), &rows, err);
-	table->rows = (uint64_t)rows;
+		if (column->feature.kind != LEAT_FEATURE_NONE)
+			continue;
+		leat_show(name, sizeof(name), text, len);
+		column->feature.kind = other_feature(name, &column->cast);
+		if (column->feature.kind == LEAT_FEATURE_NONE)
+			return leat_fail(
+				err, LEAT_DATA,
+				"column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave "
+				"it out",
+				column->name, name);
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+set_other_columns(struct leat_shard_table *table, struct leat_tables *tables, const char *sql, struct leat_err *err)
+{
+	struct leat_query *query = NULL;
+	enum leat_status status = leat_query_open(&query, tables, sql, err);
+	struct leat_chunk chunk;
+
+	for (size_t first = 0; status == LEAT_OK; first += chunk.rows) {
+		status = leat_query_next(query, &chunk, err);
+		if (status != LEAT_OK || !chunk.rows)
+			break;
+		status = name_types(table, &chunk, first, err);
+	}
+	leat_query_close(query);
 	return status;
 }
 
 enum leat_status
 leat_shard_table_read(struct leat_shard_table *table, struct leat_tables *tables, struct leat_err *err)
 {
-	struct leat_query *query = NULL;
-	struct leat_str sql;
-	enum leat_status status;
+	static const char *const forms[] = {"SELECT * FROM %s LIMIT 0",
+	                                    "SELECT column_type FROM (DESCRIBE SELECT * FROM %s)",
+	                                    "SELECT count(*) FROM %s"};
+	enum leat_status status = LEAT_OK;
+	int64_t rows = 0;
 
-	leat_str_init(&sql, table->mem, MAX_SQL);
-	leat_str_addf(&sql, "SELECT * FROM %s LIMIT 0", leat_str_text(&table->from));
-	if (sql.failed)
-		status = leat_fail_mem(err, table->mem, sql.len, "a query");
-	else
-		status = leat_query_open(&query, tables, leat_str_text(&sql), err);
-	if (status == LEAT_OK)
-		status = set_columns(table, query, err);
-	leat_query_close(query);
-	sql.len = 0;
-	if (status == LEAT_OK)
-		status = count_rows(table, tables, &sql, err);
-	leat_str_free(&sql);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && status == LEAT_OK; i++) {
+		char *sql = leat_asprintf(table->mem, forms[i], leat_str_text(&table->from));
+
+		if (!sql)
+			status = leat_fail_mem(err, table->mem, table->from.len, "a query");
+		else if (i == 0)
+			status = set_columns(table, tables, sql, err);
+		else if (i == 1)
+			status = set_other_columns(table, tables, sql, err);
+		else
+			status = leat_query_int64(tables, sql, &rows, err);
+		leat_free(table->mem, sql);
+	}
+	table->rows = (uint64_t)rows;
 	return status;
 }
 

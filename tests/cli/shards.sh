@@ -36,7 +36,7 @@ leat sql "SELECT * FROM (VALUES
 	t(i, b, f, d, dec, t, bl, date, ts, time, l, tl, fl)" -o types.parquet >/dev/null
 try leat shards types.parquet -o types --count 1
 python3 "$tests/tfrecord_oracle.py" dump types/shard-00000-of-00001.tfrecord
-leat sql "SELECT 127::TINYINT a, -32768::SMALLINT b, 2147483647::INT c, -9223372036854775808::BIGINT d, 255::UTINYINT e,
+leat sql "SELECT 127::TINYINT a, (-32768)::SMALLINT b, 2147483647::INT c, (-9223372036854775808)::BIGINT d, 255::UTINYINT e,
 	65535::USMALLINT f, 4294967295::UINTEGER g, 9223372036854775807::UBIGINT h,
 	'00000000-0000-0000-0000-00000000002a'::UUID u" -o ints.parquet >/dev/null
 leat shards ints.parquet -o ints --count 1 --quiet && python3 "$tests/tfrecord_oracle.py" dump ints/*.tfrecord
