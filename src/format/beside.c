@@ -22,14 +22,25 @@ path_beside(const char *data, struct leat_mem *mem)
 	return leat_asprintf(mem, "%.*s.%s.leatidx", folder, data, data + folder);
 }
 
+/* What steps made shows up as links into .leat, where nothing may be added: it would be damage. */
+static bool
+is_made_by_step(struct leat_store *store, const char *data)
+{
+	char *absolute = store->kind->absolute ? store->kind->absolute(store, data) : NULL;
+	bool made = absolute && strstr(absolute, "/.leat/");
+
+	leat_free(store->mem, absolute);
+	return made;
+}
+
 /* Where to look first, and to write. In a store that nobody can write to, an index next to the data would be one of
  * something else: that has another version. */
 static enum place
-first_place(const struct leat_store *store, enum leat_beside_place wanted)
+first_place(struct leat_store *store, const char *data, enum leat_beside_place wanted)
 {
-	bool can_write = store->kind->begin != NULL;
-
-	return can_write && (wanted == LEAT_BESIDE_SHARED || !store->kind->remote) ? BESIDE_DATA : IN_CACHE;
+	if (!store->kind->begin || (store->kind->remote && wanted != LEAT_BESIDE_SHARED))
+		return IN_CACHE;
+	return is_made_by_step(store, data) ? IN_CACHE : BESIDE_DATA;
 }
 
 /* The path of the user's cache folder, which is created if `make` is set. NULL: there is none, or out of memory. */
@@ -152,7 +163,7 @@ leat_beside_load(struct leat_store *store, const char *data, enum leat_beside_pl
 	enum leat_status status = LEAT_AGAIN;
 	struct data from = {store, data};
 
-	for (enum place place = first_place(store, wanted); place < PLACES && status == LEAT_AGAIN; place++) {
+	for (enum place place = first_place(store, data, wanted); place < PLACES && status == LEAT_AGAIN; place++) {
 		struct leat_store *of = store;
 
 		*path = path_of(place, &of, data, false, mem);
@@ -190,7 +201,7 @@ leat_beside_save(struct leat_store *store, const char *data, enum leat_beside_pl
                  enum leat_status (*write)(void *arg, struct leat_writer *out, struct leat_err *err), void *arg,
                  struct leat_mem *mem, char **saved, struct leat_err *err)
 {
-	const enum place first = first_place(store, wanted);
+	const enum place first = first_place(store, data, wanted);
 	enum leat_status status = LEAT_IO;
 	struct leat_err why[PLACES];
 

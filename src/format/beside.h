@@ -1,6 +1,7 @@
 /* beside.h - files derived from the data and kept next to it, such as indexes
  *
- * The file is `.NAME.leatidx` next to the data, in its store; or, if that cannot be written or asks a server,
+ * The file is `.NAME.leatidx` next to the data, in its store; or, if that cannot be written, asks a server or is in
+ * the .leat folder of a build,
  * ${XDG_CACHE_HOME:-~/.cache}/leat/index under the SHA-256 of the data's absolute name.
  * The leading dot keeps it out of users' patterns. It is read into counted memory rather than
  * mapped, so that it cannot change under a running feed.

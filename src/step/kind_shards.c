@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "step/kind.h"
 
-static const uint64_t max_seed = INT64_MAX;
+static const uint64_t max_seed = UINT64_C(9000000000000000000); /* of leat shards */
 
 static enum leat_status
 check(const struct leat_step *step, struct leat_err *err)
