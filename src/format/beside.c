@@ -27,7 +27,7 @@ static bool
 is_made_by_step(struct leat_store *store, const char *data)
 {
 	char *absolute = store->kind->absolute ? store->kind->absolute(store, data) : NULL;
-	bool made = absolute && strstr(absolute, "/.leat/");
+	bool made = absolute && (strstr(absolute, "/.leat/view/") || strstr(absolute, "/.leat/cas/"));
 
 	leat_free(store->mem, absolute);
 	return made;
@@ -232,7 +232,7 @@ leat_beside_save(struct leat_store *store, const char *data, enum leat_beside_pl
 void
 leat_beside_remove(struct leat_store *store, const char *data, struct leat_mem *mem)
 {
-	for (enum place place = first_place(store, LEAT_BESIDE_OWN); place < PLACES; place++) {
+	for (enum place place = first_place(store, data, LEAT_BESIDE_OWN); place < PLACES; place++) {
 		struct leat_store *of = store;
 		char *path = path_of(place, &of, data, false, mem);
 
