@@ -229,7 +229,7 @@ check_rows(const struct leat_shard_job *job, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "the table has no rows");
 	if ((uint64_t)job->p->count > rows)
 		return leat_fail(err, LEAT_INVALID,
-		                 "%" PRIu64 " row%s cannot fill %" PRId64 " shards; use --count %" PRIu64 " or less",
+		                 "%" PRIu64 " row%s cannot fill %" PRId64 " shards; the most is %" PRIu64,
 		                 rows, leat_plural(rows), job->p->count, rows);
 	return LEAT_OK;
 }
