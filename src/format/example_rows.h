@@ -32,28 +32,29 @@ struct leat_row_feature {
 	struct {
 		unsigned char *bytes;
 		size_t len;
-	} head[LEAT_MAX_VARINT + 1]; /* what precedes one number, by its encoded length */
+	} head[LEAT_MAX_VARINT + 1]; /* what precedes one number, by its encoded length; 0: an empty text */
+	size_t short_text;           /* length of a text from which on head[0] has other varints than of 1 byte */
 	unsigned char *heads;        /* memory of all */
 };
 
-enum leat_status leat_row_feature_init(struct leat_row_feature *entry, const char *key, enum leat_feature_kind kind,
+enum leat_status leat_row_feature_init(struct leat_row_feature *feature, const char *key, enum leat_feature_kind kind,
                                        struct leat_mem *mem, struct leat_err *err);
-void leat_row_feature_free(struct leat_row_feature *entry); /* accepts a zeroed one */
+void leat_row_feature_free(struct leat_row_feature *feature); /* accepts a zeroed one */
 
 /* Upper bound for a feature with `count` values that have `len` bytes together. */
-size_t leat_row_feature_room(const struct leat_row_feature *entry, size_t count, size_t len);
+size_t leat_row_feature_room(const struct leat_row_feature *feature, size_t count, size_t len);
 
 /* Each returns the end of what it wrote. Numbers are those of the entry's kind. */
-unsigned char *leat_row_put_float(const struct leat_row_feature *entry, unsigned char *to, float value);
-unsigned char *leat_row_put_int64(const struct leat_row_feature *entry, unsigned char *to, int64_t value);
-unsigned char *leat_row_put_floats(const struct leat_row_feature *entry, unsigned char *to, const float *values,
+unsigned char *leat_row_put_float(const struct leat_row_feature *feature, unsigned char *to, float value);
+unsigned char *leat_row_put_int64(const struct leat_row_feature *feature, unsigned char *to, int64_t value);
+unsigned char *leat_row_put_floats(const struct leat_row_feature *feature, unsigned char *to, const float *values,
                                    size_t count);
-unsigned char *leat_row_put_int64s(const struct leat_row_feature *entry, unsigned char *to, const int64_t *values,
+unsigned char *leat_row_put_int64s(const struct leat_row_feature *feature, unsigned char *to, const int64_t *values,
                                    size_t count);
-unsigned char *leat_row_put_bytes(const struct leat_row_feature *entry, unsigned char *to, const void *bytes,
+unsigned char *leat_row_put_bytes(const struct leat_row_feature *feature, unsigned char *to, const void *bytes,
                                   size_t len);
 /* `len` is an array. */
-unsigned char *leat_row_put_texts(const struct leat_row_feature *entry, unsigned char *to, const void *const *bytes,
+unsigned char *leat_row_put_texts(const struct leat_row_feature *feature, unsigned char *to, const void *const *bytes,
                                   const size_t *len, size_t count);
 
 /* A record of a TFRecord file, with its frame and checksums. */

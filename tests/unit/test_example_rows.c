@@ -129,6 +129,31 @@ texts_and_lists_of_any_length_are_written_as_the_other_writer_does(void **state)
 	leat_row_feature_free(&many_floats);
 }
 
+/* Lengths of all kinds of varints, with names around those that no longer fit. */
+static void
+texts_of_every_length_with_names_of_every_length(void **state)
+{
+	static unsigned char buffer[2048];
+	static char text[400];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	for (size_t name = 1; name < 200; name += name < 30 ? 1 : 13) {
+		struct leat_row_feature feature;
+		char key[200] = "";
+
+		memset(key, 'k', name);
+		open_entry(&feature, key, LEAT_FEATURE_BYTES);
+		for (size_t len = 0; len < sizeof(text); len++) {
+			unsigned char *to = leat_row_put_bytes(&feature, leat_row_begin(buffer), text, len);
+
+			leat_example_add_bytes(&example, key, text, len);
+			assert_same(buffer, to);
+		}
+		leat_row_feature_free(&feature);
+	}
+}
+
 static void
 lists_of_texts_are_read_back(void **state)
 {
@@ -179,6 +204,7 @@ main(void)
 	                                        tear_down),
 		cmocka_unit_test_setup_teardown(texts_and_lists_of_any_length_are_written_as_the_other_writer_does,
 	                                        set_up, tear_down),
+		cmocka_unit_test_setup_teardown(texts_of_every_length_with_names_of_every_length, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lists_of_texts_are_read_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_without_memory_fails_and_leaves_nothing, set_up, tear_down),
 	};
