@@ -316,12 +316,26 @@ set_columns(struct leat_shard_table *table, struct leat_tables *tables, const ch
 	return status;
 }
 
+static enum leat_status
+set_kind(struct leat_shard_column *column, enum leat_feature_kind kind, struct leat_err *err)
+{
+	struct leat_row_feature before = column->feature;
+	enum leat_status status = leat_row_feature_init(&column->feature, before.key, kind, before.mem, err);
+
+	leat_row_feature_free(&before);
+	column->name = column->feature.key;
+	return status;
+}
+
 /* The features of columns that have none yet, by the names of their types. */
 static enum leat_status
 name_types(struct leat_shard_table *table, const struct leat_chunk *chunk, size_t first, struct leat_err *err)
 {
-	for (size_t row = 0; row < chunk->rows && first + row < table->columns; row++) {
+	enum leat_status status = LEAT_OK;
+
+	for (size_t row = 0; row < chunk->rows && first + row < table->columns && status == LEAT_OK; row++) {
 		struct leat_shard_column *column = &table->column[first + row];
+		enum leat_feature_kind kind;
 		char name[128];
 		size_t len;
 		const char *text = leat_vector_text(&chunk->columns[0], row, &len);
@@ -329,15 +343,16 @@ name_types(struct leat_shard_table *table, const struct leat_chunk *chunk, size_
 		if (column->feature.kind != LEAT_FEATURE_NONE)
 			continue;
 		leat_show(name, sizeof(name), text, len);
-		column->feature.kind = other_feature(name, &column->cast);
-		if (column->feature.kind == LEAT_FEATURE_NONE)
+		kind = other_feature(name, &column->cast);
+		if (kind == LEAT_FEATURE_NONE)
 			return leat_fail(
 				err, LEAT_DATA,
 				"column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave "
 				"it out",
 				column->name, name);
+		status = set_kind(column, kind, err);
 	}
-	return LEAT_OK;
+	return status;
 }
 
 static enum leat_status

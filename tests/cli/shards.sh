@@ -38,7 +38,8 @@ try leat shards types.parquet -o types --count 1
 python3 "$tests/tfrecord_oracle.py" dump types/shard-00000-of-00001.tfrecord
 leat sql "SELECT 127::TINYINT a, (-32768)::SMALLINT b, 2147483647::INT c, (-9223372036854775808)::BIGINT d, 255::UTINYINT e,
 	65535::USMALLINT f, 4294967295::UINTEGER g, 9223372036854775807::UBIGINT h,
-	'00000000-0000-0000-0000-00000000002a'::UUID u" -o ints.parquet >/dev/null
+	'00000000-0000-0000-0000-00000000002a'::UUID u, '2026-01-01 00:00:00.123456789'::TIMESTAMP_NS n,
+	[DATE '1970-01-02'] l, ['1970-01-01 00:00:01'::TIMESTAMP_NS] nl, '2026-01-01 00:00:00+01'::TIMESTAMPTZ z" -o ints.parquet >/dev/null
 leat shards ints.parquet -o ints --count 1 --quiet && python3 "$tests/tfrecord_oracle.py" dump ints/*.tfrecord
 
 # In order, and shuffled; equal counts, and the same bytes for any number of threads and any memory.
