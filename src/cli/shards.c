@@ -1,6 +1,7 @@
 /* shards.c - `leat shards`: write the rows of a table to shards of equal counts */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -205,6 +206,19 @@ print_summary(const struct leat_shard_job *job, struct leat_err *err)
 	return status;
 }
 
+/* What `leat diff` and the board compare, in a step. */
+static void
+write_metrics(const struct leat_shard_job *job)
+{
+	FILE *out = job->p->plain && getenv("LEAT_STEP") ? fopen("metrics.json", "we") : NULL;
+
+	if (!out)
+		return;
+	fprintf(out, "{\"rows\": %" PRIu64 ", \"shards\": %zu, \"bytes\": %" PRIu64 "}\n", job->table.rows,
+	        job->outputs.count, job->outputs.bytes);
+	fclose(out);
+}
+
 /* ---- the command ---- */
 
 static void
@@ -229,8 +243,8 @@ check_rows(const struct leat_shard_job *job, struct leat_err *err)
 		return leat_fail(err, LEAT_DATA, "the table has no rows");
 	if ((uint64_t)job->p->count > rows)
 		return leat_fail(err, LEAT_INVALID,
-		                 "%" PRIu64 " row%s cannot fill %" PRId64 " shards; the most is %" PRIu64,
-		                 rows, leat_plural(rows), job->p->count, rows);
+		                 "%" PRIu64 " row%s cannot fill %" PRId64 " shards; the most is %" PRIu64, rows,
+		                 leat_plural(rows), job->p->count, rows);
 	return LEAT_OK;
 }
 
@@ -293,6 +307,8 @@ make_shards(struct leat_shard_job *job, struct leat_err *err)
 		status = leat_outputs_publish(&job->outputs, err);
 	if (status == LEAT_OK && wants_index(job))
 		status = save_indexes(job, err);
+	if (status == LEAT_OK)
+		write_metrics(job);
 	return status == LEAT_OK && !job->p->quiet ? print_summary(job, err) : status;
 }
 

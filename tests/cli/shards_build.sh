@@ -21,7 +21,7 @@ build
 build
 ls -A out/shards/
 leat log shards-1
-leat show shards-1 | grep -E 'kind|command|seed|input' | sed 's/, [0-9.]* KiB.*//'
+leat show shards-1 | grep -E 'kind|command|seed|input|metrics' | sed 's/, [0-9.]* KiB.*//'
 
 # A feed reads it, and leaves the store as it is.
 leat feed "tfrecord('out/shards/*.tfrecord') | example(user=int64, amount=float) | shuffle | batch(64)" --epochs 1 --checksum \
