@@ -455,7 +455,7 @@ check_step(struct leat_reading *r, const struct leat_step *step, const struct le
 	enum leat_status status = check_names(r, step, at);
 
 	if (status == LEAT_OK && step->kind->shell)
-		status = leat_command_check(r, step, at->text);
+		status = leat_shell_command_check(r, step, at->text);
 	if (status == LEAT_OK && at->feed)
 		status = leat_feed_check(r, step, at->feed);
 	if (status == LEAT_OK && step->kind->check) {

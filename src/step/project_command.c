@@ -463,7 +463,7 @@ scan_all(struct scan *s)
 }
 
 enum leat_status
-leat_command_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text)
+leat_shell_command_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text)
 {
 	struct scan s = {.r = r, .step = step, .at = text, .text = step->text, .collects = true};
 
