@@ -303,6 +303,14 @@ def url(golden):
     return {str(i): text.encode() for i, text in enumerate(texts)}
 
 
+def checks(golden):
+    texts = ["amount: not null", "a: nulls up to 0.1%", "amount: -0.5..1e6", "ts: 2026-01-01T10:30:00.5..2026-12-31", "x: finite",
+             "code: matches [A-Z]{3}", "code: length 1..20", 'code: one of A | "b | c" | ""', 'code: unique with day, "a, b"',
+             'user: in users."the id"', "n: type decimal(10,2)", "rows: 1..", '"rows": ..5', '"a: ""b""": unique', "quarantine up to 0.1%",
+             "amount: uniqe", "amount: 5..x"]
+    return {str(i): text.encode() for i, text in enumerate(texts)}
+
+
 def disk_table(golden):
     """Bytes laid over a table: its header, its segments, its heads, and its first two entries."""
 
@@ -479,7 +487,7 @@ def manifest(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
