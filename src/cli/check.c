@@ -168,7 +168,7 @@ write_rows(struct job *job, const struct leat_check_run *run, bool failing, cons
 	if (!*path)
 		return LEAT_OK;
 	leat_str_init(&select, job->run->mem, MAX_SQL);
-	status = failing ? leat_checks_add_failing(&job->checks, run, &job->checked, &select, err)
+	status = failing ? leat_checks_add_failing(&job->checks, run, &job->checked, "failed", &select, err)
 	                 : leat_checks_add_passing(&job->checks, run, &select, err);
 	if (status == LEAT_OK)
 		status = leat_checks_copy(run->tables, &select, path, err);
@@ -253,7 +253,7 @@ const struct leat_command leat_command_check = {
 	.example = "leat check events.parquet --check 'amount: 0..1e6' --check 'id: unique'\n"
 		   "leat check clean --check 'user: in users.id' --table users=users.parquet\n"
 		   "leat check raw.csv --check 'amount: not null' --action quarantine --rejects bad.parquet -o "
-                   "good.parquet",
+		   "good.parquet",
 	.opts = options,
 	.params_size = sizeof(struct params),
 	.run = run_check,

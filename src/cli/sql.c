@@ -31,6 +31,13 @@ static const struct leat_opt options[] = {
                   "run as a step of leat build: with the tables given only, sorted by --key, equal bytes every time"),
 	LEAT_STRINGS(struct leat_sql_params, key, "", "with --step, a column of the key; repeat it for more",
                      LEAT_OPT_REPEATS),
+	LEAT_STRINGS(struct leat_sql_params, check, "",
+                     "with --step, what must hold for the result, as in 'leat check'; repeat it for more. --output is "
+                     "then a "
+                     "folder, with kept.parquet and rejects.jsonl",
+                     LEAT_OPT_REPEATS),
+	LEAT_STRING(struct leat_sql_params, action, "fail",
+                    "with --check, what to do with rows that fail; see 'leat check'"),
 	LEAT_STRING(struct leat_sql_params, duckdb, "", "with --step, the version of DuckDB to expect"),
 	LEAT_OPT_END,
 };
@@ -233,8 +240,8 @@ check_params(const struct leat_sql_params *p, struct leat_err *err)
 		return leat_fail(err, LEAT_INVALID, "use one of --json, --csv and --output");
 	if (p->step && (!p->key.count || !*p->output))
 		return leat_fail(err, LEAT_INVALID, "--step needs --key and --output");
-	if (!p->step && (p->key.count || *p->duckdb))
-		return leat_fail(err, LEAT_INVALID, "--key and --duckdb go with --step");
+	if (!p->step && (p->key.count || *p->duckdb || p->check.count))
+		return leat_fail(err, LEAT_INVALID, "--key, --check and --duckdb go with --step");
 	for (size_t i = 0; i < p->table.count; i++)
 		if (!strchr(p->table.value[i], '=') || *p->table.value[i] == '=')
 			return leat_fail(err, LEAT_INVALID, "--table is NAME=PATH, not '%s'", p->table.value[i]);
@@ -253,6 +260,7 @@ end_job(struct leat_sql_job *job)
 	if (job->spill)
 		nftw(job->spill, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	leat_free(job->mem, job->spill);
+	leat_free(job->mem, job->result);
 	leat_sql_free(&job->sql);
 	pthread_mutex_destroy(&job->lock);
 	pthread_cond_destroy(&job->wake);

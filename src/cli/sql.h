@@ -13,7 +13,8 @@
 
 struct leat_sql_params {
 	const char *output, *project, *duckdb;
-	struct leat_strings table, key;
+	struct leat_strings table, key, check;
+	const char *action;
 	bool step, json, csv;
 	int64_t rows, threads, memory;
 };
@@ -23,7 +24,8 @@ struct leat_sql_job {
 	struct leat_mem *mem;
 	struct leat_sql sql;
 	struct leat_tables *tables;
-	char *spill; /* folder of temporary files, removed at the end */
+	char *result; /* of a step: the Parquet file */
+	char *spill;  /* folder of temporary files, removed at the end */
 	struct leat_interrupt interrupt;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t wake;
@@ -44,5 +46,10 @@ enum leat_status leat_sql_print(struct leat_sql_job *job, struct leat_err *err);
 
 /* sql_step.c: runs the query as a step of a build. */
 enum leat_status leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err);
+
+/* sql_checks.c: judges the result of a step, writes the rows that fail to rejects.jsonl, and takes them out if the
+ * checks say so. */
+enum leat_status leat_sql_check_result(struct leat_sql_job *job, const struct leat_columns *columns,
+                                       struct leat_err *err);
 
 #endif

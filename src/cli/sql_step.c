@@ -89,7 +89,7 @@ confine(struct leat_sql_job *job, struct leat_err *err)
 	enum leat_status status = allow_tables(job, &allowed, err);
 
 	if (status == LEAT_OK)
-		status = allow(&allowed, job->params->output, "", err);
+		status = allow(&allowed, job->params->output, job->params->check.count ? "/" : "", err);
 	if (status == LEAT_OK)
 		status = allow(&allowed, job->spill, "/", err);
 	if (status == LEAT_OK)
@@ -219,7 +219,7 @@ write_result(struct leat_sql_job *job, struct leat_err *err)
 	leat_str_addf(&sql, "COPY (SELECT * FROM (%s\n) AS leat_result ORDER BY ", job->sql.text);
 	add_keys(&sql, &job->params->key, "", " ASC NULLS LAST");
 	leat_str_add(&sql, ") TO ");
-	leat_sql_quote(&sql, job->params->output, '\'');
+	leat_sql_quote(&sql, job->result, '\'');
 	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)");
 	status = sql.failed ? leat_fail_mem(err, job->mem, sql.len, "a query")
 	                    : leat_tables_run(job->tables, leat_str_text(&sql), err);
@@ -231,8 +231,10 @@ write_result(struct leat_sql_job *job, struct leat_err *err)
 
 /* Rows are sorted, so equal keys are side by side. One pass, in the order of the file. */
 static void
-add_pairs(struct leat_str *sql, const struct leat_sql_params *p)
+add_pairs(struct leat_str *sql, const struct leat_sql_job *job)
 {
+	const struct leat_sql_params *p = job->params;
+
 	leat_str_add(sql, "(SELECT *, row_number() OVER () AS leat_row");
 	for (size_t i = 0; i < p->key.count; i++) {
 		leat_str_add(sql, ", lag(");
@@ -242,7 +244,7 @@ add_pairs(struct leat_str *sql, const struct leat_sql_params *p)
 	leat_str_add(sql, " FROM (SELECT ");
 	add_keys(sql, &p->key, "", "");
 	leat_str_add(sql, " FROM read_parquet(");
-	leat_sql_quote(sql, p->output, '\'');
+	leat_sql_quote(sql, job->result, '\'');
 	leat_str_add(sql, "))) WHERE ");
 }
 
@@ -274,7 +276,7 @@ show_rows(struct leat_sql_job *job, bool nulls, struct leat_str *shown, struct l
 	leat_str_add(&sql, "SELECT DISTINCT ");
 	add_keys(&sql, &p->key, "CAST(", " AS VARCHAR)");
 	leat_str_add(&sql, " FROM ");
-	add_pairs(&sql, p);
+	add_pairs(&sql, job);
 	add_condition(&sql, p, nulls);
 	leat_str_addf(&sql, " ORDER BY ALL LIMIT %d", SHOWN);
 	status = sql.failed ? leat_fail_mem(err, job->mem, sql.len, "a query")
@@ -306,7 +308,7 @@ count_rows(struct leat_sql_job *job, bool nulls, int64_t *count, struct leat_err
 
 	leat_str_init(&sql, job->mem, SIZE_MAX);
 	leat_str_add(&sql, "SELECT count(*) FROM ");
-	add_pairs(&sql, job->params);
+	add_pairs(&sql, job);
 	add_condition(&sql, job->params, nulls);
 	status = sql.failed ? leat_fail_mem(err, job->mem, sql.len, "a query")
 	                    : leat_query_int64(job->tables, leat_str_text(&sql), count, err);
@@ -355,7 +357,7 @@ report(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 
 	leat_str_init(&sql, job->mem, SIZE_MAX);
 	leat_str_add(&sql, "SELECT count(*) FROM read_parquet(");
-	leat_sql_quote(&sql, job->params->output, '\'');
+	leat_sql_quote(&sql, job->result, '\'');
 	leat_str_add(&sql, ")");
 	status = leat_query_int64(job->tables, leat_str_text(&sql), &rows, err);
 	leat_str_free(&sql);
@@ -373,7 +375,7 @@ report(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 
 /* A file that is not whole, or whose key is not one, is removed. */
 static enum leat_status
-make_result(struct leat_sql_job *job, size_t columns, struct leat_err *err)
+make_result(struct leat_sql_job *job, const struct leat_columns *columns, struct leat_err *err)
 {
 	enum leat_status status = write_result(job, err);
 
@@ -381,10 +383,12 @@ make_result(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 		status = check_rows(job, true, err);
 	if (status == LEAT_OK)
 		status = check_rows(job, false, err);
+	if (status == LEAT_OK && job->params->check.count)
+		status = leat_sql_check_result(job, columns, err);
 	if (status == LEAT_OK)
-		status = report(job, columns, err);
+		status = report(job, columns->count, err);
 	if (status != LEAT_OK)
-		unlink(job->params->output);
+		unlink(job->result);
 	return status;
 }
 
@@ -399,6 +403,21 @@ check_version(const struct leat_sql_params *p, struct leat_err *err)
 	                 p->duckdb);
 }
 
+/* A file; with checks, one in a folder. */
+static enum leat_status
+choose_result(struct leat_sql_job *job, struct leat_err *err)
+{
+	const char *output = job->params->output;
+	bool folder = job->params->check.count > 0;
+
+	job->result = leat_asprintf(job->mem, "%s%s", output, folder ? "/kept.parquet" : "");
+	if (!job->result)
+		return leat_fail_mem(err, job->mem, strlen(output), "a path");
+	if (folder && mkdir(output, 0777) != 0)
+		return leat_fail_errno(err, errno, "cannot make the folder '%s'", output);
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err)
 {
@@ -409,6 +428,8 @@ leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err)
 		status = leat_fail(err, LEAT_INVALID, "line %zu: %s reads what is not declared", job->sql.file_line,
 		                   job->sql.file);
 	if (status == LEAT_OK)
+		status = choose_result(job, err);
+	if (status == LEAT_OK)
 		status = confine(job, err);
 	if (status == LEAT_OK)
 		status = define_tables(job, err);
@@ -417,7 +438,7 @@ leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err)
 	if (status == LEAT_OK)
 		status = check_columns(&columns, &job->params->key, err);
 	if (status == LEAT_OK)
-		status = make_result(job, columns.count, err);
+		status = make_result(job, &columns, err);
 	leat_columns_free(&columns);
 	return status;
 }

@@ -2,12 +2,10 @@
 #include "cli/table_session.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cas/manifest.h"
@@ -61,32 +59,6 @@ leat_table_session_close(struct leat_table_session *session, enum leat_status st
 
 /* ---- tables by name ---- */
 
-/* Whatever it is called: results of steps have no extension. */
-static bool
-is_parquet_file(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	char magic[4];
-	bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, magic, 4) == 4 &&
-	          memcmp(magic, "PAR1", 4) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
-static enum leat_status
-add_path(struct leat_str *sql, const char *path, struct leat_err *err)
-{
-	if (!is_parquet_file(path))
-		return leat_sql_add_file(sql, path, err);
-	leat_str_add(sql, "read_parquet(");
-	leat_sql_quote(sql, path, '\'');
-	leat_str_add(sql, ")");
-	return LEAT_OK;
-}
-
 /* Of a slice or an id, or of a step that is not sliced. */
 static enum leat_status
 add_action(struct leat_str *sql, const struct leat_steps *steps, const char *name, struct leat_err *err)
@@ -107,7 +79,7 @@ add_action(struct leat_str *sql, const struct leat_steps *steps, const char *nam
 	else
 		leat_cas_blob_path(steps->cas, &manifest->output.digest, path);
 	leat_manifest_free(manifest, sql->mem);
-	return status == LEAT_OK ? add_path(sql, path, err) : status;
+	return status == LEAT_OK ? leat_sql_add_file(sql, path, err) : status;
 }
 
 static enum leat_status
@@ -129,7 +101,7 @@ add_step(struct leat_str *sql, const char *name, const char *project, struct lea
 	}
 	if (status == LEAT_OK && all) {
 		snprintf(path, sizeof(path), "%s/out/%s", steps.project->folder, asked.step->name);
-		status = access(path, F_OK) == 0 ? add_path(sql, path, err)
+		status = access(path, F_OK) == 0 ? leat_sql_add_file(sql, path, err)
 		                                 : leat_fail(err, LEAT_DATA, "'%s' was never built completely", name);
 	} else if (status == LEAT_OK) {
 		status = add_action(sql, &steps, name, err);
@@ -153,6 +125,6 @@ leat_table_add(struct leat_str *sql, const char *name, const char *project, stru
 	bool is_file = access(name, F_OK) == 0 || strpbrk(name, "/*?[.");
 
 	if (is_file || !is_project(project))
-		return add_path(sql, name, err);
+		return leat_sql_add_file(sql, name, err);
 	return add_step(sql, name, project, err);
 }

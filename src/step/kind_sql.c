@@ -5,12 +5,19 @@
  *
  * The sources and steps that the query names as tables are what the step reads. $out is one Parquet file, sorted by
  * `key`. The text of the step becomes the normal form of the query (table/sql.h), which is what the key of an action
- * holds: an edit of comments or white space runs nothing. */
+ * holds: an edit of comments or white space runs nothing.
+ *
+ *	check: {amount: [not null, 0..1e6], user: in users.id}
+ *	checks: quarantine up to 0.1%
+ *
+ * With checks (table/checks.h), $out is a folder: kept.parquet, and rejects.jsonl with all rows that fail. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "step/kind.h"
 #include "step/project_read.h"
+#include "table/checks.h"
 #include "table/duckdb.h"
 #include "table/sql.h"
 
@@ -71,6 +78,27 @@ add_table(struct leat_step *step, const struct leat_step_names *names, const str
 	             : leat_fail_mem(err, names->mem, strlen(table->name), "the name of a table");
 }
 
+/* The tables of `in TABLE.column` are read, too. */
+static enum leat_status
+read_checks(struct leat_step *step, const struct leat_step_names *names, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	struct leat_checks checks;
+
+	leat_checks_init(&checks, names->mem);
+	for (size_t i = 0; step->check && step->check[i] && status == LEAT_OK; i++)
+		status = leat_checks_add_line(&checks, step->check[i], err);
+	for (size_t i = 0; i < checks.count && status == LEAT_OK; i++) {
+		const struct leat_check *one = &checks.check[i];
+		const struct leat_sql_table table = {.name = one->text, .line = 1};
+
+		if (one->kind == LEAT_CHECK_IN)
+			status = add_table(step, names, &table, err);
+	}
+	leat_checks_free(&checks);
+	return status;
+}
+
 static enum leat_status
 take_query(struct leat_step *step, const struct leat_step_names *names, const struct leat_sql *sql,
            struct leat_err *err)
@@ -89,7 +117,9 @@ take_query(struct leat_step *step, const struct leat_step_names *names, const st
 	if (status == LEAT_OK && !(step->text = leat_text_keep(names->text, sql->text, strlen(sql->text))))
 		status = leat_fail_mem(err, names->mem, strlen(sql->text), "a query");
 	step->code = no_code; /* it sees tables and nothing else */
-	if (!*step->suffix)
+	if (status == LEAT_OK)
+		status = read_checks(step, names, err);
+	if (!*step->suffix && !step->check)
 		step->suffix = ".parquet";
 	return status;
 }
@@ -115,6 +145,24 @@ read_query(struct leat_step *step, const struct leat_step_names *names, struct l
 }
 
 static enum leat_status
+check_action(const struct leat_step *step, struct leat_err *err)
+{
+	struct leat_checks checks;
+	struct leat_mem mem;
+
+	if (*step->checks && !step->check)
+		return leat_fail(err, LEAT_SPEC, "step '%s' has 'checks', but no 'check' that says what must hold",
+		                 step->name);
+	leat_mem_init(&mem, SIZE_MAX);
+	leat_checks_init(&checks, &mem);
+	if (!*step->checks || leat_checks_set_action(&checks, step->checks, err) == LEAT_OK)
+		return LEAT_OK;
+	leat_without_caret(err, LEAT_SPEC);
+	leat_err_in(err, "'checks' of step '%s'", step->name);
+	return LEAT_SPEC;
+}
+
+static enum leat_status
 check(const struct leat_step *step, struct leat_err *err)
 {
 	if (!step->key || !step->key[0])
@@ -123,7 +171,11 @@ check(const struct leat_step *step, struct leat_err *err)
 			"step '%s' needs 'key: [columns]', the columns that tell its rows apart; they are checked, and "
 			"rows are sorted by them",
 			step->name);
-	if (strcmp(step->suffix, ".parquet"))
+	if (step->check && *step->suffix)
+		return leat_fail(err, LEAT_SPEC,
+		                 "the result of step '%s' is a folder, because it has checks; it has no suffix",
+		                 step->name);
+	if (!step->check && strcmp(step->suffix, ".parquet"))
 		return leat_fail(err, LEAT_SPEC, "the result of step '%s' is a Parquet file, so its suffix is .parquet",
 		                 step->name);
 	if (step->params)
@@ -132,10 +184,8 @@ check(const struct leat_step *step, struct leat_err *err)
 	if (*step->feed || step->resume)
 		return leat_fail(err, LEAT_SPEC, "'%s' is for commands, and step '%s' has 'sql'",
 		                 *step->feed ? "feed" : "resume", step->name);
-	return LEAT_OK;
+	return check_action(step, err);
 }
-
-/* ---- the command ---- */
 
 /* One word for a shell. */
 static void
@@ -150,6 +200,23 @@ add_word(struct leat_str *command, const char *text)
 	leat_str_add(command, "'");
 }
 
+/* ---- checks of the result ---- */
+
+static void
+add_checks(const struct leat_step *step, struct leat_str *command)
+{
+	for (size_t i = 0; step->check && step->check[i]; i++) {
+		leat_str_add(command, " --check ");
+		add_word(command, step->check[i]);
+	}
+	if (!*step->checks)
+		return;
+	leat_str_add(command, " --action ");
+	add_word(command, step->checks);
+}
+
+/* ---- the command ---- */
+
 /* The version of DuckDB is in the key; threads and memory are not: the result does not depend on them. */
 static enum leat_status
 command(const struct leat_step *step, struct leat_str *text, struct leat_err *err)
@@ -163,6 +230,7 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 		leat_str_add(text, " --key ");
 		add_word(text, step->key[i]);
 	}
+	add_checks(step, text);
 	for (size_t i = 0; i < step->edges; i++)
 		leat_str_addf(text, " --table %s=\"$%s\"", step->edge[i].name, step->edge[i].name);
 	leat_str_add(text, " --threads \"$cpus\" ${LEAT_MEMORY:+--memory $LEAT_MEMORY} --output \"$out\" -- \\\n");

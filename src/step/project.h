@@ -45,9 +45,12 @@ struct leat_step {
 	const char *suffix;      /* of $out and of links to it: ".npy"; "" if none */
 	const char *feed;        /* a spec, for $feed; "" if none */
 	uint64_t seed;
-	bool has_seed;      /* it was given */
+	bool has_seed;          /* it was given */
 	const char *const *key; /* of sql: columns that tell rows apart; NULL-terminated; NULL: not given */
-	const char *format; /* of shards */
+	const char *format;     /* of shards */
+	const char *const
+		*check;     /* of sql: checks of the result, as table/checks.h prints them; NULL-terminated, or NULL */
+	const char *checks; /* of sql: what to do with rows that fail; "" if not given */
 	unsigned count;     /* of shards; 0: not given */
 	unsigned cpus, retries;
 	double timeout_s;      /* 0: none */

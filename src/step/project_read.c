@@ -259,6 +259,7 @@ read_step(struct leat_reading *r, const struct leat_yaml *name)
 	                           .suffix = "",
 	                           .feed = "",
 	                           .format = "tfrecord",
+	                           .checks = "",
 	                           .cpus = 1};
 	*at = (struct leat_step_nodes){.name = name};
 	r->project->steps++;

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "leat.h"
+#include "base/opt.h"
 #include "step/project_read.h"
+#include "table/checks.h"
 
 struct setting {
 	struct leat_reading *r;
@@ -271,6 +273,67 @@ read_texts(const struct setting *s)
 	return LEAT_OK;
 }
 
+/* ---- checks ---- */
+
+/* The sentence of a failure without the text that is quoted below it. */
+static enum leat_status
+refuse_check(const struct setting *s, const struct leat_yaml *at, struct leat_err *why)
+{
+	leat_without_caret(why, LEAT_SPEC);
+	return leat_yaml_fail(&s->r->file, at, "%s", why->text);
+}
+
+static enum leat_status
+add_checks(const struct setting *s, const struct leat_yaml *column, struct leat_checks *checks)
+{
+	const struct leat_yaml *value = column->value;
+
+	if (value->kind == LEAT_YAML_MAP || leat_yaml_is_empty(value))
+		return leat_yaml_fail(&s->r->file, column,
+		                      "'%s' needs a check or a list of them, such as [not null, 0..100]", column->text);
+	for (const struct leat_yaml *i = first_of(value); i; i = next_of(value, i)) {
+		struct leat_err why;
+
+		leat_err_clear(&why);
+		if (i->kind != LEAT_YAML_TEXT)
+			return leat_yaml_fail(&s->r->file, i, "a check is a text; put quotes around it");
+		if (leat_checks_add(checks, column->text, i->text, &why) != LEAT_OK)
+			return refuse_check(s, i, &why);
+	}
+	return LEAT_OK;
+}
+
+static enum leat_status
+keep_checks(const struct setting *s, const struct leat_checks *checks)
+{
+	const char **line = leat_text_array(s->r->text, checks->count + 1, sizeof(*line));
+
+	for (size_t i = 0; line && i < checks->count; i++) {
+		line[i] = leat_text_keep(s->r->text, checks->check[i].name, strlen(checks->check[i].name));
+		if (!line[i])
+			return s->r->err->status;
+	}
+	*(const char *const **)target(s) = line;
+	return line ? LEAT_OK : s->r->err->status;
+}
+
+static enum leat_status
+read_checks(const struct setting *s)
+{
+	struct leat_checks checks;
+	enum leat_status status = LEAT_OK;
+
+	leat_checks_init(&checks, s->r->mem);
+	for (const struct leat_yaml *k = s->value->first; k && status == LEAT_OK; k = k->next)
+		status = add_checks(s, k, &checks);
+	if (status == LEAT_OK)
+		status = keep_checks(s, &checks);
+	leat_checks_free(&checks);
+	return status;
+}
+
+/* ---- maps of texts ---- */
+
 static enum leat_status
 read_params(const struct setting *s)
 {
@@ -343,19 +406,13 @@ static const struct {
 	int kinds; /* of nodes that are accepted */
 	enum leat_status (*read)(const struct setting *s);
 } types[] = {
-	[LEAT_KEY_TEXT] = {TEXT, read_text},
-	[LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
-	[LEAT_KEY_CHOICE] = {TEXT, read_choice},
-	[LEAT_KEY_COUNT] = {TEXT, read_count},
-	[LEAT_KEY_SEED] = {TEXT, read_seed},
-	[LEAT_KEY_TIME] = {TEXT, read_time},
-	[LEAT_KEY_SIZE] = {TEXT, read_size},
-	[LEAT_KEY_FLAG] = {TEXT, read_flag},
-	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names},
-	[LEAT_KEY_SLICES] = {MAP, read_slices},
-	[LEAT_KEY_PARAMS] = {MAP, read_params},
-	[LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
-	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs},
+	[LEAT_KEY_TEXT] = {TEXT, read_text},          [LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
+	[LEAT_KEY_CHOICE] = {TEXT, read_choice},      [LEAT_KEY_COUNT] = {TEXT, read_count},
+	[LEAT_KEY_SEED] = {TEXT, read_seed},          [LEAT_KEY_TIME] = {TEXT, read_time},
+	[LEAT_KEY_SIZE] = {TEXT, read_size},          [LEAT_KEY_FLAG] = {TEXT, read_flag},
+	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names}, [LEAT_KEY_SLICES] = {MAP, read_slices},
+	[LEAT_KEY_PARAMS] = {MAP, read_params},       [LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
+	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs}, [LEAT_KEY_CHECKS] = {MAP, read_checks},
 	[LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
 };
 

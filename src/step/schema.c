@@ -29,6 +29,8 @@ schema_of(enum leat_key_type type)
 	case LEAT_KEY_FLAG:
 		return "\"type\":\"boolean\"";
 	case LEAT_KEY_NAMES:
+	case LEAT_KEY_CHECKS:
+		return "\"type\":\"object\"";
 	case LEAT_KEY_TEXTS:
 	case LEAT_KEY_GLOBS:
 		return "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]";

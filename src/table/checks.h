@@ -138,14 +138,13 @@ enum leat_status leat_checks_verdict(const struct leat_checks *checks, const str
 /* "3 of 100 rows fail 2 checks: 'amount: 0..1e6' 2 (such as -3), 'code: unique' 2". "": none does. */
 void leat_checks_sentence(const struct leat_checks *checks, const struct leat_checked *checked, struct leat_str *out);
 
-/* Appends a SELECT of the rows that fail, in order, with one column more, `failed`: the names of the checks, separated
- * by
- * "; ". Of a broken `nulls`, the rows that are NULL are among them. If the table has a column `failed`, it is `failed_`
- * and so on. */
+/* Appends a SELECT of the rows that fail, with one column more, `column`: the names of the checks, separated by "; ".
+ * Of a broken `nulls`, the rows that are NULL are among them. If the table has such a column, it is `column_` and so
+ * on. */
 enum leat_status leat_checks_add_failing(const struct leat_checks *checks, const struct leat_check_run *run,
-                                         const struct leat_checked *checked, struct leat_str *sql,
+                                         const struct leat_checked *checked, const char *column, struct leat_str *sql,
                                          struct leat_err *err);
-/* Appends a SELECT of the rows that fail no check of rows, in order. */
+/* Appends a SELECT of the rows that fail no check of rows. */
 enum leat_status leat_checks_add_passing(const struct leat_checks *checks, const struct leat_check_run *run,
                                          struct leat_str *sql, struct leat_err *err);
 /* COPY of one of these to a Parquet file, zstd. */

@@ -122,7 +122,7 @@ count_rows(const struct leat_checks *checks, const struct leat_check_columns *co
 
 /* ---- examples ---- */
 
-/* Appends the first values of a query of one text column: "-3, 2000000". */
+/* Appends the values of a query of one text column: "-3, 2000000". */
 static enum leat_status
 add_examples(struct leat_tables *tables, const char *sql, struct leat_str *out, struct leat_err *err)
 {
@@ -159,7 +159,7 @@ find_examples(const struct leat_check *check, const struct leat_check_columns *c
 	leat_sql_quote(&sql, columns->name[column], '"');
 	leat_str_addf(&sql, " AS VARCHAR), 1, %d) FROM %s AS t WHERE ", EXAMPLE_LENGTH, run->sql);
 	status = leat_check_add_condition(check, columns, run, &sql, err);
-	leat_str_addf(&sql, " LIMIT %d", EXAMPLES);
+	leat_str_addf(&sql, " GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT %d", EXAMPLES);
 	if (status == LEAT_OK)
 		status = sql_status(&sql, err);
 	if (status == LEAT_OK)
@@ -351,14 +351,15 @@ add_names(const struct leat_checks *checks, const struct leat_check_columns *col
 
 enum leat_status
 leat_checks_add_failing(const struct leat_checks *checks, const struct leat_check_run *run,
-                        const struct leat_checked *checked, struct leat_str *sql, struct leat_err *err)
+                        const struct leat_checked *checked, const char *column, struct leat_str *sql,
+                        struct leat_err *err)
 {
 	struct leat_check_columns columns;
 	struct leat_str name;
 	enum leat_status status = leat_check_columns_read(&columns, run->tables, run->sql, checks->mem, err);
 
 	leat_str_init(&name, checks->mem, 4096);
-	free_name(&columns, "failed", &name);
+	free_name(&columns, column, &name);
 	leat_str_add(sql, "SELECT * FROM (SELECT t.*, ");
 	if (status == LEAT_OK)
 		status = add_names(checks, &columns, run, checked, sql, err);

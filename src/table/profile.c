@@ -339,32 +339,52 @@ profile_moments(const struct making *m, size_t i, double outer[2])
 	return status;
 }
 
-static bool
-is_whole(const struct leat_profile_column *c)
+/* What values are multiples of: whole numbers of 1, dates of a day; 0: of nothing. */
+static double
+unit_of(const struct leat_profile_column *c)
 {
+	if (strcmp(c->type, "DATE") == 0)
+		return 86400e6;
 	return c->class == LEAT_PROFILE_NUMBER && strncmp(c->type, "DECIMAL", 7) != 0 &&
-	       strcmp(c->type, "DOUBLE") != 0 && strcmp(c->type, "FLOAT") != 0;
+	                       strcmp(c->type, "DOUBLE") != 0 && strcmp(c->type, "FLOAT") != 0
+	               ? 1
+	               : 0;
 }
 
-/* Few whole numbers have a bin each. Values far from 98 % of all would leave the others in one bin: the range ends
- * before them. */
+/* Values far from 98 % of all would leave the others in one bin: the range ends before them. */
+static void
+clip(struct leat_profile_column *c, const double outer[2])
+{
+	double inner = outer[1] - outer[0], margin = inner / 10, unit = unit_of(c);
+
+	if (inner <= 0 || c->high / 10 - c->low / 10 <= inner)
+		return;
+	c->clipped = true;
+	c->bins_low = fmax(c->low, outer[0] - margin);
+	c->bins_high = fmin(c->high, outer[1] + margin);
+	if (unit > 0) {
+		c->bins_low = floor(c->bins_low / unit) * unit;
+		c->bins_high = ceil(c->bins_high / unit) * unit;
+	}
+}
+
+/* Bins of whole numbers hold the same number of them each, or a flat distribution would look like a comb. */
 static void
 choose_bins(struct leat_profile_column *c, const double outer[2])
 {
-	double inner = outer[1] - outer[0], margin = inner / 10;
+	double unit = unit_of(c), values, width;
 
 	c->bins = LEAT_PROFILE_BINS;
 	c->bins_low = c->low;
 	c->bins_high = c->high;
-	if (is_whole(c) && c->high - c->low < LEAT_PROFILE_BINS) {
-		c->bins = (size_t)(c->high - c->low) + 1;
-		c->bins_high = c->high + 1;
+	clip(c, outer);
+	if (unit > 0) {
+		values = (c->bins_high - c->bins_low) / unit + 1;
+		width = ceil(values / LEAT_PROFILE_BINS);
+		c->bins = (size_t)ceil(values / width);
+		c->bins_high = c->bins_low + (double)c->bins * width * unit;
 	} else if (c->low == c->high) {
 		c->bins = 1;
-	} else if (inner > 0 && c->high / 10 - c->low / 10 > inner) {
-		c->clipped = true;
-		c->bins_low = fmax(c->low, outer[0] - margin);
-		c->bins_high = fmin(c->high, outer[1] + margin);
 	}
 }
 

@@ -117,9 +117,10 @@ split(struct fixture *f)
 		const char *path = temp_path(&f->temp, failing ? "bad.parquet" : "good.parquet");
 
 		leat_str_init(&select, &f->mem, SIZE_MAX);
-		assert_int_equal(failing ? leat_checks_add_failing(&f->checks, &r, &f->checked, &select, &f->err)
-		                         : leat_checks_add_passing(&f->checks, &r, &select, &f->err),
-		                 LEAT_OK);
+		assert_int_equal(
+			failing ? leat_checks_add_failing(&f->checks, &r, &f->checked, "failed", &select, &f->err)
+				: leat_checks_add_passing(&f->checks, &r, &select, &f->err),
+			LEAT_OK);
 		if (leat_checks_copy(f->tables, &select, path, &f->err) != LEAT_OK)
 			fail_msg("%s\n%s", f->err.text, leat_str_text(&select));
 		leat_str_free(&select);

@@ -154,6 +154,26 @@ few_whole_numbers_have_a_bin_each(void **state)
 		assert_int_equal(c->bin[i], i == 3 ? 0 : 100);
 }
 
+/* 50 values in 40 bins would be a comb of ones and twos. */
+static void
+bins_of_whole_numbers_and_dates_hold_as_many_values_each(void **state)
+{
+	static const char *const tables[] = {"(SELECT i % 50 AS x FROM range(5000) t(i))",
+	                                     "(SELECT DATE '2026-01-01' + (i % 50)::INTEGER AS x FROM range(5000) t(i))"};
+	struct fixture *f = fixture_of(state);
+
+	for (size_t k = 0; k < 2; k++) {
+		const struct leat_profile_column *c;
+
+		profile(f, tables[k]);
+		c = &f->now.column[0];
+		assert_int_equal(c->bins, 25);
+		near_to(c->bins_high - c->bins_low, k ? 50 * 86400e6 : 50, 0);
+		for (size_t i = 0; i < c->bins; i++)
+			assert_int_equal(c->bin[i], 200);
+	}
+}
+
 static void
 nan_and_infinities_are_counted_and_left_out(void **state)
 {
@@ -500,6 +520,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TABLE_TEST(figures_of_numbers_are_those_of_plain_arithmetic),
 		TABLE_TEST(few_whole_numbers_have_a_bin_each),
+		TABLE_TEST(bins_of_whole_numbers_and_dates_hold_as_many_values_each),
 		TABLE_TEST(nan_and_infinities_are_counted_and_left_out),
 		TABLE_TEST(the_largest_doubles_do_not_overflow),
 		TABLE_TEST(a_few_values_far_away_do_not_hide_the_others),

@@ -1,0 +1,229 @@
+/* sql_checks.c - the checks of a step's result; see sql.h
+ *
+ * The result is written already, so that checks read rows that stay the same. All rows that fail are listed in
+ * rejects.jsonl, as those that loading a source rejects: `leat show STEP --rejects` prints both. If the step fails, its
+ * folder is not kept, and the first rows are in its log. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/print.h"
+#include "cli/sql.h"
+#include "table/checks.h"
+
+enum { LOGGED = 100 }; /* rows */
+
+struct judging {
+	struct leat_sql_job *job;
+	const struct leat_columns *columns;
+	struct leat_checks checks;
+	struct leat_checked checked;
+	struct leat_check_run run;
+	struct leat_check_table *other;
+	char **name;
+	struct leat_str table, numbered, *other_sql;
+};
+
+/* ---- what is needed ---- */
+
+static enum leat_status
+read_checks(struct judging *j, struct leat_err *err)
+{
+	const struct leat_sql_params *p = j->job->params;
+	enum leat_status status = leat_checks_set_action(&j->checks, p->action, err);
+
+	for (size_t i = 0; i < p->check.count && status == LEAT_OK; i++)
+		status = leat_checks_add_line(&j->checks, p->check.value[i], err);
+	return status;
+}
+
+/* The tables of the step are views of the database. */
+static enum leat_status
+name_tables(struct judging *j, struct leat_err *err)
+{
+	const struct leat_strings *table = &j->job->params->table;
+	struct leat_mem *mem = j->job->mem;
+
+	j->other = leat_alloc_array(mem, table->count, sizeof(*j->other));
+	j->other_sql = leat_alloc_array(mem, table->count, sizeof(*j->other_sql));
+	j->name = leat_alloc_array(mem, table->count, sizeof(*j->name));
+	if (!j->other || !j->other_sql || !j->name)
+		return leat_fail_mem(err, mem, table->count * sizeof(*j->other_sql), "the tables");
+	for (size_t i = 0; i < table->count; i++) {
+		j->name[i] = leat_strndup(mem, table->value[i], strcspn(table->value[i], "="));
+		leat_str_init(&j->other_sql[i], mem, SIZE_MAX);
+		if (j->name[i])
+			leat_sql_quote(&j->other_sql[i], j->name[i], '"');
+		if (!j->name[i] || j->other_sql[i].failed)
+			return leat_fail_mem(err, mem, strlen(table->value[i]), "the tables");
+		j->other[i] = (struct leat_check_table){j->name[i], leat_str_text(&j->other_sql[i])};
+	}
+	leat_str_add(&j->table, "read_parquet(");
+	leat_sql_quote(&j->table, j->job->result, '\'');
+	leat_str_add(&j->table, ")");
+	leat_str_addf(&j->numbered, "(SELECT *, row_number() OVER () AS leat_row FROM %s)", leat_str_text(&j->table));
+	j->run = (struct leat_check_run){
+		.tables = j->job->tables, .sql = leat_str_text(&j->table), .other = j->other, .others = table->count};
+	return j->table.failed || j->numbered.failed ? leat_fail_mem(err, mem, j->numbered.len, "the tables") : LEAT_OK;
+}
+
+static void
+end(struct judging *j)
+{
+	struct leat_mem *mem = j->job->mem;
+
+	for (size_t i = 0; i < j->job->params->table.count; i++) {
+		if (j->name)
+			leat_free(mem, j->name[i]);
+		if (j->other_sql)
+			leat_str_free(&j->other_sql[i]);
+	}
+	leat_free(mem, j->name);
+	leat_free(mem, j->other_sql);
+	leat_free(mem, j->other);
+	leat_str_free(&j->table);
+	leat_str_free(&j->numbered);
+	leat_checked_free(&j->checked);
+	leat_checks_free(&j->checks);
+}
+
+/* ---- rows ---- */
+
+static enum leat_status
+run_sql(struct judging *j, struct leat_str *sql, struct leat_err *err)
+{
+	enum leat_status status = sql->failed ? leat_fail_mem(err, j->job->mem, sql->len, "a query")
+	                                      : leat_tables_run(j->job->tables, leat_str_text(sql), err);
+
+	leat_str_free(sql);
+	return status;
+}
+
+/* {"file": "result", "line": 17, "reason": "fails amount: 0..1e6", "raw": "{...}"}, in the order of rows. */
+static enum leat_status
+write_rejects(struct judging *j, const char *path, struct leat_err *err)
+{
+	struct leat_check_run numbered = j->run;
+	struct leat_str sql;
+	enum leat_status status;
+
+	numbered.sql = leat_str_text(&j->numbered);
+	leat_str_init(&sql, j->job->mem, SIZE_MAX);
+	leat_str_add(&sql, "COPY (SELECT 'result' AS file, leat_row AS line, 'fails ' || leat_failed AS reason, "
+	                   "CAST(to_json(struct_pack(");
+	for (size_t i = 0; i < j->columns->count; i++) {
+		leat_str_add(&sql, i ? ", " : "");
+		leat_sql_quote(&sql, j->columns->name[i], '"');
+		leat_str_add(&sql, " := r.");
+		leat_sql_quote(&sql, j->columns->name[i], '"');
+	}
+	leat_str_add(&sql, ")) AS VARCHAR) AS raw FROM (");
+	status = leat_checks_add_failing(&j->checks, &numbered, &j->checked, "leat_failed", &sql, err);
+	leat_str_add(&sql, ") AS r ORDER BY leat_row) TO ");
+	leat_sql_quote(&sql, path, '\'');
+	leat_str_add(&sql, " (FORMAT json)");
+	if (status == LEAT_OK)
+		return run_sql(j, &sql, err);
+	leat_str_free(&sql);
+	return status;
+}
+
+/* The file of all rows is replaced by one of those that pass. */
+static enum leat_status
+take_out(struct judging *j, const char *path, struct leat_err *err)
+{
+	const struct leat_strings *key = &j->job->params->key;
+	struct leat_str sql;
+	enum leat_status status;
+
+	leat_str_init(&sql, j->job->mem, SIZE_MAX);
+	leat_str_add(&sql, "COPY (SELECT * FROM (");
+	status = leat_checks_add_passing(&j->checks, &j->run, &sql, err);
+	leat_str_add(&sql, ") ORDER BY ");
+	for (size_t i = 0; i < key->count; i++) {
+		leat_str_add(&sql, i ? ", " : "");
+		leat_sql_quote(&sql, key->value[i], '"');
+	}
+	leat_str_add(&sql, ") TO ");
+	leat_sql_quote(&sql, path, '\'');
+	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)");
+	if (status == LEAT_OK)
+		status = run_sql(j, &sql, err);
+	else
+		leat_str_free(&sql);
+	if (status == LEAT_OK && rename(path, j->job->result) != 0)
+		status = leat_fail_errno(err, errno, "cannot replace '%s'", j->job->result);
+	return status;
+}
+
+static void
+log_rejects(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t cap = 0;
+
+	for (int i = 0; file && i < LOGGED && getline(&line, &cap, file) > 0; i++)
+		fputs(line, stdout);
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+/* ---- all of it ---- */
+
+static void
+print_sentence(const struct judging *j)
+{
+	struct leat_str sentence;
+
+	leat_str_init(&sentence, j->job->mem, 1 << 16);
+	leat_checks_sentence(&j->checks, &j->checked, &sentence);
+	if (sentence.len)
+		leat_print_line(stdout, "%s", leat_str_text(&sentence));
+	leat_str_free(&sentence);
+}
+
+static enum leat_status
+judge(struct judging *j, const char *rejects, const char *kept, struct leat_err *err)
+{
+	enum leat_status status = leat_checks_run(&j->checks, &j->run, &j->checked, err);
+
+	if (status == LEAT_OK)
+		status = write_rejects(j, rejects, err);
+	if (status != LEAT_OK)
+		return status;
+	status = leat_checks_verdict(&j->checks, &j->checked, err);
+	if (status != LEAT_OK) {
+		log_rejects(rejects);
+		return status;
+	}
+	print_sentence(j);
+	if (j->checks.what == LEAT_CHECKS_QUARANTINE && j->checked.failed)
+		status = take_out(j, kept, err);
+	return status;
+}
+
+enum leat_status
+leat_sql_check_result(struct leat_sql_job *job, const struct leat_columns *columns, struct leat_err *err)
+{
+	struct judging j = {.job = job, .columns = columns};
+	char *rejects = leat_asprintf(job->mem, "%s/rejects.jsonl", job->params->output);
+	char *kept = leat_asprintf(job->mem, "%s/passing.parquet", job->params->output);
+	enum leat_status status;
+
+	leat_checks_init(&j.checks, job->mem);
+	leat_str_init(&j.table, job->mem, SIZE_MAX);
+	leat_str_init(&j.numbered, job->mem, SIZE_MAX);
+	status = rejects && kept ? read_checks(&j, err) : leat_fail_mem(err, job->mem, 64, "a path");
+	if (status == LEAT_OK)
+		status = name_tables(&j, err);
+	if (status == LEAT_OK)
+		status = judge(&j, rejects, kept, err);
+	end(&j);
+	leat_free(job->mem, rejects);
+	leat_free(job->mem, kept);
+	return status;
+}
