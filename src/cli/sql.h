@@ -24,8 +24,9 @@ struct leat_sql_job {
 	struct leat_mem *mem;
 	struct leat_sql sql;
 	struct leat_tables *tables;
-	char *result; /* of a step: the Parquet file */
-	char *spill;  /* folder of temporary files, removed at the end */
+	uint64_t rejected; /* rows of a step's result that fail checks */
+	char *result;      /* of a step: the Parquet file */
+	char *spill;       /* folder of temporary files, removed at the end */
 	struct leat_interrupt interrupt;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t wake;

@@ -200,6 +200,7 @@ judge(struct judging *j, const char *rejects, const char *kept, struct leat_err 
 		log_rejects(rejects);
 		return status;
 	}
+	j->job->rejected = j->checked.failed;
 	print_sentence(j);
 	if (j->checks.what == LEAT_CHECKS_QUARANTINE && j->checked.failed)
 		status = take_out(j, kept, err);

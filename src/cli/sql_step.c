@@ -367,7 +367,10 @@ report(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 	       leat_plural(columns));
 	metrics = fopen("metrics.json", "we");
 	if (metrics) {
-		fprintf(metrics, "{\"rows\": %lld}\n", (long long)rows);
+		fprintf(metrics, "{\"rows\": %lld", (long long)rows);
+		if (job->params->check.count)
+			fprintf(metrics, ", \"rejected\": %llu", (unsigned long long)job->rejected);
+		fprintf(metrics, "}\n");
 		fclose(metrics);
 	}
 	return LEAT_OK;

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opt.h"
 #include "step/kind.h"
 #include "step/project_read.h"
 #include "table/checks.h"
@@ -145,24 +144,6 @@ read_query(struct leat_step *step, const struct leat_step_names *names, struct l
 }
 
 static enum leat_status
-check_action(const struct leat_step *step, struct leat_err *err)
-{
-	struct leat_checks checks;
-	struct leat_mem mem;
-
-	if (*step->checks && !step->check)
-		return leat_fail(err, LEAT_SPEC, "step '%s' has 'checks', but no 'check' that says what must hold",
-		                 step->name);
-	leat_mem_init(&mem, SIZE_MAX);
-	leat_checks_init(&checks, &mem);
-	if (!*step->checks || leat_checks_set_action(&checks, step->checks, err) == LEAT_OK)
-		return LEAT_OK;
-	leat_without_caret(err, LEAT_SPEC);
-	leat_err_in(err, "'checks' of step '%s'", step->name);
-	return LEAT_SPEC;
-}
-
-static enum leat_status
 check(const struct leat_step *step, struct leat_err *err)
 {
 	if (!step->key || !step->key[0])
@@ -184,7 +165,10 @@ check(const struct leat_step *step, struct leat_err *err)
 	if (*step->feed || step->resume)
 		return leat_fail(err, LEAT_SPEC, "'%s' is for commands, and step '%s' has 'sql'",
 		                 *step->feed ? "feed" : "resume", step->name);
-	return check_action(step, err);
+	if (*step->checks && !step->check)
+		return leat_fail(err, LEAT_SPEC, "step '%s' has 'checks', but no 'check' that says what must hold",
+		                 step->name);
+	return LEAT_OK;
 }
 
 /* One word for a shell. */

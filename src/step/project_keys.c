@@ -164,7 +164,7 @@ const struct leat_key leat_step_keys[] = {
          .example = "{amount: [not null, 0..1e6], user: in users.id, rows: 1..}",
          .kind = "sql"},
 	{.name = "checks",
-         .type = LEAT_KEY_TEXT,
+         .type = LEAT_KEY_ACTION,
          AT(checks),
          .def = "fail",
          .doc = "What to do with rows that fail a check: fail, quarantine (take them out) or warn. The last two may have "
@@ -216,6 +216,7 @@ leat_key_values(const struct leat_key *key, struct leat_str *out)
 		[LEAT_KEY_ENV] = "a list of names, or a map of names and texts",
 		[LEAT_KEY_GLOBS] = "a glob, or a list of globs",
 		[LEAT_KEY_CHECKS] = "a map of columns, each with a check or a list of checks",
+		[LEAT_KEY_ACTION] = "fail, quarantine or warn, the last two also with a share such as 'up to 0.1%'",
 		[LEAT_KEY_TEXTS] = "a name, or a list of names",
 		[LEAT_KEY_COLUMNS] = "a map of names and types",
 		[LEAT_KEY_REJECTS] = "a share such as 0.1%, or a number",

@@ -25,6 +25,7 @@ enum leat_key_type {
 	LEAT_KEY_ENV,     /* leat_named: a list of names, or a map of texts */
 	LEAT_KEY_GLOBS,   /* a glob, or a list of globs */
 	LEAT_KEY_CHECKS,  /* const char *const *, NULL-terminated: a map of columns and checks */
+	LEAT_KEY_ACTION,  /* const char *: what to do with rows that fail checks */
 	LEAT_KEY_TEXTS,   /* const char *const *, NULL-terminated: a text, or a list of texts */
 	LEAT_KEY_COLUMNS, /* of a source: a map of names and types */
 	LEAT_KEY_REJECTS, /* of a source: 0.1%, 12 */

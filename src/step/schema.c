@@ -14,6 +14,7 @@ static const char *
 schema_of(enum leat_key_type type)
 {
 	switch (type) {
+	case LEAT_KEY_ACTION:
 	case LEAT_KEY_CHOICE: /* and `enum` */
 	case LEAT_KEY_TEXT:
 		return "\"type\":\"string\"";
