@@ -116,7 +116,7 @@ add_column(struct leat_table *table, const struct leat_profile_column *c, uint64
 	else
 		add_tops(cell, c, rows);
 	if (c->nan || c->infinite)
-		leat_str_addf(cell, " NaN %" PRIu64 ", infinite %" PRIu64, c->nan, c->infinite);
+		leat_str_addf(cell, "%sNaN %" PRIu64 ", infinite %" PRIu64, cell->len ? "  " : "", c->nan, c->infinite);
 }
 
 static enum leat_status
@@ -185,7 +185,7 @@ print_figures(const struct leat_profile *p, struct leat_err *err)
 static enum leat_status
 print_lengths(const struct leat_profile *p, struct leat_err *err)
 {
-	static const char *const titles[] = {"column", "shortest", "longest", ""};
+	static const char *const titles[] = {"column", "shortest", "longest", "unit"};
 	static const char *const units[] = {"", "", "characters", "bytes", "elements", ""};
 	struct leat_table table;
 	size_t rows = 0;

@@ -248,7 +248,7 @@ leat_checks_add_line(struct leat_checks *checks, const char *line, struct leat_e
 		                    "a check is a column, a colon and what must hold, as in 'amount: 0..100'");
 	while (end > 0 && strchr(" \t\r\n", line[end - 1]))
 		end--;
-	len++;
+	len += 1 + strspn(line + len + 1, " \t\r\n");
 	column = leat_strndup(checks->mem, line, end);
 	if (!column)
 		return leat_fail_mem(err, checks->mem, end, "a check");

@@ -152,15 +152,15 @@ mistakes_are_named_with_the_nearest_check_and_a_caret(void **state)
 	static const struct {
 		const char *line, *text;
 	} cases[] = {
-		{"amount: uniqe", "there is no check 'uniqe', did you mean 'unique'?\n uniqe\n ^^^^^"},
-		{"amount: not nul", "there is no check 'not nul', did you mean 'not null'?\n not nul\n ^^^^^^^"},
+		{"amount: uniqe", "there is no check 'uniqe', did you mean 'unique'?\nuniqe\n^^^^^"},
+		{"amount: not nul", "there is no check 'not nul', did you mean 'not null'?\nnot nul\n^^^^^^^"},
 		{"amount: null up to 3%", "there is no check 'null up to', did you mean 'nulls up to'?"},
 		{"amount: match x", "there is no check 'match', did you mean 'matches'?"},
 		{"amount: banana", "there is no check 'banana'; the checks here are not null, nulls up to, unique"},
 		{"amount", "a check is a column, a colon and what must hold, as in 'amount: 0..100'"},
 		{"amount:", "a check is missing"},
 		{": unique", "the name of a column is missing"},
-		{"amount: not null x", "nothing may follow here, not 'x'\n not null x\n          ^"},
+		{"amount: not null x", "nothing may follow here, not 'x'\nnot null x\n         ^"},
 		{"amount: 5", "a range has two dots: '5..' or '..5'"},
 		{"amount: 5..x", "a range has numbers such as 0..1e6, or dates such as 2026-01-01.., not 'x'"},
 		{"amount: 1..2..3", "nothing may follow here, not '..3'"},
