@@ -11,35 +11,59 @@
 #include "cas/manifest.h"
 #include "cli/ask.h"
 
+/* In the watcher's thread. */
 static void
 stop(void *arg)
 {
-	leat_tables_interrupt(arg);
+	struct leat_table_session *session = arg;
+
+	pthread_mutex_lock(&session->lock);
+	session->stopped = true;
+	if (session->tables)
+		leat_tables_interrupt(session->tables);
+	pthread_mutex_unlock(&session->lock);
 }
 
-enum leat_status
-leat_table_session_open(struct leat_table_session *session, int64_t threads, int64_t memory, struct leat_err *err)
+static enum leat_status
+make_spill(struct leat_table_session *session, struct leat_err *err)
 {
 	const char *folder = getenv("TMPDIR");
-	struct leat_tables_options options = {
-		.threads = (unsigned)threads, .memory = (size_t)memory, .spill = session->spill};
-	enum leat_status status;
 
-	*session = (struct leat_table_session){0};
 	if (snprintf(session->spill, sizeof(session->spill), "%s/leat-XXXXXX", folder && *folder ? folder : "/tmp") >=
 	    (int)sizeof(session->spill))
 		return leat_fail(err, LEAT_INVALID, "the path in $TMPDIR is too long");
-	if (!mkdtemp(session->spill)) {
-		status = leat_fail_errno(err, errno, "cannot create a temporary folder '%s'", session->spill);
-		session->spill[0] = '\0';
-		return status;
-	}
-	status = leat_tables_open(&session->tables, &options, err);
+	if (mkdtemp(session->spill))
+		return LEAT_OK;
+	leat_fail_errno(err, errno, "cannot create a temporary folder '%s'", session->spill);
+	session->spill[0] = '\0';
+	return LEAT_IO;
+}
+
+/* DuckDB's threads start while signals are blocked, so only the watcher gets them. */
+enum leat_status
+leat_table_session_open(struct leat_table_session *session, int64_t threads, int64_t memory, struct leat_err *err)
+{
+	struct leat_tables *tables = NULL;
+	enum leat_status status;
+
+	*session = (struct leat_table_session){.lock = PTHREAD_MUTEX_INITIALIZER};
+	status = leat_duckdb_load(err);
 	if (status == LEAT_OK)
-		leat_interrupt_begin(&session->interrupt, stop, session->tables);
-	else
-		rmdir(session->spill);
-	return status;
+		status = make_spill(session, err);
+	if (status != LEAT_OK)
+		return status;
+	leat_interrupt_begin(&session->interrupt, stop, session);
+	status = leat_tables_open(&tables,
+	                          &(struct leat_tables_options){.threads = (unsigned)threads,
+	                                                        .memory = (size_t)memory,
+	                                                        .spill = session->spill},
+	                          err);
+	pthread_mutex_lock(&session->lock);
+	session->tables = tables;
+	if (tables && session->stopped)
+		leat_tables_interrupt(tables);
+	pthread_mutex_unlock(&session->lock);
+	return status == LEAT_OK ? LEAT_OK : leat_table_session_close(session, status, err);
 }
 
 enum leat_status

@@ -17,9 +17,12 @@ struct leat_mem;
 struct leat_table_session {
 	struct leat_tables *tables;
 	struct leat_interrupt interrupt;
+	pthread_mutex_t lock; /* of `tables` and `stopped` while it is opened */
+	bool stopped;
 	char spill[256];
 };
 
+/* Close it after success only. */
 enum leat_status leat_table_session_open(struct leat_table_session *session, int64_t threads, int64_t memory,
                                          struct leat_err *err);
 /* Returns `status`, or after ^C LEAT_CANCELLED. */
