@@ -214,6 +214,13 @@ print_lengths(const struct leat_profile *p, struct leat_err *err)
 
 /* ---- drift ---- */
 
+static void
+add_distance(struct leat_str *cell, bool compared, double x)
+{
+	if (compared)
+		leat_str_addf(cell, "%.3f", x);
+}
+
 static enum leat_status
 print_drift(const struct leat_drift *drift, const struct leat_profile *then, const char *then_name,
             struct leat_err *err)
@@ -236,8 +243,8 @@ print_drift(const struct leat_drift *drift, const struct leat_profile *then, con
 
 		leat_str_add(leat_table_cell(&table), d->name);
 		leat_str_add(leat_table_cell(&table), sizes[d->size]);
-		leat_str_addf(leat_table_cell(&table), d->compared ? "%.3f" : "", d->psi);
-		leat_str_addf(leat_table_cell(&table), d->compared ? "%.3f" : "", d->js);
+		add_distance(leat_table_cell(&table), d->compared, d->psi);
+		add_distance(leat_table_cell(&table), d->compared, d->js);
 		leat_str_add(leat_table_cell(&table),
 		             d->size == LEAT_DRIFT_UNSURE ? "too few rows to tell it from chance" : d->sentence);
 	}
