@@ -10,6 +10,7 @@
 #include <locale.h>
 #include <math.h>
 #include <stdalign.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -498,9 +499,11 @@ enum leat_status
 leat_parse_call(struct leat_parse *p, struct leat_call *call)
 {
 	enum leat_status status;
+	char what[80];
 
 	*call = (struct leat_call){0};
-	status = parse_word(p, "the name of a source or op", &call->name, &call->at, &call->len);
+	snprintf(what, sizeof(what), "the name of %s", p->calls ? p->calls : "a source or op");
+	status = parse_word(p, what, &call->name, &call->at, &call->len);
 	if (status == LEAT_OK && leat_parse_accept(p, '('))
 		status = parse_items(p, ')', true, &call->arg, &call->args);
 	call->end = p->end;

@@ -55,7 +55,8 @@ struct leat_parse {
 	size_t pos; /* of the next token, past white space and comments */
 	size_t end; /* of the last token */
 	int depth;
-	void *blocks; /* holds all results; see leat_parse_free */
+	const char *calls; /* what calls name, for errors; NULL: "a source or op" */
+	void *blocks;      /* holds all results; see leat_parse_free */
 	struct leat_mem *mem;
 	struct leat_err *err;
 };

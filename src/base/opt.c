@@ -293,10 +293,40 @@ strings_of(const struct setting *s, const struct leat_arg *items, size_t count, 
 	return LEAT_OK;
 }
 
+static enum leat_status
+value_of(const struct setting *s, const struct leat_arg *arg, struct leat_opt_value *out)
+{
+	*out = (struct leat_opt_value){arg->type, arg->number, text_of(arg)};
+	if (arg->type == LEAT_ARG_NUMBER && arg->unit)
+		return refuse(s, arg, "takes a number without a unit, not '%.20s'", arg->unit);
+	return arg->type == LEAT_ARG_NUMBER || out->text
+	               ? LEAT_OK
+	               : refuse_value(s, arg, "a number, a word or a string in quotes");
+}
+
+static enum leat_status
+values_of(const struct setting *s, const struct leat_arg *items, size_t count, struct leat_values *out)
+{
+	struct leat_opt_value *list = leat_alloc_array(s->mem, count, sizeof(*list));
+	enum leat_status status = LEAT_OK;
+
+	if (!list)
+		return leat_fail_mem(s->err, s->mem, count * sizeof(*list), "a list of values");
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = value_of(s, &items[i], &list[i]);
+	if (status != LEAT_OK) {
+		leat_free(s->mem, list);
+		return status;
+	}
+	leat_free(s->mem, out->value);
+	*out = (struct leat_values){count, list};
+	return LEAT_OK;
+}
+
 static bool
 is_list(const struct leat_opt *opt)
 {
-	return opt->type == LEAT_OPT_FLOATS || opt->type == LEAT_OPT_STRINGS;
+	return opt->type == LEAT_OPT_FLOATS || opt->type == LEAT_OPT_STRINGS || opt->type == LEAT_OPT_VALUES;
 }
 
 /* Sets one option to `values[0]`, or a list option to all values. A single list is unpacked. */
@@ -326,6 +356,8 @@ put(const struct setting *s, const struct leat_arg *values, size_t count)
 		return floats_of(s, value, values, count, s->at);
 	case LEAT_OPT_STRINGS:
 		return strings_of(s, values, count, s->at);
+	case LEAT_OPT_VALUES:
+		return values_of(s, values, count, s->at);
 	case LEAT_OPT_NONE:
 		break;
 	}
@@ -371,6 +403,32 @@ own_strings(struct leat_strings *list, struct leat_mem *mem, struct leat_err *er
 	return LEAT_OK;
 }
 
+/* The same for values. */
+static enum leat_status
+own_values(struct leat_values *list, struct leat_mem *mem, struct leat_err *err)
+{
+	size_t bytes = list->count * sizeof(*list->value);
+	struct leat_opt_value *copy;
+	char *at;
+
+	for (size_t i = 0; i < list->count; i++)
+		bytes += list->value[i].text ? strlen(list->value[i].text) + 1 : 0;
+	copy = leat_alloc(mem, bytes);
+	if (!copy)
+		return leat_fail_mem(err, mem, bytes, "a list of values");
+	at = (char *)(copy + list->count);
+	for (size_t i = 0; i < list->count; i++) {
+		copy[i] = list->value[i];
+		if (!copy[i].text)
+			continue;
+		copy[i].text = at;
+		at = stpcpy(at, list->value[i].text) + 1;
+	}
+	leat_free(mem, list->value);
+	list->value = copy;
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_opt_put_text(const struct leat_opt *opt, void *params, const char *text, const char *whose, struct leat_mem *mem,
                   struct leat_err *err)
@@ -389,6 +447,8 @@ leat_opt_put_text(const struct leat_opt *opt, void *params, const char *text, co
 		status = leat_opt_put(opt, params, &value, text, whose, mem, err);
 	if (status == LEAT_OK && opt->type == LEAT_OPT_STRINGS)
 		status = own_strings(member(opt, params), mem, err);
+	if (status == LEAT_OK && opt->type == LEAT_OPT_VALUES)
+		status = own_values(member(opt, params), mem, err);
 	leat_parse_free(mem, p.blocks);
 	return status;
 }
@@ -416,9 +476,12 @@ leat_opt_put_default(const struct leat_opt *opt, void *params, const char *whose
 void
 leat_opts_clear(const struct leat_opt *opts, void *params)
 {
-	for (; opts && opts->type != LEAT_OPT_NONE; opts++)
+	for (; opts && opts->type != LEAT_OPT_NONE; opts++) {
 		if (opts->type == LEAT_OPT_STRINGS)
 			*(struct leat_strings *)member(opts, params) = (struct leat_strings){0};
+		if (opts->type == LEAT_OPT_VALUES)
+			*(struct leat_values *)member(opts, params) = (struct leat_values){0};
+	}
 }
 
 void
@@ -430,6 +493,12 @@ leat_opts_free(const struct leat_opt *opts, void *params, struct leat_mem *mem)
 
 			leat_free(mem, list->value);
 			*list = (struct leat_strings){0};
+		}
+		if (opts->type == LEAT_OPT_VALUES) {
+			struct leat_values *list = member(opts, params);
+
+			leat_free(mem, list->value);
+			*list = (struct leat_values){0};
 		}
 	}
 }

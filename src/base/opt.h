@@ -10,7 +10,7 @@
  *	};
  *
  * An option with the default LEAT_REQUIRED must be given.
- * Positional arguments fill the options in table order. A list option (FLOATS, STRINGS) takes a list or a
+ * Positional arguments fill the options in table order. A list option (FLOATS, STRINGS, VALUES) takes a list or a
  * single item; if it is the last positional option, it takes all remaining positional arguments. */
 #ifndef LEAT_BASE_OPT_H
 #define LEAT_BASE_OPT_H
@@ -34,6 +34,7 @@ enum leat_opt_type {
 	LEAT_OPT_ANGLE,   /* float, in radians; needs a unit, deg or rad */
 	LEAT_OPT_FLOATS,  /* struct leat_floats */
 	LEAT_OPT_STRINGS, /* struct leat_strings */
+	LEAT_OPT_VALUES,  /* struct leat_values: numbers, words and strings, for the owner to tell apart */
 };
 
 enum { LEAT_MAX_LIST = 16, LEAT_MAX_OPTS = 64 };
@@ -46,6 +47,17 @@ struct leat_floats {
 struct leat_strings { /* the strings live in the spec's memory */
 	size_t count;
 	const char **value;
+};
+
+struct leat_opt_value {
+	enum leat_arg_type type; /* NUMBER, WORD or STRING */
+	double number;
+	const char *text; /* of a word or string */
+};
+
+struct leat_values { /* the strings live in the spec's memory */
+	size_t count;
+	struct leat_opt_value *value;
 };
 
 enum leat_opt_flag {
@@ -89,6 +101,7 @@ struct leat_opt {
 #define LEAT_ANGLE(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_ANGLE, def, min, max, NULL, doc, 0)
 #define LEAT_FLOATS(T, member, def, min, max, doc) LEAT_OPT_(T, member, LEAT_OPT_FLOATS, def, min, max, NULL, doc, 0)
 #define LEAT_STRINGS(T, member, def, doc, flags) LEAT_OPT_(T, member, LEAT_OPT_STRINGS, def, 0, 0, NULL, doc, flags)
+#define LEAT_VALUES(T, member, def, doc) LEAT_OPT_(T, member, LEAT_OPT_VALUES, def, 0, 0, NULL, doc, 0)
 #define LEAT_OPT_END                                                                                                   \
 	{                                                                                                              \
 		NULL, LEAT_OPT_NONE, 0, NULL, 0, 0, NULL, NULL, 0                                                      \

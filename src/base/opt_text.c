@@ -75,6 +75,26 @@ leat_opt_choice(const char *choices, int i, size_t *len)
 }
 
 static void
+print_values(const struct leat_values *values, struct leat_str *out)
+{
+	char buf[40];
+
+	leat_str_add(out, "[");
+	for (size_t i = 0; i < values->count; i++) {
+		const struct leat_opt_value *value = &values->value[i];
+
+		leat_str_add(out, i ? ", " : "");
+		if (value->type == LEAT_ARG_NUMBER)
+			leat_str_add(out, leat_format_number(buf, sizeof(buf), value->number));
+		else if (value->type == LEAT_ARG_WORD)
+			leat_str_add(out, value->text);
+		else
+			leat_str_add_quoted(out, value->text);
+	}
+	leat_str_add(out, "]");
+}
+
+static void
 print_value(const struct leat_opt *opt, const void *at, struct leat_str *out)
 {
 	const struct leat_floats *floats = at;
@@ -118,6 +138,9 @@ print_value(const struct leat_opt *opt, const void *at, struct leat_str *out)
 			leat_str_add_quoted(out, strings->value[i]);
 		}
 		leat_str_add(out, "]");
+		break;
+	case LEAT_OPT_VALUES:
+		print_values(at, out);
 		break;
 	case LEAT_OPT_NONE:
 		break;
@@ -168,7 +191,7 @@ leat_opt_type_name(enum leat_opt_type type)
 		[LEAT_OPT_NONE] = "none",       [LEAT_OPT_INT] = "int",       [LEAT_OPT_FLOAT] = "float",
 		[LEAT_OPT_BOOL] = "bool",       [LEAT_OPT_STRING] = "string", [LEAT_OPT_ENUM] = "enum",
 		[LEAT_OPT_SIZE] = "size",       [LEAT_OPT_ANGLE] = "angle",   [LEAT_OPT_FLOATS] = "floats",
-		[LEAT_OPT_STRINGS] = "strings",
+		[LEAT_OPT_STRINGS] = "strings", [LEAT_OPT_VALUES] = "values",
 	};
 
 	return names[type];

@@ -264,6 +264,7 @@ add_usage(const struct leat_opt *opt, struct leat_str *out)
 		[LEAT_OPT_ANGLE] = "ANGLE",
 		[LEAT_OPT_FLOATS] = "[X, ...]",
 		[LEAT_OPT_STRINGS] = "[TEXT, ...]",
+		[LEAT_OPT_VALUES] = "[VALUE, ...]",
 	};
 	bool on = opt->type == LEAT_OPT_BOOL && opt->def && strcmp(opt->def, "true") == 0;
 	char flag[MAX_FLAG], letter = letter_of(opt);

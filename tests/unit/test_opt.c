@@ -184,6 +184,46 @@ the_last_positional_list_takes_the_rest(void **state)
 	assert_string_equal(p.files.value[2], "z");
 }
 
+struct bounds {
+	struct leat_values low, rest;
+};
+
+static const struct leat_opt bounds_options[] = {
+	LEAT_VALUES(struct bounds, low, "[none, 'a b', 0.1]", "a bound"),
+	LEAT_VALUES(struct bounds, rest, "[]", "more of them"),
+	LEAT_OPT_END,
+};
+
+static void
+values_are_numbers_words_and_strings(void **state)
+{
+	struct bounds b;
+	struct leat_str str;
+
+	(void)state;
+	assert_int_equal(set(bounds_options, &b, "op(p99.5, 1, 0.1, 'x', y)"), LEAT_OK);
+	assert_int_equal(b.low.count, 1);
+	assert_int_equal(b.low.value[0].type, LEAT_ARG_WORD);
+	assert_string_equal(b.low.value[0].text, "p99.5");
+	assert_int_equal(b.rest.count, 4);
+	assert_true(b.rest.value[1].number == 0.1); /* a double */
+	assert_int_equal(b.rest.value[2].type, LEAT_ARG_STRING);
+	leat_str_init(&str, &mem, 4096);
+	leat_opts_print(bounds_options, &b, true, &str);
+	assert_string_equal(leat_str_text(&str), "low=[p99.5], rest=[1, 0.1, 'x', y]");
+	leat_str_free(&str);
+	leat_opts_free(bounds_options, &b, &mem);
+	assert_int_equal(set(bounds_options, &b, "op"), LEAT_OK);
+	assert_int_equal(b.low.count, 3);
+	assert_string_equal(b.low.value[0].text, "none");
+	assert_string_equal(b.low.value[1].text, "a b");
+	leat_opts_free(bounds_options, &b, &mem);
+	assert_int_equal(set(bounds_options, &b, "op(1, 3MiB)"), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "takes a number without a unit, not 'MiB'"));
+	assert_int_equal(set(bounds_options, &b, "op(1, [[2]])"), LEAT_SPEC);
+	assert_non_null(strstr(err.text, "must be a number, a word or a string in quotes, not [2]"));
+}
+
 static void
 whole_numbers_are_exact(void **state)
 {
@@ -598,6 +638,7 @@ main(void)
 		TEST(positional_arguments_fill_the_table_in_order),
 		TEST(named_arguments_come_in_any_order),
 		TEST(the_last_positional_list_takes_the_rest),
+		TEST(values_are_numbers_words_and_strings),
 		TEST(whole_numbers_are_exact),
 		TEST(sizes_have_units_of_1000_and_1024),
 		TEST(values_out_of_range_are_refused_with_the_range),
