@@ -408,6 +408,32 @@ def sql(golden):
              "SELECT\u00a01\u3000FROM 'x.parquet' UNION (TABLE a) ORDER BY #1 LIMIT 3", "SELECT 1; SELECT 2", "SELECT '", "SELECT ((", "COPY t TO 'x'",
              "SELECT a @>- b, c <-- d\n, -1 - -1, ~a, 1.a, a.1, a..b, $1, ?, :=:: : .", "SELECT 'a'\n'b'", "SUMMARIZE main.t", ""]
     return {str(i): text.encode() for i, text in enumerate(texts)}
+def features(golden):
+    """States that load, with what may be wrong in them; and texts of columns (c) and splits (s)."""
+    whole = {"leat_features": 1, "duckdb": "1.5.6", "columns": "'a\"b': clip(low=[p01], high=[]) | standardize; 'y': keep; "
+             "'t': hour | cyclic(period=[24]); 'w': vocab(min_count=1, max_size=9)", "split": "'w': 'train' 80%, 'test' 20%",
+             "inputs": [{"name": "a\"b", "type": "DOUBLE", "needed": True}, {"name": "y", "type": "", "needed": False},
+                        {"name": "t", "type": "DATE", "needed": True}, {"name": "w", "type": "DECIMAL(4,1)", "needed": True}],
+             "fitted": [{"feature": "a\"b", "transform": "clip", "version": 1, "values": [-1.5]},
+                        {"feature": "a\"b", "transform": "standardize", "version": 1, "values": {"mean": 0.5, "stddev": 2}},
+                        {"feature": "w", "transform": "vocab", "version": 1, "dictionary": "dictionary_3_0", "entries": 3}],
+             "outputs": [],
+             "layers": ["nullif(CAST(t.\"a\"\"b\" AS DOUBLE), CAST('nan' AS DOUBLE)) AS v0, t.\"y\" AS v1, "
+                        "CAST(CAST(t.\"t\" AS DATE) AS TIMESTAMP) AS v2, CAST(CAST(t.\"w\" AS DECIMAL(4,1)) AS DOUBLE) AS v3",
+                        "CASE WHEN v0 < -1.5e0 THEN -1.5e0 ELSE v0 END AS v0, v1 AS v1, CAST(hour(v2) AS BIGINT) AS v2, "
+                        "CASE WHEN CAST(v3 AS VARCHAR) IS NULL THEN CAST(1 AS BIGINT) ELSE coalesce(CAST(enum_code("
+                        "TRY_CAST(CAST(v3 AS VARCHAR) AS \"dictionary_3_0\")) AS BIGINT) + 3, 2) END AS v3",
+                        "(v0 - 0.5e0) / 2e0 AS v0, v1, CASE WHEN isfinite(CAST(v2 AS DOUBLE)) THEN sin(CAST(v2 AS DOUBLE) * "
+                        "0.26179938779914941e0) END AS s2_0, CASE WHEN isfinite(CAST(v2 AS DOUBLE)) THEN cos(CAST(v2 AS "
+                        "DOUBLE) * 0.26179938779914941e0) END AS s2_1, v3",
+                        "v0 AS \"a\"\"b\", v1 AS \"y\", s2_0 AS \"t_sin\", s2_1 AS \"t_cos\", v3 AS \"w\""]}
+    changes = {"whole": {}, "version": {"leat_features": 2}, "inputs": {"inputs": []}, "fitted": {"fitted": [1]},
+               "layers": {"layers": ["1"]}, "columns": {"columns": "x: log1p"}, "split": {"split": "x"}}
+    texts = ["cx: clip(p01, p99.5) | log1p | standardize; 'a b': keep; z: cross(x, 'y', buckets=9)",
+             "ct: column(ts) | epoch | bucketize(0, 1e9, p50); u: impute(mode, indicator=true) | onehot(2, max_size=3)",
+             "su, 'v w': train 33.3333%, b 33.3333%, c rest", "sts: train before '2024-01-01', test rest", "s: ", "cx: clip(p1e9)"]
+    return ({name: compact(whole | change) for name, change in changes.items()} |
+            {f"text-{i}": text.encode() for i, text in enumerate(texts)} | {"deep": b"[" * 3000})
 
 
 def board_request(golden):
@@ -487,7 +513,7 @@ def manifest(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, features, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
