@@ -66,7 +66,7 @@ def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]:
 _later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_handle", "Batch": "_batch", "Ragged": "_batch",
           "Recorder": "_recorder", "array": "_array", "xray": "_xray", "Xray": "_xray_result", "watch": "_watch",
           "tag": "_watch", "build": "_build", "Build": "_build"}
-_modules = ("step", "torch", "jax", "tensorflow", "lightning", "keras", "errors")
+_modules = ("features", "step", "torch", "jax", "tensorflow", "lightning", "keras", "errors")
 
 
 def __getattr__(name: str) -> Any:
