@@ -52,6 +52,7 @@ struct leat_step {
 		*check;     /* of sql: checks of the result, as table/checks.h prints them; NULL-terminated, or NULL */
 	const char *checks; /* of sql: what to do with rows that fail; "" if not given */
 	unsigned count;     /* of shards; 0: not given */
+	const char *columns, *split; /* of features, as table/features.h has them; "": not given */
 	unsigned cpus, retries;
 	double timeout_s;      /* 0: none */
 	uint64_t memory_bytes; /* 0: no limit */

@@ -188,6 +188,20 @@ const struct leat_key leat_step_keys[] = {
          .doc = "Number of shards; their numbers of rows differ by one at most.",
          .example = "16",
          .kind = "shards"},
+	{.name = "columns",
+         .type = LEAT_KEY_CHAINS,
+         .def = "",
+         .doc = "Features and their transforms, each of the column with its name unless it begins with column(...). See "
+                "FEATURES.md.",
+         .example = "{amount: 'clip(p01, p99) | log1p | standardize', label: keep}",
+         .kind = "features"},
+	{.name = "split",
+         .type = LEAT_KEY_SPLIT,
+         .def = "",
+         .doc = "How rows are divided, by the hash of a column or by time. Features are fitted on the part 'train'; "
+                "without the key, on all rows.",
+         .example = "{by: user, train: 80%, valid: 10%, test: 10%}",
+         .kind = "features"},
 	{.name = NULL},
 };
 
@@ -221,6 +235,8 @@ leat_key_values(const struct leat_key *key, struct leat_str *out)
 		[LEAT_KEY_COLUMNS] = "a map of names and types",
 		[LEAT_KEY_REJECTS] = "a share such as 0.1%, or a number",
 		[LEAT_KEY_NULLS] = "a text, or a list of texts",
+		[LEAT_KEY_CHAINS] = "a map of names and transforms",
+		[LEAT_KEY_SPLIT] = "a map of 'by', and of parts and their shares",
 		[LEAT_KEY_SOURCES] = "a map of names and paths",
 		[LEAT_KEY_STEPS] = "a map of names and steps",
 	};

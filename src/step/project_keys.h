@@ -30,6 +30,8 @@ enum leat_key_type {
 	LEAT_KEY_COLUMNS, /* of a source: a map of names and types */
 	LEAT_KEY_REJECTS, /* of a source: 0.1%, 12 */
 	LEAT_KEY_NULLS,   /* of a source: a text, or a list of texts */
+	LEAT_KEY_CHAINS,  /* of features: a map of names and transforms */
+	LEAT_KEY_SPLIT,   /* of features: a map of a column and shares */
 	LEAT_KEY_SOURCES, /* of the file: a map of patterns, or maps */
 	LEAT_KEY_STEPS,   /* of the file: a map of steps */
 };

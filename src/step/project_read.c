@@ -260,6 +260,8 @@ read_step(struct leat_reading *r, const struct leat_yaml *name)
 	                           .feed = "",
 	                           .format = "tfrecord",
 	                           .checks = "",
+	                           .columns = "",
+	                           .split = "",
 	                           .cpus = 1};
 	*at = (struct leat_step_nodes){.name = name};
 	r->project->steps++;

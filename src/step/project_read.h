@@ -45,6 +45,9 @@ enum leat_status leat_pattern_check(struct leat_reading *r, const struct leat_ya
 /* A key that does not exist. */
 enum leat_status leat_unknown_key(struct leat_reading *r, const struct leat_yaml *key, const char *owner,
                                   const char *const *known, size_t n);
+/* project_features.c */
+enum leat_status leat_columns_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
+enum leat_status leat_split_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
 /* project_check.c: resolves edges, orders the steps, and checks what only the whole file shows. */
 enum leat_status leat_project_check(struct leat_reading *r);
 /* project_command.c: variables that a command uses are declared. */

@@ -411,6 +411,18 @@ read_slices(const struct setting *s)
 	return leat_slices_read(s->r, s->value, s->step->name, &s->step->slices);
 }
 
+static enum leat_status
+read_columns(const struct setting *s)
+{
+	return leat_columns_read(s->r, s->value, s->step);
+}
+
+static enum leat_status
+read_split(const struct setting *s)
+{
+	return leat_split_read(s->r, s->value, s->step);
+}
+
 /* ---- by type ---- */
 
 enum { TEXT = 1 << LEAT_YAML_TEXT, LIST = 1 << LEAT_YAML_LIST, MAP = 1 << LEAT_YAML_MAP };
@@ -435,6 +447,8 @@ static const struct {
 	[LEAT_KEY_ACTION] = {TEXT, read_action},
 	[LEAT_KEY_CHECKS] = {MAP, read_checks},
 	[LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
+	[LEAT_KEY_CHAINS] = {MAP, read_columns},
+	[LEAT_KEY_SPLIT] = {MAP, read_split},
 };
 
 enum leat_status

@@ -56,6 +56,12 @@ schema_of(enum leat_key_type type)
 		       "\"^[0-9]+(\\\\.[0-9]*)?%$\"}]";
 	case LEAT_KEY_NULLS:
 		return "\"oneOf\":[{" TEXT "},{\"type\":\"array\",\"items\":{" TEXT "}}]";
+	case LEAT_KEY_CHAINS:
+		return "\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"string\"}";
+	case LEAT_KEY_SPLIT:
+		return "\"type\":\"object\",\"required\":[\"by\",\"train\"],\"properties\":{\"by\":{\"oneOf\":["
+		       "{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}},"
+		       "\"additionalProperties\":{\"type\":\"string\"}";
 	case LEAT_KEY_SOURCES:
 		return "\"type\":\"object\",\"propertyNames\":{\"pattern\":\"" NAME_PATTERN
 		       "\"},\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"

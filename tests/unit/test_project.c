@@ -409,6 +409,30 @@ a_query_reads_the_tables_it_names(void **state)
 	assert_string_equal(s->key[1], "j");
 }
 
+static void
+features_are_read_in_their_normal_form(void **state)
+{
+	const struct leat_step *s;
+
+	(void)state;
+	parse("sources: {table: x.parquet}\n"
+	      "steps:\n"
+	      "  a:\n"
+	      "    split: {by: [user, 'a b'], train: 80%, test: rest}\n"
+	      "    columns:\n"
+	      "      amount: 'clip( p01 ,p99 ) # why'\n"
+	      "      it's: keep\n"
+	      "    features: table\n"
+	      "  b: {features: table, split: {by: ts, train: before 2024-05-01, test: rest}, columns: {x: log1p}}\n");
+	s = step("a");
+	assert_int_equal(s->edges, 1);
+	assert_string_equal(s->edge[0].name, "table");
+	assert_null(s->code[0]);
+	assert_string_equal(s->columns, "'amount': clip(low=[p01], high=[p99]); 'it\\'s': keep");
+	assert_string_equal(s->split, "'user', 'a b': 'train' 80%, 'test' rest");
+	assert_string_equal(step("b")->split, "'ts': 'train' before '2024-05-01', 'test' rest");
+}
+
 /* The rest of a step that can have the key. */
 static const char *
 step_for(const struct leat_key *key)
@@ -417,6 +441,8 @@ step_for(const struct leat_key *key)
 		return "run: x";
 	if (!strcmp(key->kind, "sql"))
 		return "sql: SELECT a, b FROM epochs";
+	if (!strcmp(key->kind, "features"))
+		return strcmp(key->name, "columns") ? "features: epochs\n    columns: {a: log1p}" : "features: epochs";
 	assert_string_equal(key->kind, "shards");
 	return strcmp(key->name, "count") ? "shards: epochs\n    count: 2" : "shards: epochs";
 }
@@ -461,6 +487,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(shards_read_what_they_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_command_of_shards_has_what_decides_about_its_bytes, setup,
 	                                        teardown),
+		cmocka_unit_test_setup_teardown(features_are_read_in_their_normal_form, setup, teardown),
 		cmocka_unit_test_setup_teardown(every_example_of_a_key_can_be_read, setup, teardown),
 	};
 

@@ -274,11 +274,22 @@ a_step_has_one_kind_and_known_keys(void **state)
 	(void)state;
 	refused("steps: {a: x}\n", "leat.yaml:1:9: step 'a' must have keys, such as 'run', in lines below it");
 	refused("steps:\n  a:\n", "leat.yaml:2:3: step 'a' must have keys, such as 'run', in lines below it");
-	step_refused("in: raw", "3:3: step 'a' does nothing; give it one of these keys: run, shards, sql");
+	step_refused("in: raw", "3:3: step 'a' does nothing; give it one of these keys: features, run, shards, sql");
 	step_refused("inn: raw", "4:5: step 'a' has no key 'inn', did you mean 'in'?");
 	step_refused("command: x",
-	             "4:5: step 'a' has no key 'command'; it has run, shards, sql, in, slices, params, env, code, "
-	             "suffix, seed, cpus, memory, timeout, retries, feed, resume, key, format, count");
+	             "4:5: step 'a' has no key 'command'; it has features, run, shards, sql, in, slices, params, env, "
+	             "code, suffix, seed, cpus, memory, timeout, retries, feed, resume, key, format, count, columns, split");
+	step_refused("features: raw", "4:15: step 'a' needs features, such as 'columns: {amount: standardize}'");
+	step_refused("features: raw\n    columns: {a: log1q}",
+	             "5:18: there is no transform 'log1q', did you mean 'log1p'?");
+	step_refused("features: raw\n    columns: {a: [log1p]}",
+	             "5:18: feature 'a' of step 'a' must be a text, such as 'log1p | standardize'");
+	step_refused("features: raw\n    columns: {a: log1p}\n    split: {by: [], train: 100%}",
+	             "6:17: 'by' must be the name of a column, or a list of names");
+	step_refused("features: raw\n    columns: {a: log1p}\n    split: {by: u, train: 70%}",
+	             "6:12: the parts of the split are 70% together, not 100%");
+	step_refused("features: raw\n    columns: {a: log1p}\n    split: {by: u, train: '70%, x 30%'}",
+	             "6:20: part 'train' must be a percentage such as 80%, 'before' and a time, or 'rest'");
 	step_refused("count: 3\n    run: x", "4:5: 'count' is a key of 'shards', and step 'a' has 'run'");
 	step_refused("shards: [raw]", "4:13: 'shards' of step 'a' must be the name of a source or step");
 	step_refused("shards: raw", "4:13: step 'a' needs a number of shards, such as 'count: 16'");
