@@ -71,6 +71,7 @@ format: setup ## clang-format everything
 docs: all ## write docs/REFERENCE.md and the keys in docs/STEPS.md from the tables in the code
 	@$(BUILD)/leat ops --markdown >docs/REFERENCE.md
 	@UPDATE=1 tests/check_steps $(BUILD)/leat
+	@UPDATE=1 tests/check_features $(BUILD)/leat
 
 wheel: setup ## build the Python wheel, with all libraries it needs, in build/dist
 	@scripts/wheel $(BUILD)

@@ -408,6 +408,8 @@ def sql(golden):
              "SELECT\u00a01\u3000FROM 'x.parquet' UNION (TABLE a) ORDER BY #1 LIMIT 3", "SELECT 1; SELECT 2", "SELECT '", "SELECT ((", "COPY t TO 'x'",
              "SELECT a @>- b, c <-- d\n, -1 - -1, ~a, 1.a, a.1, a..b, $1, ?, :=:: : .", "SELECT 'a'\n'b'", "SUMMARIZE main.t", ""]
     return {str(i): text.encode() for i, text in enumerate(texts)}
+
+
 def features(golden):
     """States that load, with what may be wrong in them; and texts of columns (c) and splits (s)."""
     whole = {"leat_features": 1, "duckdb": "1.5.6", "columns": "'a\"b': clip(low=[p01], high=[]) | standardize; 'y': keep; "
