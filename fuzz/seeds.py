@@ -159,6 +159,53 @@ def tfrecord_gz(golden):
     return seeds | {"plain": plain, "members": members}
 
 
+def thrift_varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + thrift_varint(n >> 7)
+
+
+def thrift_struct(*fields):
+    """Fields are (number, type, bytes) in order of their numbers."""
+    out, last = b"", 0
+    for number, kind, data in fields:
+        out += bytes([(number - last) << 4 | kind]) + data
+        last = number
+    return out + b"\0"
+
+
+def parquet(golden):
+    """Footers: with a nested column, without rows, and with lists that are longer than they can be."""
+
+    def number(n):
+        return thrift_varint(2 * n)
+
+    def text(data):
+        return thrift_varint(len(data)) + data
+
+    def items(kind, *elements):
+        count = bytes([len(elements) << 4 | kind]) if len(elements) < 15 else bytes([0xF0 | kind]) + thrift_varint(len(elements))
+        return count + b"".join(elements)
+
+    def chunk(at, size, path):
+        meta = thrift_struct((1, 5, number(2)), (2, 9, items(5, number(0))), (3, 9, items(8, text(path))), (4, 5, number(1)), (5, 6, number(9)),
+                             (6, 6, number(2 * size)), (7, 6, number(size)), (9, 6, number(at + 10)), (11, 6, number(at)), (12, 12, thrift_struct((7, 1, b""))))
+        return thrift_struct((2, 6, number(0)), (3, 12, meta))
+
+    columns = [(b"root", 2), (b"a", 0), (b"s", 2), (b"b", 0), (b"c", 0)]
+    schema = items(12, *(thrift_struct((1, 5, number(2)), (3, 5, number(1)), (4, 8, text(name)), (5, 5, number(children))) if children else
+                         thrift_struct((1, 5, number(2)), (4, 8, text(name))) for name, children in columns))
+    groups = [thrift_struct((1, 9, items(12, *(chunk(at + 50 * i, 50, b"abc"[i : i + 1]) for i in range(3)))), (2, 6, number(300)), (3, 6, number(9))) for at in (4, 200)]
+    whole = thrift_struct((1, 5, number(1)), (2, 9, schema), (3, 6, number(18)), (4, 9, items(12, *groups)), (6, 8, text(b"seed")))
+    return {
+        "whole": whole,
+        "many": thrift_struct((2, 9, schema), (3, 6, number(18 * 20)), (4, 9, items(12, *groups * 20))),
+        "backwards": thrift_struct((4, 9, items(12, *groups)))[:-1] + b"\x06" + number(3) + number(18) + b"\x09" + number(2) + schema + b"\0",
+        "empty": thrift_struct((2, 9, schema), (3, 6, number(0))),
+        "long": thrift_struct((2, 9, b"\xfc\xff\xff\xff\x7f")),
+        "deep": b"\x5c" * 40,
+        "cut": whole[: len(whole) // 2],
+    }
+
+
 # ---- Leat's own files ----
 
 
@@ -515,7 +562,7 @@ def manifest(golden):
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, features, http_head, image, jpeg, json_line, manifest, mds, merge, npy, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, features, http_head, image, jpeg, json_line, manifest, mds, merge, npy, parquet, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:
