@@ -532,21 +532,22 @@ add_op(struct compile *c, const struct leat_bound *bound, struct leat_err *err)
 	}
 }
 
-/* Each sample would mean decompressing its whole block again. */
+/* Each sample would mean decoding its whole unit again. */
 static enum leat_status
 refuse_scattering(const struct leat_pipeline *p, struct leat_err *err)
 {
+	const char *where = p->source.scatter_where;
+
 	for (int i = 0; i < p->ops; i++) {
 		const struct leat_bound *bound = &p->op[i];
 		const struct leat_call *call = leat_bound_call(p, bound);
 
 		if (bound->op->on_plan.scatters && bound->op->on_plan.scatters(bound->params))
-			return leat_fail_at(
-				err, p->spec.text, call->at, call->end - call->at,
-				"%s in random order is too slow on compressed files: use shuffle(window) or "
-				"shuffle(block=..., window=...), put cache before it, or convert the files with "
-				"`leat convert`",
-				bound->op->name);
+			return leat_fail_at(err, p->spec.text, call->at, call->end - call->at,
+			                    "%s in random order is too slow on %s: use shuffle(window) or "
+			                    "shuffle(block=..., window=...), put cache before it, or %s",
+			                    bound->op->name, where ? where : "compressed files",
+			                    where ? p->source.scatter_remedy : "convert the files with `leat convert`");
 	}
 	return LEAT_OK;
 }

@@ -76,6 +76,10 @@ struct leat_source {
 	size_t max_unit;           /* largest decoded size */
 	size_t max_unit_length;    /* largest size in the file */
 	size_t decode_memory;      /* kept with each scratch for decoding */
+	/* Units in random order are too slow: on what, and what else to do about it. If left NULL: compressed files,
+	 * which can be converted. */
+	const char *scatter_where;
+	char scatter_remedy[80];
 	struct leat_schema schema; /* of the samples; layouts are derived from the shapes */
 	char **class_name;         /* by label, if the source knows: filled by leat_source_add_class */
 	size_t class_count, class_cap;
