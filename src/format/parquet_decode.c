@@ -11,8 +11,9 @@
 #include "base/hash.h"
 
 enum {
-	DUCKDB_LEAST = 8 << 20, /* of an instance with one thread that scans a file */
-	PER_COLUMN = 256 << 10, /* vectors of a chunk, and what decoding a page takes */
+	INSTANCE = 3 << 20,     /* of a database, beside what its memory_limit counts */
+	LEAST = 3 << 20,        /* what it counts, with one thread that scans a small file */
+	PER_COLUMN = 128 << 10, /* vectors of a chunk */
 	SQL_MOST = 1 << 20,
 	PATH = 40,
 };
@@ -31,12 +32,13 @@ struct leat_parquet_decoder {
 
 /* ---- open and close ---- */
 
+/* Pages of all columns, decompressed, and what they are decompressed from and decoded with. */
 size_t
 leat_parquet_decoder_memory(uint64_t unpacked, size_t columns)
 {
-	uint64_t memory = DUCKDB_LEAST + (uint64_t)columns * PER_COLUMN;
+	uint64_t memory = INSTANCE + LEAST + (uint64_t)columns * PER_COLUMN;
 
-	return (size_t)(unpacked > SIZE_MAX / 4 ? SIZE_MAX / 4 : memory + unpacked);
+	return (size_t)(unpacked > SIZE_MAX / 8 ? SIZE_MAX / 4 : memory + 2 * unpacked);
 }
 
 static size_t
@@ -78,7 +80,7 @@ open_tables(struct leat_parquet_decoder *decoder, size_t memory, struct leat_err
 	snprintf(sql, sizeof(sql),
 	         "SET memory_limit = '%zuB'; SET enable_external_file_cache = false; "
 	         "SET parquet_metadata_cache = false",
-	         memory);
+	         memory - INSTANCE);
 	return leat_tables_run(decoder->tables, sql, err);
 }
 

@@ -20,6 +20,7 @@
 #include "format/record.h"
 #include "format/source.h"
 #include "format/tar_write.h"
+#include "table/duckdb.h"
 
 enum { HEIGHT = 24, WIDTH = 30, FILES = 4, CLASSES = 7 };
 
@@ -352,7 +353,47 @@ make_events(const char *folder)
 	}
 }
 
-/* A source needs one maker at least; @ in its spec stands for the folder that it fills. */
+static void
+add_row(struct leat_str *sql, size_t sample)
+{
+	size_t size;
+	unsigned char *jpeg = image_of(sample, &size);
+
+	leat_str_add(sql, "(unhex('");
+	for (size_t i = 0; i < size; i++)
+		leat_str_addf(sql, "%02x", jpeg[i]);
+	leat_str_addf(sql, "'), %lld::BIGINT, range(%zu)::BIGINT[], %zu.5::FLOAT)", (long long)label_of(sample),
+	              sample % 6, sample);
+	free(jpeg);
+}
+
+static void
+make_parquet(const char *folder)
+{
+	struct leat_tables *tables;
+
+	assert_int_equal(leat_tables_open(&tables, &(struct leat_tables_options){.threads = 1}, NULL), LEAT_OK);
+	for (size_t f = 0; f < FILES; f++) {
+		struct leat_str sql;
+
+		leat_str_init(&sql, &mem, SIZE_MAX);
+		leat_str_addf(&sql, "COPY (SELECT * FROM (VALUES ");
+		for (size_t i = first[f]; i < first[f + 1]; i++) {
+			leat_str_add(&sql, i > first[f] ? ", " : "");
+			add_row(&sql, i);
+		}
+		if (first[f] == first[f + 1])
+			add_row(&sql, 0);
+		leat_str_addf(&sql, ") t(image, label, tokens, x)%s) TO '%s' (FORMAT parquet)",
+		              first[f] == first[f + 1] ? " WHERE false" : "", in(folder, "%zu.parquet", f));
+		assert_int_equal(leat_tables_run(tables, leat_str_text(&sql), NULL), LEAT_OK);
+		leat_str_free(&sql);
+	}
+	leat_tables_close(tables);
+}
+
+/* A source needs one maker at least; @ in its spec stands for the folder that it fills. Those that need DuckDB come
+ * last: where there is none, they are left out. */
 static const struct maker {
 	const char *name, *spec;
 	void (*make)(const char *folder);
@@ -370,9 +411,11 @@ static const struct maker {
 	{"windows of events", "windows('@/*.npy', length=5, events='@/*.csv', offset=-2)", make_events},
 	{"npy, several files", "npy(image='@/image-*.npy', label='@/label.npy', count='@/count-*.npy')",
          make_npy_parts},
+	{"parquet", "parquet('@/*.parquet')", make_parquet},
+	{"parquet, by row group", "parquet('@', keep=never)", make_parquet},
 };
 
-enum { MAKERS = sizeof makers / sizeof *makers };
+enum { MAKERS = sizeof makers / sizeof *makers, NEED_DUCKDB = 2 };
 
 /* ---- all ---- */
 
@@ -430,10 +473,10 @@ sources_make(struct sources *sources)
 
 	check_that_none_is_missing();
 	leat_mem_init(&mem, SIZE_MAX);
-	*sources = (struct sources){.count = MAKERS};
+	*sources = (struct sources){.count = leat_duckdb_load(NULL) == LEAT_OK ? MAKERS : MAKERS - NEED_DUCKDB};
 	snprintf(sources->folder, sizeof sources->folder, "%.150s/leat-test-XXXXXX", where && *where ? where : "/tmp");
 	assert_non_null(mkdtemp(sources->folder));
-	for (size_t i = 0; i < MAKERS; i++) {
+	for (size_t i = 0; i < sources->count; i++) {
 		struct sources_one *one = &sources->one[i];
 
 		one->name = makers[i].name;

@@ -2,7 +2,7 @@
  *
  * A sample has `image`, a JPEG (of npy: pixels), and `label` where its source can give them;
  * `tokens` gives tokens, `windows` gives `x` and `label`. A source that is added needs a maker in sources.c: without one, every
- * test that draws fails and says so. One thread. */
+ * test that draws fails and says so. Sources that need DuckDB are left out where there is none. One thread. */
 #ifndef TEST_SOURCES_H
 #define TEST_SOURCES_H
 

@@ -42,12 +42,14 @@ choose_ops(struct torture *t, struct torture_job *job)
 {
 	bool images = !is_from(t, job, "npy") && !is_from(t, job, "tokens") && !is_from(t, job, "windows");
 	const char *example = is_from(t, job, "tfrecord") ? " | example(image=bytes, label=int64)" : "";
-	const char *shuffle = !torture_one_in(t, 2)                                     ? ""
-	                      : strstr(t->sources->one[job->source].name, "compressed") ? " | shuffle(13)"
-	                                                                                : " | shuffle";
+	const char *name = t->sources->one[job->source].name;
+	const char *shuffle = !torture_one_in(t, 2)                                        ? ""
+	                      : strstr(name, "compressed") || strstr(name, "by row group") ? " | shuffle(13)"
+	                                                                                   : " | shuffle";
 
-	snprintf(job->ops, sizeof job->ops, "%s%s%s%s", shuffle, example, images ? " | decode | resize(6, 5)" : "",
-	         is_from(t, job, "list") ? " | drop(name)" : "");
+	snprintf(job->ops, sizeof job->ops, "%s%s%s%s%s", shuffle, example, images ? " | decode | resize(6, 5)" : "",
+	         is_from(t, job, "list") ? " | drop(name)" : "",
+	         is_from(t, job, "parquet") ? " | drop(tokens, x)" : "");
 }
 
 static void
