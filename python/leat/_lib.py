@@ -5,6 +5,7 @@ Calls that may block release the GIL (`waiting`). Short calls keep it (`quick`),
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, List, Optional
@@ -32,6 +33,14 @@ def command_path() -> Optional[str]:
     """Path of the `leat` command that belongs to the library; None if it is not there."""
     command = os.path.join(os.path.dirname(library_path()), "leat")
     return command if os.access(command, os.X_OK) else None
+
+
+def show_duckdb() -> None:
+    """Tells the library where the DuckDB of this Python is, which decodes Parquet, unless LEAT_DUCKDB names another."""
+    if not os.environ.get("LEAT_DUCKDB"):
+        found = importlib.util.find_spec("_duckdb")  # does not import it
+        if found and found.origin:
+            os.environ["LEAT_DUCKDB"] = found.origin
 
 
 class Err(Structure):
@@ -111,6 +120,7 @@ class Tensor(Structure):
                 ("offsets", c_void_p), ("sample_shapes", c_void_p), ("bytes", c_size_t), ("copied", ctypes.c_bool)]
 
 
+show_duckdb()
 _path = library_path()
 waiting = ctypes.CDLL(_path)
 quick = ctypes.PyDLL(_path)
