@@ -16,6 +16,7 @@
 #include "support/source.h"
 #include "support/temp.h"
 #include "support/trace.h"
+#include "support/web.h"
 #include "table/duckdb.h"
 
 static struct temp temp;
@@ -389,6 +390,40 @@ both_ways_give_the_same(void **state)
 		trace_free(&a);
 		trace_free(&b);
 	}
+}
+
+static void
+files_on_servers_are_read_too(void **state)
+{
+	struct leat_options options;
+	struct trace here, there;
+	char uri[200], spec[2000];
+
+	(void)state;
+	put_parts();
+	web_start();
+	trace_options(&options);
+	for (int f = 0; f < 3; f += 2) {
+		size_t len;
+		unsigned char *bytes;
+
+		snprintf(uri, sizeof(uri), "part-%d.parquet", f);
+		bytes = temp_read(temp_path(&temp, uri), &len);
+		snprintf(uri, sizeof(uri), "%s/part-%d.parquet", web_address(), f);
+		web_put(uri, bytes, len);
+		free(bytes);
+	}
+	snprintf(spec, sizeof(spec), "%s | batch(100)", spec_of("part-*.parquet", ""));
+	trace_run(&here, spec, &options);
+	for (int way = 0; way < 2; way++) {
+		snprintf(spec, sizeof(spec), "parquet('%s/part-0.parquet', '%s/part-2.parquet', keep=%s) | batch(100)",
+		         web_address(), web_address(), ways[way]);
+		trace_run(&there, spec, &options);
+		trace_compare(&here, &there, "here and there");
+		trace_free(&there);
+	}
+	trace_free(&here);
+	web_stop();
 }
 
 static void
@@ -781,6 +816,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(samples_are_the_same_with_any_threads_ranks_and_stops, set_up,
 	                                        tear_down),
 		cmocka_unit_test_setup_teardown(both_ways_give_the_same, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_on_servers_are_read_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(dense_columns_in_memory_go_in_bulk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_wide_table_is_read_in_pieces, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(rows_beyond_max_bytes_are_bad, set_up, tear_down),
