@@ -324,7 +324,7 @@ leat_explain_reads(struct leat_feed *feed, struct leat_reads *reads, struct leat
 			reads->bytes = scaled(reads->bytes, w.looked, w.all);
 		}
 		if (leat_source_lends(&feed->pipeline.source))
-			reads->way = "mapped";
+			reads->way = feed->pipeline.source.mapped ? "mapped" : "none"; /* or all is in memory */
 		else if (reads->requests == 0)
 			reads->way = "none";
 	}

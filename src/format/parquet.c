@@ -170,6 +170,7 @@ use_units(struct leat_source *source, unsigned threads, struct leat_err *err)
 	source->units = table->units;
 	source->decode_memory = leat_parquet_decoder_cost(table->decoder_memory, table->decoder_file);
 	longest = longest_row(table);
+	longest += !longest; /* 0 would mean that there are no units */
 	source->all_fit = longest <= source->max_bytes;
 	source->max_payload = source->max_length = source->all_fit ? longest : source->max_bytes;
 	advise(source);
@@ -468,7 +469,7 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 const struct leat_source_kind leat_source_parquet = {
 	.name = "parquet",
 	.doc = "Read Parquet tables, one row per sample, one field per column: numbers and bools keep their type, "
-               "dates "
+	       "dates "
 	       "and timestamps become int64 microseconds since 1970, decimals float64; text and binary become bytes, "
 	       "and lists of numbers ragged fields. Needs DuckDB.",
 	.example = "parquet('train-*.parquet', columns=[user, amount])",

@@ -40,6 +40,7 @@ struct leat_parquet_unit {
 	uint32_t file, group;    /* `group` of the file */
 	size_t at;               /* of its entry in the footer */
 	uint64_t offset, length; /* from its first wanted chunk to the last one's end */
+	uint64_t wanted;         /* bytes of the wanted chunks alone, with whole pages */
 	uint64_t unpacked;       /* see struct leat_parquet_chunk */
 	bool scattered;          /* mostly bytes of other columns are between: only chunks are read */
 	uint64_t longest;        /* bytes of ragged values in a row */

@@ -1,6 +1,7 @@
 /* parquet_open.c - open the files of a Parquet table: footers, columns, row groups */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/names.h"
@@ -472,7 +473,7 @@ measure_chunks(const struct leat_source *source, struct leat_parquet_unit *unit,
 	const struct leat_parquet_file *file = &table->file[unit->file];
 	const struct leat_parquet_layout *layout = &table->layout[file->layout];
 	uint64_t limit = leat_files_at(source->files, unit->file)->size - file->footer.len - LEAT_PARQUET_TAIL;
-	uint64_t begin = UINT64_MAX, end = 0, wanted = 0;
+	uint64_t begin = UINT64_MAX, end = 0, wanted = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct leat_parquet_chunks walk;
 	struct leat_parquet_chunk chunk;
 	size_t leaf = 0;
@@ -488,6 +489,7 @@ measure_chunks(const struct leat_source *source, struct leat_parquet_unit *unit,
 		begin = chunk.offset < begin ? chunk.offset : begin;
 		end = chunk.offset + chunk.length > end ? chunk.offset + chunk.length : end;
 		wanted += chunk.length;
+		unit->wanted += chunk.length + 2 * page;
 		if (chunk.unpacked > INT64_MAX ||
 		    __builtin_add_overflow(unit->unpacked, chunk.unpacked, &unit->unpacked))
 			return "the footer's size of a column chunk is invalid";
@@ -518,7 +520,7 @@ add_unit(struct leat_source *source, size_t file, uint32_t number, const struct 
 	unit->at = group->at;
 	fault = measure_chunks(source, unit, group);
 	if (fault) {
-		unit->offset = unit->length = unit->unpacked = 0;
+		unit->offset = unit->length = unit->wanted = unit->unpacked = 0;
 		leat_parquet_set_fault(source, table->units - 1, fault);
 		if (!unit->fault)
 			return leat_fail_mem(err, source->mem, strlen(fault), "the row groups");
@@ -592,7 +594,7 @@ find_units(struct leat_source *source, struct leat_err *err)
 		return status;
 	for (size_t i = 0; i < table->units; i++) {
 		unpacked = table->unit[i].unpacked > unpacked ? table->unit[i].unpacked : unpacked;
-		bytes = table->unit[i].length > bytes ? table->unit[i].length : bytes;
+		bytes = table->unit[i].wanted > bytes ? table->unit[i].wanted : bytes;
 	}
 	table->decoder_memory = leat_parquet_decoder_memory(unpacked, table->columns.count);
 	table->decoder_file = (size_t)bytes;
