@@ -221,6 +221,7 @@ a_cache_anywhere_changes_nothing(void **state)
 
 	(void)state;
 	trace_options(&options);
+	options.memory = (size_t)128 << 20; /* decoders of Parquet take some of it */
 	options.epochs = EPOCHS;
 	specs_init(&specs, &sources, 31, 150);
 	while (checked < SPECS) {

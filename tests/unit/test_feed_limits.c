@@ -598,6 +598,9 @@ long_samples_are_bad_in_every_source(void **state)
 		struct trace all = {0};
 		char of[500];
 
+		/* Rows of a group are measured when it is decoded: test_parquet.c has that. */
+		if (strcmp(sources.one[i].name, "parquet, by row group") == 0)
+			continue;
 		snprintf(of, sizeof of, "%s | batch(5)", sources.one[i].spec);
 		trace_run(&all, of, &options);
 		compare_limited(of, &all, length, measure(of, length, all.samples));
