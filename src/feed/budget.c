@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "base/str.h"
+#include "feed/blocks.h"
 #include "feed/bulk.h"
 #include "feed/feed.h"
 #include "feed/stretch.h"
@@ -253,6 +254,15 @@ unit_cost(const struct leat_pipeline *p)
 	return page_up(p->source.max_unit) + sizeof(struct leat_unit_slot) + 64;
 }
 
+/* Memory of a group of blocks that are shuffled. */
+static size_t
+group_cost(const struct leat_budget *b)
+{
+	return page_up(b->block_bytes) + sizeof(struct leat_block_group) +
+	       b->block_pieces * sizeof(struct leat_block_piece) + b->block_reads * sizeof(struct leat_block_read) +
+	       3 * 64;
+}
+
 static size_t
 worker_cost(const struct leat_budget *b, const struct leat_pipeline *p)
 {
@@ -338,6 +348,7 @@ leat_budget_parts(const struct leat_budget *b, const struct leat_pipeline *p,
 		{"window", 1, page_up(b->window)},
 		{"runs", (uint64_t)b->runs, run_cost(b)},
 		{"units", (uint64_t)b->units, unit_cost(p)},
+		{"blocks", (uint64_t)b->block_groups, group_cost(b)},
 		{"scratch", b->threads, worker_cost(b, p)},
 		{"large samples", 1, page_up(b->jumbo) + p->source.decode_memory},
 		{"processes", b->threads, page_up(b->exchange)},
@@ -443,6 +454,62 @@ widen_for_stretches(struct leat_budget *b, const struct leat_pipeline *p, size_t
 	return (size_t)more * each + near;
 }
 
+/* Mean bytes from one sample to the next, if all files can be read without waiting when they are in memory; else 0. */
+static double
+mean_distance(const struct leat_source *source)
+{
+	double bytes = 0;
+
+	if (!source->files || source->table || source->units || !source->max_length || !source->count)
+		return 0;
+	for (size_t i = 0; i < leat_files_count(source->files); i++) {
+		const struct leat_object *file = leat_files_at(source->files, i);
+
+		if (file->store->kind->request_cost || !file->store->kind->read_now)
+			return 0;
+		bytes += (double)file->size;
+	}
+	return bytes / (double)source->count;
+}
+
+/* Should blocks that are shuffled be read whole? Not if that means to read more of what this rank does not need than
+ * the reads it saves are worth. */
+static bool
+blocks_fit(const struct leat_pipeline *p, int world, double mean, struct leat_plan_blocks *blocks)
+{
+	if (p->cache || mean <= 0 || mean > LEAT_BLOCKS_LONGEST || !leat_plan_find_blocks(&p->plan, blocks))
+		return false;
+	return blocks->block > 1 && blocks->samples >= LEAT_BLOCKS_LEAST && blocks->blocks <= LEAT_BLOCKS_PIECES / 2 &&
+	       (blocks->span * world / blocks->used - 1) * mean <= LEAT_BLOCKS_WASTE;
+}
+
+/* Sets memory aside for groups of blocks, of up to `room` bytes, and returns the bytes used. */
+static size_t
+set_blocks(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, size_t room)
+{
+	double mean = mean_distance(&p->source), bytes, pieces;
+	struct leat_plan_blocks blocks;
+	int least = p->prefetch == 0 ? 1 : LEAT_BLOCKS_GROUPS - 1, groups;
+
+	if (!blocks_fit(p, options->world, mean, &blocks))
+		return 0;
+	/* A block is in one file, or one more for each that ends in it. Some samples are longer than others. */
+	bytes = mean * blocks.span * (double)blocks.samples;
+	pieces = (double)blocks.blocks + blocks.span * (double)blocks.samples / (double)p->source.count *
+	                                         (double)leat_files_count(p->source.files);
+	if (pieces > LEAT_BLOCKS_PIECES / 2 || bytes > (double)room)
+		return 0;
+	b->blocks = blocks;
+	b->block_pieces = 2 * (size_t)pieces + 8;
+	b->block_bytes = page_up((size_t)(bytes * 9 / 8) + b->block_pieces * LEAT_APART);
+	b->block_reads = b->block_bytes / LEAT_BLOCKS_READ + b->block_pieces + 1;
+	groups = how_many(room, group_cost(b), p->prefetch == 0 ? 1 : LEAT_BLOCKS_GROUPS);
+	if (groups < least)
+		return 0;
+	b->block_groups = groups;
+	return (size_t)groups * group_cost(b);
+}
+
 /* Widens the window by up to `room` bytes and returns the bytes used. Local files get one more run per worker and I/O
  * thread. A store that wants many reads in flight gets enough runs for them, based on the mean sample length, and a
  * quarter more: runs that have been read wait for a worker. */
@@ -470,8 +537,8 @@ widen_window(struct leat_budget *b, const struct leat_pipeline *p, size_t room)
 
 /* Divides what is left above the minimum, most useful first. */
 static void
-divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, size_t memory,
-            const struct leat_log *log)
+divide_rest(struct leat_budget *b, const struct leat_pipeline *p, const struct leat_options *options, size_t rest,
+            size_t memory, const struct leat_log *log)
 {
 	int64_t wanted = batches_ahead(b, p);
 	size_t for_batches;
@@ -479,6 +546,8 @@ divide_rest(struct leat_budget *b, const struct leat_pipeline *p, size_t rest, s
 
 	if (wants_stretches(p))
 		rest -= widen_for_stretches(b, p, rest / 4);
+	else
+		rest -= set_blocks(b, p, options, rest / 4);
 	for_batches = p->prefetch >= 0 || rest < memory / 2 ? rest : memory / 2;
 	more = wanted > 1 ? how_many(for_batches, batch_cost(b), wanted - 1) : 0;
 	b->buffers += more;
@@ -598,7 +667,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 		minimum = used + total(b, p);
 	}
 	b->divided = b->frugal ? enough(b, options->memory, minimum) : options->memory;
-	divide_rest(b, p, b->divided - minimum, b->divided, log);
+	divide_rest(b, p, options, b->divided - minimum, b->divided, log);
 	return LEAT_OK;
 }
 

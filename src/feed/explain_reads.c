@@ -1,10 +1,12 @@
 /* explain_reads.c - how many requests an epoch takes, and how many bytes, see explain.h
  *
- * Walks the plan of the first epoch and groups samples as fetch.c, units.c and stretch.c do, without reading. Long
- * epochs are estimated from their first positions. What depends on timing is left out: requests that end early because
- * too many are in flight, retries, and units that are fetched again because slots ran out while others were in use. */
+ * Walks the plan of the first epoch and groups samples as fetch.c, units.c, stretch.c and blocks.c do, without reading.
+ * Long epochs are estimated from their first positions. What depends on timing is left out: requests that end early
+ * because too many are in flight, retries, and units that are fetched again because slots ran out while others were in
+ * use. */
 #include "feed/explain.h"
 
+#include "feed/blocks.h"
 #include "feed/stretch.h"
 
 enum { LOOKS = 1 << 18, LOOKS_UNITS = 1 << 16 };
@@ -20,14 +22,15 @@ struct spread {
 struct walk {
 	struct leat_feed *feed;
 	struct leat_reads *reads;
-	uint64_t looked, all;    /* samples */
-	struct leat_extent last; /* of the run or the stretch */
-	int items, requests;     /* of the run; items also of the stretch */
-	uint64_t bytes;          /* of the run */
-	uint64_t begin, end;     /* of the stretch; end 0: none */
-	uint64_t *unit, *used;   /* by slot: its unit and when it was used; used 0: free */
-	struct spread *open;     /* budget.stretches, if samples are spread */
-	struct leat_near *near;  /* LEAT_STRETCH_LOOK */
+	uint64_t looked, all;           /* samples */
+	struct leat_extent last;        /* of the run or the stretch */
+	int items, requests;            /* of the run; items also of the stretch */
+	uint64_t bytes;                 /* of the run */
+	uint64_t begin, end;            /* of the stretch; end 0: none */
+	uint64_t *unit, *used;          /* by slot: its unit and when it was used; used 0: free */
+	struct spread *open;            /* budget.stretches, if samples are spread */
+	struct leat_near *near;         /* LEAT_STRETCH_LOOK */
+	struct leat_block_group blocks; /* of the last sample; end 0: none yet */
 };
 
 static void
@@ -235,6 +238,31 @@ add_to_spread(struct walk *w, uint64_t at, const struct leat_extent *e)
 		begin_spread(w, at, e);
 }
 
+/* ---- blocks that are shuffled ---- */
+
+static void
+begin_blocks(struct walk *w, uint64_t position)
+{
+	leat_blocks_list(w->feed, &w->blocks, 0, position);
+	for (size_t i = 0; i < w->blocks.pieces; i++) {
+		uint64_t bytes = w->blocks.piece[i].stop - w->blocks.piece[i].begin;
+
+		w->reads->requests += (bytes + LEAT_BLOCKS_READ - 1) / LEAT_BLOCKS_READ;
+		w->reads->bytes += bytes;
+	}
+}
+
+static void
+add_to_blocks(struct walk *w, uint64_t at, const struct leat_extent *e)
+{
+	uint64_t position = position_at(w->feed, at);
+
+	if (position >= w->blocks.end)
+		begin_blocks(w, position);
+	if (!leat_blocks_find(&w->blocks, leat_plan_at(&w->feed->pipeline.plan, 0, position), e))
+		add_request(w, e->length);
+}
+
 /* ---- the walk ---- */
 
 static void
@@ -249,10 +277,12 @@ add_sample(struct walk *w, uint64_t at, bool first_of_batch)
 		w->reads->bytes += e.lent;
 	else if (e.in_unit && !e.damaged)
 		add_to_unit(w, &e);
-	else if (!w->feed->budget.stretches)
+	else if (!w->feed->budget.stretches && !w->feed->budget.block_groups)
 		add_to_run(w, &e, first_of_batch);
 	else if (!e.length)
 		;
+	else if (w->feed->budget.block_groups)
+		add_to_blocks(w, at, &e);
 	else if (w->feed->budget.spread == 1)
 		add_to_stretch(w, &e);
 	else
@@ -302,6 +332,10 @@ prepare(struct walk *w, struct leat_mem *mem)
 		w->near = leat_alloc_array(mem, LEAT_STRETCH_LOOK, sizeof *w->near);
 		return w->open && w->near;
 	}
+	if (w->feed->budget.block_groups) {
+		w->blocks.piece = leat_alloc_array(mem, w->feed->budget.block_pieces, sizeof *w->blocks.piece);
+		return w->blocks.piece != NULL;
+	}
 	return true;
 }
 
@@ -331,5 +365,6 @@ leat_explain_reads(struct leat_feed *feed, struct leat_reads *reads, struct leat
 	leat_free(&mem, w.unit);
 	leat_free(&mem, w.near);
 	leat_free(&mem, w.open);
+	leat_free(&mem, w.blocks.piece);
 	return status;
 }

@@ -49,15 +49,20 @@ struct leat_budget {
 	int depth;   /* batches prefetched */
 	int buffers; /* batches allocated */
 	int runs, run_rows, run_reads;
-	size_t run_bytes;                /* limit per run; a run of one sample may exceed it */
-	bool outliers;                   /* some samples exceed run_bytes */
-	size_t window;                   /* byte limit for runs and units in flight */
-	int requests;                    /* limit on requests in flight */
-	int units;                       /* units decoded or being read at a time */
-	int stretches;                   /* stretches read at a time (stretch.h); 0: samples are read by runs alone */
-	size_t stretch_bytes;            /* limit per stretch */
-	uint64_t spread;                 /* leat_plan_spread, if there are stretches */
-	size_t scratch;                  /* bytes per worker */
+	size_t run_bytes;               /* limit per run; a run of one sample may exceed it */
+	bool outliers;                  /* some samples exceed run_bytes */
+	size_t window;                  /* byte limit for runs and units in flight */
+	int requests;                   /* limit on requests in flight */
+	int units;                      /* units decoded or being read at a time */
+	int stretches;                  /* stretches read at a time (stretch.h); 0: samples are read by runs alone */
+	size_t stretch_bytes;           /* limit per stretch */
+	uint64_t spread;                /* leat_plan_spread, if there are stretches */
+	int block_groups;               /* groups of shuffled blocks in memory (blocks.h); 0: they are not read whole */
+	size_t block_bytes;             /* limit per group */
+	size_t block_pieces;            /* the same, */
+	size_t block_reads;             /* and of reads */
+	struct leat_plan_blocks blocks; /* if there are groups */
+	size_t scratch;                 /* bytes per worker */
 	size_t exchange, exchange_large; /* shared with each worker's process, and with all of them */
 	size_t jumbo;                    /* bytes of the shared scratch for samples too large for a worker's own */
 	size_t sample_bytes;             /* size of a struct leat_sample with the most fields of any stage */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "feed/blocks.h"
 #include "feed/ready.h"
 #include "feed/spans.h"
 #include "feed/stretch.h"
@@ -60,6 +61,8 @@ open_requests(struct leat_feed *feed, struct leat_err *err)
 			feed->run[i].request[k].feed = feed;
 		}
 	}
+	if (feed->budget.block_groups)
+		return leat_blocks_open(feed, err);
 	return feed->budget.stretches ? leat_stretches_open(feed, err) : leat_units_open(feed, err);
 }
 
@@ -83,6 +86,7 @@ leat_fetch_close(struct leat_feed *feed)
 	leat_free(&feed->mem, feed->fetch.request);
 	leat_units_close(feed);
 	leat_stretches_close(feed);
+	leat_blocks_close(feed);
 	feed->fetch.window = NULL;
 	feed->fetch.request = NULL;
 }
@@ -94,6 +98,7 @@ leat_fetch_reset(struct leat_feed *feed)
 	feed->fetch.requests = 0;
 	leat_units_reset(feed);
 	leat_stretches_reset(feed);
+	leat_blocks_reset(feed);
 	atomic_store(&feed->fetch.waiting, 0);
 	atomic_store(&feed->fetch.cold, false);
 }
@@ -159,6 +164,8 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	run->requests = run->submitted = 0;
 	run->started = run->unread = false;
 	run->units = run->stretches = 0;
+	run->blocks = NULL;
+	run->block_bytes = 0;
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && fetch->requests >= fetch->limit)
 		return false;
@@ -187,14 +194,15 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 		return true;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
-	if (__builtin_expect(feed->budget.stretches, 0)) {
-		enum leat_stretch_plan planned = leat_stretch_plan(feed, run, item, row);
+	if (__builtin_expect(feed->budget.stretches | feed->budget.block_groups, 0)) {
+		enum leat_shared planned = feed->budget.block_groups ? leat_blocks_plan(feed, run, item, row)
+		                                                     : leat_stretch_plan(feed, run, item, row);
 
-		if (planned != LEAT_STRETCH_UNFIT)
-			return planned == LEAT_STRETCH_TAKEN;
+		if (planned != LEAT_SHARED_UNFIT)
+			return planned == LEAT_SHARED_TAKEN;
 	}
 	check_room(feed, run, extent, row);
-	item->merged = run->items > 0 && follows(item, item - 1);
+	item->merged = run->items > 0 && !run->blocks && follows(item, item - 1);
 	if (leat_item_bytes(item) && !item->merged) {
 		if (run->requests > 0 && (run->requests == feed->budget.run_reads ||
 		                          run->requests + feed->fetch.requests >= feed->fetch.limit))
@@ -222,6 +230,8 @@ leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 	leat_units_unpin(feed, run);
 	if (run->stretches > 0)
 		leat_stretches_unpin(feed, run);
+	if (run->blocks)
+		leat_blocks_unpin(feed, run);
 	leat_window_give(&feed->fetch, &run->part);
 }
 
@@ -505,7 +515,7 @@ start_groups(struct leat_feed *feed, struct leat_run *run)
 	for (int i = 0; i < run->items;) {
 		int end = group_end(run, i);
 
-		if (leat_item_bytes(&run->item[i]))
+		if (leat_item_bytes(&run->item[i]) && (!run->blocks || !leat_blocks_has(feed, run, &run->item[i])))
 			start_group(feed, run, i, end);
 		i = end;
 	}
@@ -573,6 +583,8 @@ check_mapped(struct leat_feed *feed, struct leat_batch *batch)
 static bool
 start_shared(struct leat_feed *feed, const struct leat_run *run)
 {
+	if (run->blocks)
+		return leat_blocks_start(feed, run);
 	if (run->units > 0)
 		return leat_units_start(feed);
 	leat_stretches_start(feed);
@@ -582,12 +594,12 @@ start_shared(struct leat_feed *feed, const struct leat_run *run)
 bool
 leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 {
-	bool cold, waits = run->units + run->stretches > 0;
+	bool cold, waits = run->units + run->stretches > 0 || run->blocks;
 
 	if (feed->pipeline.source.mapped)
 		check_mapped(feed, run->batch);
 	cold = waits && start_shared(feed, run);
-	if (run->stretches > 0)
+	if (run->stretches > 0 || (run->blocks && run->requests == 0))
 		;
 	else if (feed->pipeline.bulk)
 		start_bulk(feed, run);
@@ -647,6 +659,7 @@ leat_fetch_drain(struct leat_feed *feed)
 			read->object.store->kind->cancel(read->object.store, read);
 	}
 	leat_stretches_cancel(feed);
+	leat_blocks_cancel(feed);
 	while (fetch->under_way > 0)
 		pthread_cond_wait(&fetch->drained, &feed->lock);
 	pthread_mutex_unlock(&feed->lock);

@@ -24,6 +24,7 @@ struct leat_feed;
 struct leat_batch;
 struct leat_stretch;
 struct leat_near;
+struct leat_block_group;
 
 enum {
 	LEAT_RUN_ROWS = 64,          /* max samples per run */
@@ -91,7 +92,7 @@ struct leat_run {
 	int64_t first_row;
 	int items;
 	struct leat_run_item *item; /* room for budget.run_rows */
-	size_t bytes;               /* sum over all items */
+	size_t bytes;               /* sum over all items but those in blocks */
 	bool started;               /* all reads have completed or failed */
 	bool unread;                /* of a bulk pipeline: some rows are not in memory, for which there is a reason */
 
@@ -102,6 +103,9 @@ struct leat_run {
 	struct leat_stretch *stretch[LEAT_RUN_STRETCHES];
 	struct leat_wait stretch_wait[LEAT_RUN_STRETCHES]; /* for stretches not read yet */
 	int stretches;
+	struct leat_block_group *blocks; /* that have samples of it (blocks.h); NULL: none */
+	struct leat_wait blocks_wait;    /* if they were not read yet */
+	size_t block_bytes;              /* of its samples there; not in `bytes` */
 
 	struct leat_request *request; /* room for budget.run_reads */
 	int requests;                 /* planned and not completed; under the lock */
@@ -158,6 +162,10 @@ struct leat_fetch {
 	struct leat_stretch *stretch;          /* budget.stretches (stretch.h) */
 	struct leat_stretch *unstarted, *open; /* lists; the latest comes first */
 	struct leat_near *near;                /* LEAT_STRETCH_LOOK, if samples are spread */
+	struct leat_block_group *group;        /* budget.block_groups (blocks.h) */
+	struct leat_block_group *group_now;    /* where planning is; NULL: not known, */
+	struct leat_block_group *group_next;   /* and where it will be; NULL: not begun */
+	int64_t group_owed;                    /* bytes of the next group to read by now */
 	atomic_bool cold;                      /* the last run had to wait for reads: plan ahead of the workers */
 	atomic_int waiting;                    /* runs with reads in flight */
 	_Atomic uint64_t unchecked_until;      /* when to check mapped files again, a time in ns */
@@ -219,7 +227,14 @@ void leat_units_decode(struct leat_feed *feed, struct leat_unit_slot *slot, stru
 enum leat_status leat_units_read(struct leat_feed *feed, struct leat_run_item *item, struct leat_unit *unit,
                                  struct leat_scratch *scratch, struct leat_err *err);
 
-/* ---- shared with units.c and stretch.c ---- */
+/* ---- shared with units.c, stretch.c and blocks.c ---- */
+
+/* An item that may be in memory that runs share: */
+enum leat_shared {
+	LEAT_SHARED_TAKEN, /* its bytes will be there */
+	LEAT_SHARED_FULL,  /* no room now, or the run is full */
+	LEAT_SHARED_UNFIT, /* the run reads it, and has memory for it, if there is anything to read */
+};
 
 /* Under the lock. */
 bool leat_window_take(struct leat_fetch *fetch, struct leat_window_part *part, size_t bytes);

@@ -40,6 +40,24 @@ bool leat_plan_repeats(const struct leat_plan *plan);
  * be left out or repeated. 0: neighbours are anywhere. */
 uint64_t leat_plan_spread(const struct leat_plan *plan);
 
+/* If the last op that changes the order shuffles blocks, and samples come before it in the order of the source, each at
+ * most once: how they are grouped. */
+struct leat_plan_blocks {
+	uint64_t block, blocks; /* samples of a block, and blocks of a group, at most */
+	uint64_t samples;       /* of a group, at most */
+	double span; /* samples of the source from the first to the last of a block, for each that is in it */
+	double used; /* share of a group that the plan has: the rest is skipped */
+	const struct leat_plan_step *step;
+};
+/* False: it is another plan. */
+bool leat_plan_find_blocks(const struct leat_plan *plan, struct leat_plan_blocks *blocks);
+/* The group of a position, and in *end the first position after it that is in another one, or the size of the plan. */
+void leat_plan_group_at(const struct leat_plan *plan, const struct leat_plan_blocks *blocks, uint64_t epoch,
+                        uint64_t position, struct leat_plan_group *group, uint64_t *end);
+/* The first and the last sample of a group's block `k`. */
+void leat_plan_block(const struct leat_plan *plan, const struct leat_plan_blocks *blocks,
+                     const struct leat_plan_group *group, uint64_t k, uint64_t *first, uint64_t *last);
+
 /* The sample at `position` (< size) of `epoch`. */
 uint64_t leat_plan_at(struct leat_plan *plan, uint64_t epoch, uint64_t position);
 /* The same for many: each of `at`, a position, becomes its sample. */

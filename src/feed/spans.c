@@ -42,6 +42,7 @@ name_stages(struct leat_spans *spans, const struct leat_pipeline *p)
 	spans->copy = leat_recorder_name(spans->recorder, "copy");
 	spans->unit = leat_recorder_name(spans->recorder, "unit");
 	spans->stretch = leat_recorder_name(spans->recorder, "stretch");
+	spans->block = leat_recorder_name(spans->recorder, "block");
 }
 
 /* Lanes for which there is no memory are left out. */

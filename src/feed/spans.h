@@ -42,9 +42,9 @@ struct leat_spans {
 	uint64_t copied_ns; /* when the last of them ended */
 	uint64_t asked_ns;  /* when the consumer began to ask for the batch that it does not have yet; 0: it does not */
 	uint64_t got_ns;    /* when it got its batch */
-	uint64_t tracked_ns;                       /* when the tracks got values */
-	uint64_t batch;                            /* number of the batch that the consumer has; UINT64_MAX: none */
-	uint32_t unpack, copy, unit, stretch, mix; /* names */
+	uint64_t tracked_ns; /* when the tracks got values */
+	uint64_t batch;      /* number of the batch that the consumer has; UINT64_MAX: none */
+	uint32_t unpack, copy, unit, stretch, block, mix; /* names */
 	struct {
 		uint32_t name;
 		enum leat_tag tag;

@@ -47,8 +47,10 @@ leat_way_of_reading(const struct leat_feed *feed)
 		return "streaming";
 	if (source->table)
 		return "objects";
-	return source->units || feed->budget.stretches || leat_plan_spread(&feed->pipeline.plan) == 1 ? "merged ranges"
-	                                                                                              : "ranges";
+	return source->units || feed->budget.stretches || feed->budget.block_groups ||
+	                       leat_plan_spread(&feed->pipeline.plan) == 1
+	               ? "merged ranges"
+	               : "ranges";
 }
 
 void

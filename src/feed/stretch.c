@@ -356,26 +356,26 @@ take_alone(struct leat_feed *feed, struct leat_run *run, size_t bytes)
 	return false;
 }
 
-enum leat_stretch_plan
+enum leat_shared
 leat_stretch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item, int64_t row)
 {
 	const struct leat_batch_form *form = &feed->budget.form;
 	size_t bytes = leat_item_bytes(item), payload = bytes - item->raw.extent.head - item->raw.extent.tail;
 
 	if (!bytes)
-		return LEAT_STRETCH_UNFIT;
+		return LEAT_SHARED_UNFIT;
 	if (run->requests > 0)
-		return LEAT_STRETCH_FULL;
+		return LEAT_SHARED_FULL;
 	/* A file that changed may have samples that outgrew the batch. */
 	if (!fits(feed, bytes) || (feed->budget.spread > 1 && row >= run->batch->own_rows) ||
 	    (form->direct && payload > form->column[0].capacity - (uint64_t)leat_batch_offsets(run->batch, 0)[row]))
-		return take_alone(feed, run, bytes) ? LEAT_STRETCH_UNFIT : LEAT_STRETCH_FULL;
+		return take_alone(feed, run, bytes) ? LEAT_SHARED_UNFIT : LEAT_SHARED_FULL;
 	if (!take(feed, run, item))
-		return LEAT_STRETCH_FULL;
+		return LEAT_SHARED_FULL;
 	if (form->direct)
 		item->to = leat_batch_direct_row(run->batch, row, payload);
 	run->bytes += bytes;
-	return LEAT_STRETCH_TAKEN;
+	return LEAT_SHARED_TAKEN;
 }
 
 void

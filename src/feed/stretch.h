@@ -61,15 +61,9 @@ void leat_stretches_reset(struct leat_feed *feed);
 
 /* ---- under the lock ---- */
 
-enum leat_stretch_plan {
-	LEAT_STRETCH_TAKEN, /* the item's bytes will be in a stretch */
-	LEAT_STRETCH_FULL,  /* no room now, or the run is full */
-	LEAT_STRETCH_UNFIT, /* the run reads it, and has memory for it, if there is anything to read */
-};
-
 /* Finds or plans the stretch for the next item of a run. */
-enum leat_stretch_plan leat_stretch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item,
-                                         int64_t row);
+enum leat_shared leat_stretch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_item *item,
+                                   int64_t row);
 void leat_stretches_unpin(struct leat_feed *feed, struct leat_run *run);
 void leat_stretches_cancel(struct leat_feed *feed);
 

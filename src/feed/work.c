@@ -4,6 +4,7 @@
  * they are older. The worker that finishes a batch's last row completes the batch. */
 #include "base/clock.h"
 #include "base/copy.h"
+#include "feed/blocks.h"
 #include "feed/bulk.h"
 #include "feed/ready.h"
 #include "feed/spans.h"
@@ -14,8 +15,8 @@
  * otherwise waking the consumer would cost as much as making a batch. */
 enum { PATIENCE = 200 * 1000 };
 
-/* With a cache: how many samples ahead an entry is prefetched. */
-enum { PREFETCH_AHEAD = 2 };
+/* How many samples ahead an entry of a cache, or a sample of a block, is prefetched: at most so many bytes. */
+enum { PREFETCH_AHEAD = 2, PREFETCH_BYTES = 1024, CACHE_LINE = 64 };
 
 void
 leat_feed_wake(struct leat_feed *feed)
@@ -466,6 +467,20 @@ do_bulk(struct leat_worker *w, struct leat_run *run)
 	return false;
 }
 
+/* Asks for a sample that is in memory, but most likely not in the CPU's cache. */
+static void
+prefetch(const struct leat_worker *w, const struct leat_run *run, int i)
+{
+	const struct leat_run_item *item = &run->item[i];
+	size_t bytes = leat_item_bytes(item);
+
+	if (item->cached)
+		leat_cache_prefetch_sample(w->feed->cache, item->raw.index);
+	bytes = bytes < PREFETCH_BYTES ? bytes : PREFETCH_BYTES;
+	for (size_t at = 0; run->blocks && at < bytes; at += CACHE_LINE)
+		__builtin_prefetch(item->raw.head + at);
+}
+
 static void
 do_items(struct leat_worker *w, struct leat_run *run)
 {
@@ -474,12 +489,14 @@ do_items(struct leat_worker *w, struct leat_run *run)
 
 	w->batch = run->batch;
 	leat_err_clear(&err);
+	if (run->blocks && run->blocks->lost)
+		leat_blocks_mark_lost(w->feed, run);
 	for (int i = 0; i < run->items && !atomic_load_explicit(&w->feed->stop, memory_order_relaxed); i++) {
 		enum leat_status status;
 
 		w->row = run->first_row + i;
-		if (i + PREFETCH_AHEAD < run->items && run->item[i + PREFETCH_AHEAD].cached)
-			leat_cache_prefetch_sample(w->feed->cache, run->item[i + PREFETCH_AHEAD].raw.index);
+		if (i + PREFETCH_AHEAD < run->items && (run->blocks || run->item[i + PREFETCH_AHEAD].cached))
+			prefetch(w, run, i + PREFETCH_AHEAD);
 		status = try_item(w, &run->item[i], &err);
 		states[i] = LEAT_ROW_GOOD;
 		if (status != LEAT_OK) {
@@ -573,7 +590,7 @@ do_run(struct leat_worker *w, struct leat_run *run)
 		leat_spans_begin_run(w, run);
 	if (leat_counted(&feed->first_run_ns) == 0)
 		atomic_store_explicit(&feed->first_run_ns, middle, memory_order_relaxed);
-	leat_count(&w->lane->count.bytes_read, run->bytes);
+	leat_count(&w->lane->count.bytes_read, run->bytes + run->block_bytes);
 	leat_count(&w->lane->made, (uint64_t)run->items);
 	if (!feed->pipeline.bulk || !do_bulk(w, run))
 		do_items(w, run);

@@ -183,6 +183,13 @@ struct leat_batch_op {
 	int row_group;
 };
 
+/* Outputs of a plan op that are some blocks of its input, in any order. */
+struct leat_plan_group {
+	uint64_t pass, begin, end;    /* outputs */
+	uint64_t first_block, blocks; /* for the op's use; how many there are */
+	uint64_t block, most_blocks;  /* inputs of a block, and blocks of a group, at most */
+};
+
 /* A plan op. `open` sets the output size, which may be 0, and optionally allocates a state from in->mem; it is not
  * called for an empty input. `map` turns an output position into an input position; NULL is the identity. The state is
  * only a cache: `map` must be a pure function of params, `in` and the position, so a cache has to check which seed and
@@ -199,6 +206,12 @@ struct leat_plan_op {
 	bool in_order;                        /* keeps the order of its input in each pass */
 	/* Optional, for other orders: how many outputs in a row have most neighbours of an input, if few do; else 0. */
 	uint64_t (*spread)(const void *params, const struct leat_plan_in *in);
+	/* Optional, both or none, for orders that mix a group of blocks at a time: the group of an output, and the
+	 * inputs of its block `k`. False: not with these params. */
+	bool (*group)(const void *params, const struct leat_plan_in *in, void *state, const struct leat_at *at,
+	              struct leat_plan_group *group);
+	void (*block)(const struct leat_plan_in *in, void *state, const struct leat_plan_group *group, uint64_t k,
+	              uint64_t *begin, uint64_t *end);
 	bool fixed; /* same choice and order in every pass, each input at most once */
 };
 

@@ -51,8 +51,13 @@ struct state {
 	uint64_t block, blocks, group; /* samples per block, number of blocks, blocks per group */
 	uint64_t missing;              /* samples missing from the last block */
 	uint64_t short_at;             /* where the permutation puts that block */
-	struct keyed_perm inner;       /* of the samples within one group */
+	struct keyed_perm inner;       /* of the samples within one group, */
+	uint64_t begin, first_block;   /* which begins at this output, with this place in the order of blocks */
+	uint64_t short_from;           /* from this sample of the group on, some are missing */
+	uint64_t *chosen;              /* the blocks of the group; NULL: too many to keep */
 };
+
+enum { MOST_CHOSEN = 4096 };
 
 /* Returns whether the permutation changed. */
 static bool
@@ -211,33 +216,86 @@ group_begin(const struct state *s, uint64_t g, uint64_t size)
 	return begin < size ? begin : size;
 }
 
+/* Updates the permutation of blocks. */
 static void
-map_block(const struct leat_plan_in *in, struct state *s, struct leat_at *at)
+enter_pass(const struct leat_plan_in *in, struct state *s, uint64_t pass)
 {
-	uint64_t samples = s->group * s->block, short_group, g, begin, o, j;
-
-	if (perm_update(&s->perm, s->blocks, in->seed, at->pass, in->stream))
+	if (perm_update(&s->perm, s->blocks, in->seed, pass, in->stream))
 		s->short_at = leat_perm_inverse(&s->perm.perm, s->blocks - 1);
-	short_group = s->short_at / s->group;
-
-	g = at->pos / samples;
-	if (at->pos >= group_begin(s, short_group + 1, in->size))
-		g = (at->pos + s->missing) / samples;
-	begin = group_begin(s, g, in->size);
-
-	perm_update(&s->inner, group_begin(s, g + 1, in->size) - begin, in->seed, at->pass,
-	            leat_mix64(leat_mix64(in->stream + 2) + g));
-	o = leat_perm_at(&s->inner.perm, at->pos - begin);
-
-	/* The o-th sample of the group's blocks, concatenated. */
-	if (g == short_group && o >= (s->short_at % s->group + 1) * s->block - s->missing)
-		o += s->missing;
-	j = leat_perm_at(&s->perm.perm, g * s->group + o / s->block);
-	at->pos = j * s->block + o % s->block;
 }
 
+/* The group of an output. */
+static uint64_t
+group_at(const struct state *s, uint64_t pos, uint64_t size)
+{
+	uint64_t samples = s->group * s->block;
+
+	if (pos >= group_begin(s, s->short_at / s->group + 1, size))
+		pos += s->missing;
+	return pos / samples;
+}
+
+static uint64_t
+blocks_of(const struct state *s, uint64_t g)
+{
+	uint64_t left = s->blocks - g * s->group;
+
+	return left < s->group ? left : s->group;
+}
+
+/* Makes the state that of the output's group, if it is another one. */
 static void
-open_block(const struct shuffle *shuffle, const struct leat_plan_in *in, struct state *s)
+enter_group(const struct leat_plan_in *in, struct state *s, const struct leat_at *at)
+{
+	uint64_t g;
+
+	if (at->pos - s->begin < s->inner.perm.n && s->inner.seed == in->seed && s->inner.pass == at->pass &&
+	    s->perm.pass == at->pass)
+		return;
+	enter_pass(in, s, at->pass);
+	g = group_at(s, at->pos, in->size);
+	s->begin = group_begin(s, g, in->size);
+	perm_update(&s->inner, group_begin(s, g + 1, in->size) - s->begin, in->seed, at->pass,
+	            leat_mix64(leat_mix64(in->stream + 2) + g));
+	s->short_from = g == s->short_at / s->group ? (s->short_at % s->group + 1) * s->block - s->missing : UINT64_MAX;
+	s->first_block = g * s->group;
+	for (uint64_t k = 0; s->chosen && k < blocks_of(s, g); k++)
+		s->chosen[k] = leat_perm_at(&s->perm.perm, s->first_block + k);
+}
+
+/* The input that is sample `o` of the group's blocks, concatenated. */
+static uint64_t
+input_of(const struct state *s, uint64_t o)
+{
+	uint64_t k, j;
+
+	if (o >= s->short_from)
+		o += s->missing;
+	k = o / s->block;
+	j = s->chosen ? s->chosen[k] : leat_perm_at(&s->perm.perm, s->first_block + k);
+	return j * s->block + o % s->block;
+}
+
+/* Outputs in a row, group by group. */
+static void
+map_block_many(const struct leat_plan_in *in, struct state *s, const uint64_t *pass, uint64_t *pos, size_t count)
+{
+	size_t end;
+
+	for (size_t begin = 0; begin < count; begin = end) {
+		struct leat_at at = {pass[begin], pos[begin]};
+
+		enter_group(in, s, &at);
+		for (end = begin; end < count && pass[end] == at.pass && pos[end] - s->begin < s->inner.perm.n; end++)
+			pos[end] -= s->begin;
+		leat_perm_many(&s->inner.perm, pos + begin, end - begin);
+		for (size_t i = begin; i < end; i++)
+			pos[i] = input_of(s, pos[i]);
+	}
+}
+
+static enum leat_status
+open_block(const struct shuffle *shuffle, const struct leat_plan_in *in, struct state *s, struct leat_err *err)
 {
 	uint64_t block = (uint64_t)shuffle->block, window = (uint64_t)shuffle->window;
 
@@ -245,6 +303,47 @@ open_block(const struct shuffle *shuffle, const struct leat_plan_in *in, struct 
 	s->blocks = (in->size - 1) / s->block + 1;
 	s->group = window < s->blocks ? window : s->blocks;
 	s->missing = s->blocks * s->block - in->size;
+	if (s->group > MOST_CHOSEN)
+		return LEAT_OK;
+	s->chosen = leat_alloc_array(in->mem, s->group, sizeof(*s->chosen));
+	return s->chosen ? LEAT_OK
+	                 : leat_fail_mem(err, in->mem, s->group * sizeof(*s->chosen), "the blocks of shuffle");
+}
+
+/* ---- groups of blocks, for who reads them together ---- */
+
+static bool
+group_of(const void *params, const struct leat_plan_in *in, void *state, const struct leat_at *at,
+         struct leat_plan_group *group)
+{
+	struct state *s = state;
+	uint64_t g;
+
+	if (((const struct shuffle *)params)->block == 0)
+		return false;
+	enter_pass(in, s, at->pass);
+	g = group_at(s, at->pos, in->size);
+	*group = (struct leat_plan_group){
+		.pass = at->pass,
+		.begin = group_begin(s, g, in->size),
+		.end = group_begin(s, g + 1, in->size),
+		.first_block = g * s->group,
+		.blocks = blocks_of(s, g),
+		.block = s->block,
+		.most_blocks = s->group,
+	};
+	return true;
+}
+
+static void
+block_of(const struct leat_plan_in *in, void *state, const struct leat_plan_group *group, uint64_t k, uint64_t *begin,
+         uint64_t *end)
+{
+	struct state *s = state;
+
+	enter_pass(in, s, group->pass);
+	*begin = leat_perm_at(&s->perm.perm, group->first_block + k) * s->block;
+	*end = in->size - *begin < s->block ? in->size : *begin + s->block;
 }
 
 /* ---- the op ---- */
@@ -267,8 +366,10 @@ plan_close(void *state, struct leat_mem *mem)
 {
 	struct state *s = state;
 
-	if (s)
+	if (s) {
 		leat_free(mem, s->held);
+		leat_free(mem, s->chosen);
+	}
 	leat_free(mem, s);
 }
 
@@ -282,7 +383,7 @@ plan_open(const void *params, const struct leat_plan_in *in, uint64_t *size, voi
 	if (!s)
 		return leat_fail_mem(err, in->mem, sizeof(*s), "shuffle");
 	if (shuffle->block > 0)
-		open_block(shuffle, in, s);
+		status = open_block(shuffle, in, s, err);
 	else if (shuffle->window > 0)
 		status = open_window(shuffle, in, s, err);
 	if (status != LEAT_OK) {
@@ -301,7 +402,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	struct state *s = state;
 
 	if (shuffle->block > 0) {
-		map_block(in, s, at);
+		map_block_many(in, s, &at->pass, &at->pos, 1);
 	} else if (shuffle->window > 0) {
 		map_window(in, s, at);
 	} else {
@@ -310,7 +411,7 @@ plan_map(const void *params, const struct leat_plan_in *in, void *state, struct 
 	}
 }
 
-/* A full shuffle, pass by pass; the other variants step through their state one by one. */
+/* A full shuffle, pass by pass. A window steps through its state one by one. */
 static void
 plan_map_many(const void *params, const struct leat_plan_in *in, void *state, uint64_t *pass, uint64_t *pos,
               size_t count)
@@ -319,12 +420,16 @@ plan_map_many(const void *params, const struct leat_plan_in *in, void *state, ui
 	struct state *s = state;
 	size_t end;
 
+	if (shuffle->block > 0) {
+		map_block_many(in, s, pass, pos, count);
+		return;
+	}
 	for (size_t begin = 0; begin < count; begin = end) {
 		struct leat_at at = {pass[begin], pos[begin]};
 
 		end = begin + 1;
-		if (shuffle->block > 0 || shuffle->window > 0) {
-			plan_map(params, in, state, &at);
+		if (shuffle->window > 0) {
+			map_window(in, s, &at);
 			pos[begin] = at.pos;
 			continue;
 		}
@@ -368,4 +473,6 @@ const struct leat_op leat_op_shuffle = {
 	.on_plan.close = plan_close,
 	.on_plan.scatters = scatters,
 	.on_plan.spread = spread,
+	.on_plan.group = group_of,
+	.on_plan.block = block_of,
 };

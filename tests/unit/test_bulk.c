@@ -67,6 +67,7 @@ setup(void **state)
 	temp_write(&temp, "b.bin", tokens + 5, 70 * 2);
 	temp_write(&temp, "c.bin", tokens + 9, sizeof tokens - 18);
 	temp_write(&temp, "wide.tok", tokens, sizeof tokens / 8);
+	temp_write(&temp, "odd.tok", (const char *)tokens + 1, sizeof tokens / 8 - 1);
 	return 0;
 }
 
@@ -199,7 +200,7 @@ other_pipelines_are_made_one_by_one(void **state)
 		"windows('@long-1.npy', length=100, labels='@steps-1.npy', label=majority) | batch(8)",
 		"windows('@long-1.npy', length=100, events='@events.csv', offset=-9) | batch(2)",
 		"tokens('@wide.tok', dtype=uint32, length=16) | batch(8)",
-		"tokens('@wide.tok', dtype=uint32, length=16, header_bytes=4) | batch(8)",
+		"tokens('@odd.tok', length=16, header_bytes=1) | batch(8)",
 	};
 	struct leat_options options;
 	char one[2000];
@@ -213,6 +214,27 @@ other_pipelines_are_made_one_by_one(void **state)
 			fail_msg("made in bulk: %s", one);
 		leat_close(feed);
 	}
+}
+
+/* Tokens that are not aligned are those of the same file without its header of one byte. */
+static void
+tokens_at_odd_offsets_are_the_same(void **state)
+{
+	struct trace odd = {0}, even = {0};
+	struct leat_options options;
+	char one[2000];
+
+	(void)state;
+	trace_options(&options);
+	options.epochs = 1;
+	run(in_folder("tokens('@odd.tok', length=16, header_bytes=1) | shuffle | batch(8)", one), &options, false,
+	    &odd);
+	run(in_folder("tokens('@wide.tok', length=16, header_bytes=2) | shuffle | batch(8)", one), &options, true,
+	    &even);
+	assert_true(odd.samples > 0);
+	trace_compare(&odd, &even, one);
+	trace_free(&odd);
+	trace_free(&even);
 }
 
 /* A file that changes while it is read is noticed before the next batch, as it is one by one. */
@@ -249,6 +271,7 @@ main(void)
 		cmocka_unit_test(rows_are_the_same_as_one_by_one),
 		cmocka_unit_test(rows_keep_the_promises_of_sources),
 		cmocka_unit_test(other_pipelines_are_made_one_by_one),
+		cmocka_unit_test(tokens_at_odd_offsets_are_the_same),
 		cmocka_unit_test(changed_files_are_bad_samples),
 	};
 
