@@ -298,6 +298,7 @@ set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	b->run_reads = b->run_rows < LEAT_RUN_READS ? b->run_rows : LEAT_RUN_READS;
 	b->run_bytes = longest < LEAT_RUN_BYTES / (size_t)b->run_rows ? longest * (size_t)b->run_rows : LEAT_RUN_BYTES;
 	b->outliers = longest > b->run_bytes && !b->form.direct;
+	b->scattered = p->source.kind->prefetch && !p->cache && leat_plan_spread(&p->plan) != 1;
 	b->runs = (int)b->threads + 1;
 	b->window = b->threads * (b->run_bytes + LEAT_APART) + LEAT_APART +
 	            (b->form.direct || longest < b->run_bytes ? b->run_bytes : longest);

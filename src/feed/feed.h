@@ -50,6 +50,7 @@ struct leat_budget {
 	int buffers; /* batches allocated */
 	int runs, run_rows, run_reads;
 	size_t run_bytes;               /* limit per run; a run of one sample may exceed it */
+	bool scattered;                 /* samples are far apart, and the source can prefetch where they are */
 	bool outliers;                  /* some samples exceed run_bytes */
 	size_t window;                  /* byte limit for runs and units in flight */
 	int requests;                   /* limit on requests in flight */

@@ -65,8 +65,8 @@ choose(struct leat_feed *feed, struct leat_batch *batch, int64_t rows)
 	batch->chosen += rows;
 }
 
-/* The sample of the batch's next row. With a cache, slots are prefetched as rows are chosen, so that lookups don't
- * stall. */
+/* The sample of the batch's next row. The slots of a cache and, unless samples come in order, the entries of an index
+ * are prefetched as rows are chosen, so that lookups don't stall. */
 static uint64_t
 next_sample(struct leat_feed *feed, struct leat_batch *batch)
 {
@@ -77,6 +77,9 @@ next_sample(struct leat_feed *feed, struct leat_batch *batch)
 		choose(feed, batch, left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD);
 		for (int64_t row = batch->planned; feed->cache && row < batch->chosen; row++)
 			leat_cache_prefetch_slot(feed->cache, chosen[row]);
+		if (feed->budget.scattered)
+			feed->pipeline.source.kind->prefetch(&feed->pipeline.source, chosen + batch->planned,
+			                                     (size_t)(batch->chosen - batch->planned));
 	}
 	return chosen[batch->planned];
 }

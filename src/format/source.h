@@ -2,7 +2,7 @@
  *
  * To add a format, write src/format/NAME.c and define `const struct leat_source_kind
  * leat_source_NAME`; the build collects the table. Threads: open and close are called
- * by one thread, locate and unit by one thread at a time, decode and unpack by all workers at once. */
+ * by one thread, locate, prefetch and unit by one thread at a time, decode and unpack by all workers at once. */
 #ifndef LEAT_FORMAT_SOURCE_H
 #define LEAT_FORMAT_SOURCE_H
 
@@ -108,6 +108,8 @@ struct leat_source_kind {
 	void (*close)(struct leat_source *source); /* after a successful open */
 
 	void (*locate)(const struct leat_source *source, uint64_t index, struct leat_extent *extent);
+	/* Optional: prefetches what `locate` will look up for these samples, which are far apart. */
+	void (*prefetch)(const struct leat_source *source, const uint64_t *sample, size_t count);
 	/* Optional, for sources with a table of many objects in place of `files`: gets object number `file`. Any
 	 * thread. */
 	void (*object)(const struct leat_source *source, size_t file, struct leat_object *object);

@@ -311,6 +311,19 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	}
 }
 
+/* Large indexes are not in the CPU's cache, and a miss takes longer than planning a sample does. */
+static void
+prefetch(const struct leat_source *source, const uint64_t *sample, size_t count)
+{
+	struct leat_indexed *indexed = &((struct state *)source->state)->indexed;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t file = leat_source_part(source, sample[i], &indexed->last);
+
+		__builtin_prefetch(&indexed->index[file].offset[sample[i] - indexed->first[file]]);
+	}
+}
+
 /* Finds a record in its unit and checks it. */
 static enum leat_status
 find_record(const struct leat_source *source, const struct leat_raw *raw, unsigned char **payload, struct leat_err *err)
@@ -389,6 +402,7 @@ const struct leat_source_kind leat_source_tfrecord = {
 	.open = open_source,
 	.close = close_source,
 	.locate = locate,
+	.prefetch = prefetch,
 	.unpack = unpack,
 	.unit = unit,
 	.decode = decode,
