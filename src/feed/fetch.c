@@ -72,6 +72,7 @@ leat_fetch_open(struct leat_feed *feed, struct leat_err *err)
 	struct leat_fetch *fetch = &feed->fetch;
 
 	fetch->limit = feed->budget.requests;
+	fetch->shares = feed->budget.stretches > 0 || feed->budget.block_groups > 0;
 	fetch->size = feed->budget.window;
 	fetch->window = leat_map(&feed->mem, fetch->size);
 	if (!fetch->window)
@@ -185,6 +186,7 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 {
 	const struct leat_source *source = &feed->pipeline.source;
 	struct leat_extent *extent = &item->raw.extent;
+	bool in_blocks = false;
 
 	leat_source_locate(source, item->raw.index, extent);
 	item->raw.unit = NULL;
@@ -194,15 +196,16 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 		return true;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
-	if (__builtin_expect(feed->budget.stretches | feed->budget.block_groups, 0)) {
+	if (__builtin_expect(feed->fetch.shares, 0)) {
 		enum leat_shared planned = feed->budget.block_groups ? leat_blocks_plan(feed, run, item, row)
 		                                                     : leat_stretch_plan(feed, run, item, row);
 
 		if (planned != LEAT_SHARED_UNFIT)
 			return planned == LEAT_SHARED_TAKEN;
+		in_blocks = run->blocks != NULL;
 	}
 	check_room(feed, run, extent, row);
-	item->merged = run->items > 0 && !run->blocks && follows(item, item - 1);
+	item->merged = run->items > 0 && !in_blocks && follows(item, item - 1);
 	if (leat_item_bytes(item) && !item->merged) {
 		if (run->requests > 0 && (run->requests == feed->budget.run_reads ||
 		                          run->requests + feed->fetch.requests >= feed->fetch.limit))

@@ -155,6 +155,7 @@ struct leat_fetch {
 	int in_flight;                   /* the former alone */
 	_Atomic uint64_t busy_ns;        /* time with a read in flight, until the last one ended */
 	_Atomic uint64_t busy_since;     /* since when there is one; 0: there is none */
+	bool shares;                     /* runs share stretches or blocks; set at open */
 	struct leat_request *request;
 	struct leat_unit_slot *slot; /* budget.units */
 	struct leat_unit_slot *planned, *fetched, **fetched_tail;

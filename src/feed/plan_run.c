@@ -65,23 +65,29 @@ choose(struct leat_feed *feed, struct leat_batch *batch, int64_t rows)
 	batch->chosen += rows;
 }
 
-/* The sample of the batch's next row. The slots of a cache and, unless samples come in order, the entries of an index
- * are prefetched as rows are chosen, so that lookups don't stall. */
-static uint64_t
+/* Chooses the samples of a few more rows. The slots of a cache and, unless samples come in order, the entries of an
+ * index are prefetched, so that lookups don't stall. */
+static __attribute__((noinline)) void
+choose_ahead(struct leat_feed *feed, struct leat_batch *batch)
+{
+	const struct leat_source *source = &feed->pipeline.source;
+	const uint64_t *chosen = leat_batch_positions(batch) + batch->chosen;
+	int64_t left = batch->good_rows - batch->chosen, rows = left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD;
+
+	choose(feed, batch, rows);
+	for (int64_t i = 0; feed->cache && i < rows; i++)
+		leat_cache_prefetch_slot(feed->cache, chosen[i]);
+	if (feed->budget.scattered)
+		source->kind->prefetch(source, chosen, (size_t)rows);
+}
+
+/* The sample of the batch's next row. */
+static inline uint64_t
 next_sample(struct leat_feed *feed, struct leat_batch *batch)
 {
-	int64_t left = batch->good_rows - batch->chosen;
-	uint64_t *chosen = leat_batch_positions(batch);
-
-	if (batch->chosen == batch->planned) {
-		choose(feed, batch, left < CHOOSE_AHEAD ? left : CHOOSE_AHEAD);
-		for (int64_t row = batch->planned; feed->cache && row < batch->chosen; row++)
-			leat_cache_prefetch_slot(feed->cache, chosen[row]);
-		if (feed->budget.scattered)
-			feed->pipeline.source.kind->prefetch(&feed->pipeline.source, chosen + batch->planned,
-			                                     (size_t)(batch->chosen - batch->planned));
-	}
-	return chosen[batch->planned];
+	if (batch->chosen == batch->planned)
+		choose_ahead(feed, batch);
+	return leat_batch_positions(batch)[batch->planned];
 }
 
 /* Adds the sample of the batch's next row to the run. False: the run is full. */

@@ -467,13 +467,16 @@ do_bulk(struct leat_worker *w, struct leat_run *run)
 	return false;
 }
 
-/* Asks for a sample that is in memory, but most likely not in the CPU's cache. */
-static void
+/* Asks for a sample that is in memory, but most likely not in the CPU's cache. Not inlined: few feeds need it. */
+static __attribute__((noinline)) void
 prefetch(const struct leat_worker *w, const struct leat_run *run, int i)
 {
 	const struct leat_run_item *item = &run->item[i];
-	size_t bytes = leat_item_bytes(item);
+	size_t bytes;
 
+	if (i >= run->items)
+		return;
+	bytes = leat_item_bytes(item);
 	if (item->cached)
 		leat_cache_prefetch_sample(w->feed->cache, item->raw.index);
 	bytes = bytes < PREFETCH_BYTES ? bytes : PREFETCH_BYTES;
@@ -485,6 +488,7 @@ static void
 do_items(struct leat_worker *w, struct leat_run *run)
 {
 	uint8_t *states = leat_batch_states(run->batch) + run->first_row;
+	bool prefetches = run->blocks || w->feed->cache;
 	struct leat_err err;
 
 	w->batch = run->batch;
@@ -495,7 +499,7 @@ do_items(struct leat_worker *w, struct leat_run *run)
 		enum leat_status status;
 
 		w->row = run->first_row + i;
-		if (i + PREFETCH_AHEAD < run->items && (run->blocks || run->item[i + PREFETCH_AHEAD].cached))
+		if (prefetches)
 			prefetch(w, run, i + PREFETCH_AHEAD);
 		status = try_item(w, &run->item[i], &err);
 		states[i] = LEAT_ROW_GOOD;
