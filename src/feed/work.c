@@ -16,7 +16,7 @@
 enum { PATIENCE = 200 * 1000 };
 
 /* How many samples ahead an entry of a cache, or a sample of a block, is prefetched: at most so many bytes. */
-enum { PREFETCH_AHEAD = 2, PREFETCH_BYTES = 1024, CACHE_LINE = 64 };
+enum { PREFETCH_AHEAD = 2, PREFETCH_BYTES = 1088, CACHE_LINE = 64 };
 
 void
 leat_feed_wake(struct leat_feed *feed)
@@ -481,7 +481,7 @@ prefetch(const struct leat_worker *w, const struct leat_run *run, int i)
 		leat_cache_prefetch_sample(w->feed->cache, item->raw.index);
 	bytes = bytes < PREFETCH_BYTES ? bytes : PREFETCH_BYTES;
 	for (size_t at = 0; run->blocks && at < bytes; at += CACHE_LINE)
-		__builtin_prefetch(item->raw.head + at);
+		__builtin_prefetch(item->raw.head + at, 0, 0); /* it is used once */
 }
 
 static void
