@@ -279,8 +279,8 @@ a_block_takes_few_reads(void **state)
 		skip();
 	trace_take(&trace, feed, 0);
 	assert_int_equal(trace.samples, 10 * RECORDS);
-	/* 11 blocks, 5 of which are in two or three files; each read may be cut once by what is not in memory. */
-	assert_in_range(read_calls() - before, 1, 10 * 2 * (11 + 10) + 10);
+	/* About 16 an epoch. What is not in the page cache takes a few more. */
+	assert_in_range(read_calls() - before, 1, 10 * RECORDS / 8);
 	trace_free(&trace);
 	leat_close(feed);
 }
@@ -359,8 +359,8 @@ a_truncated_file_costs_only_its_own_samples(void **state)
 	struct leat_options options;
 	struct leat_feed *feed;
 	struct trace trace = {0};
+	struct leat_stats stats;
 	struct data cut;
-	uint64_t bad;
 
 	(void)state;
 	data_copy(&cut, &data);
@@ -374,10 +374,10 @@ a_truncated_file_costs_only_its_own_samples(void **state)
 	assert_int_equal(truncate(data_path(&cut, 3), (off_t)cut.place[500].offset), 0);
 	trace_take(&trace, feed, 0);
 	assert_int_equal(trace.status, LEAT_DONE);
-	bad = leat_bad_count(feed);
-	assert_int_equal(trace.samples + bad, 3 * RECORDS);
-	assert_true(bad > 0);
-	for (size_t i = 0; i < bad && i < LEAT_BAD_LISTED; i++)
+	leat_stats(feed, &stats);
+	assert_int_equal(trace.samples + stats.bad, 3 * RECORDS);
+	assert_true(stats.bad > 0);
+	for (uint64_t i = 0; i < leat_bad_count(feed); i++)              /* the list is limited */
 		assert_in_range(leat_bad_at(feed, i)->sample, 307, 806); /* of that file */
 	leat_close(feed);
 	trace_free(&trace);
