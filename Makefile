@@ -2,7 +2,7 @@
 BUILD ?= build
 PYTHON ?= python3
 .DEFAULT_GOAL := all
-.PHONY: all setup duckdb configure demo test test-all bench bench-images bench-remote bench-build bench-rows bench-xray soak torture sanitize fuzz format docs wheel install clean help
+.PHONY: all setup duckdb configure demo test test-all bench bench-images bench-remote bench-build bench-rows bench-prepare bench-xray soak torture sanitize fuzz format docs wheel install clean help
 
 # Meson is told of new or gone files by the list of sources, not by their dates.
 SOURCES := $(sort $(wildcard src/*/*.c tests/*/*.c fuzz/*.c examples/*.c bench/*.c bench/*/*.c))
@@ -48,6 +48,9 @@ bench-build: all ## measure leat build against Snakemake, redun, Exax, joblib an
 
 bench-rows: all ## measure small rows against NumPy, DataLoader, nanoGPT's loader and tf.data (20 minutes, 4 GB)
 	@bench/rows/run $(BUILD)
+
+bench-prepare: all ## measure preparing tables against Polars, pandas, Spark and others (30 minutes, 6 GB)
+	@bench/prepare/run $(BUILD)
 
 bench-xray: all ## measure how training waits: remote and local, loops and loaders, with timelines (30 minutes, 3 GB)
 	@scripts/setup all

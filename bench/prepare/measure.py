@@ -1,0 +1,96 @@
+"""Run a command and measure everything it starts: seconds, processor time and memory of all its processes."""
+import ctypes
+import os
+import pathlib
+import resource
+import subprocess
+import threading
+import time
+
+PATIENCE = 3600  # seconds: whoever is not done by then is ended
+PAUSE = 0.05  # seconds between two looks at memory
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt():
+    """Processes that outlive their parent become children of this one, so that their time is counted, too."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children(pid):
+    for tasks in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from map(int, tasks.read_text().split())
+        except OSError:
+            pass  # the task has ended
+
+
+def descendants(pid):
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def resident(pid):
+    """Bytes in memory; of what several processes share, a part."""
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+class Watch(threading.Thread):
+    """Looks at the memory of all children until it is stopped."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak, self.done = 0, threading.Event()
+
+    def run(self):
+        while not self.done.wait(PAUSE):
+            self.peak = max(self.peak, sum(map(resident, descendants(os.getpid()))))
+
+    def stop(self):
+        self.done.set()
+        self.join()
+        return self.peak
+
+
+def reap():
+    """Waits for processes that the command left; returns when there are none."""
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def run(command, folder, log, **more):
+    """{wall, cpu, memory}. Nothing else may be running below this process. RuntimeError: it failed."""
+    before, watch = resource.getrusage(resource.RUSAGE_CHILDREN), Watch()
+    watch.start()
+    begin = time.perf_counter()
+    try:
+        with open(log, "wb") as out:
+            done = subprocess.run([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=subprocess.STDOUT, timeout=PATIENCE, env={**os.environ, **more})
+        wall = time.perf_counter() - begin
+        reap()
+    finally:
+        memory = watch.stop()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {pathlib.Path(log).read_text(errors='replace')[-1000:].strip()}")
+    return {"wall": wall, "memory": memory, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
+def drop_from_cache(folder):
+    """The files of a folder have to come from the disk again."""
+    for path in pathlib.Path(folder).rglob("*"):
+        if path.is_file():
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
