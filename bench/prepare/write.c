@@ -1,7 +1,8 @@
 /* write.c - bench_write OUT FILE...: copy TFRecord files record by record, as fast as the system can
  *
  * What is left of writing records if making them costs nothing: each record is copied to a buffer of 1 MiB, and full
- * buffers are written. Everything is in memory before. Prints nanoseconds by the clock and of processor time, and bytes. */
+ * buffers are written. Everything is in memory before. Prints nanoseconds by the clock and of processor time, and
+ * bytes. */
 #include <err.h>
 #include <fcntl.h>
 #include <stdint.h>
