@@ -49,7 +49,7 @@ bench-build: all ## measure leat build against Snakemake, redun, Exax, joblib an
 bench-rows: all ## measure small rows against NumPy, DataLoader, nanoGPT's loader and tf.data (20 minutes, 4 GB)
 	@bench/rows/run $(BUILD)
 
-bench-prepare: all ## measure preparing tables against Polars, pandas, Spark and others (30 minutes, 6 GB)
+bench-prepare: all ## measure preparing tables against Polars, pandas, Spark and others (6 GB)
 	@bench/prepare/run $(BUILD)
 
 bench-xray: all ## measure how training waits: remote and local, loops and loaders, with timelines (30 minutes, 3 GB)

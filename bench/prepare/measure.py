@@ -83,7 +83,8 @@ def run(command, folder, log, **more):
         memory = watch.stop()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        raise RuntimeError(f"{command[0]} failed: {pathlib.Path(log).read_text(errors='replace')[-1000:].strip()}")
+        lines = pathlib.Path(log).read_text(errors="replace").strip().splitlines()
+        raise RuntimeError(f"it failed; its last line is '{lines[-1] if lines else ''}', and {log} has all of them")
     return {"wall": wall, "memory": memory, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
