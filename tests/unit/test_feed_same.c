@@ -68,7 +68,7 @@ drawn_pipelines_give_the_same_bytes_in_every_way(void **state)
 	(void)state;
 	trace_options(&options);
 	options.epochs = 2;
-	specs_init(&specs, &sources, 2024, 200);
+	specs_init(&specs, &sources, 2025, 200);
 	for (int i = 0; i < SPECS; i++) {
 		char spec[sizeof specs.text + 64], way[sizeof spec + 200];
 		struct trace first, other;
