@@ -1,6 +1,9 @@
 -- One row per event, with what all eight sources know about it at that time.
 WITH level AS (
     SELECT *, max(price) OVER (PARTITION BY product) AS highest FROM prices
+), known AS ( -- demand is by the hour, with gaps: the last value known in each hour
+    SELECT h.hour, d.visitors, d.degrees
+    FROM (SELECT DISTINCT date_trunc('hour', ts) AS hour FROM clean) h ASOF JOIN demand d ON h.hour >= d.hour
 ), seen AS (
     SELECT e.event, s."user", e.session, e.product, e.ts, e.position, e.dwell_ms, e.query, e.campaign, s.device,
            row_number() OVER of_user - 1 AS user_events, -- earlier ones
@@ -24,6 +27,6 @@ FROM seen e
 JOIN users u USING ("user")
 JOIN products p USING (product)
 JOIN level l ON l.product = e.product AND e.ts >= l.since AND (e.ts < l.until OR l.until IS NULL)
-ASOF JOIN demand d ON e.ts >= d.hour
+JOIN known d ON d.hour = date_trunc('hour', e.ts)
 LEFT JOIN campaign c USING (campaign)
 JOIN labels b ON b.event = e.event
