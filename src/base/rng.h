@@ -50,8 +50,8 @@ struct leat_perm {
 };
 
 void leat_perm_init(struct leat_perm *perm, uint64_t n, uint64_t seed, uint64_t epoch, uint64_t stream);
-uint64_t leat_perm_at(const struct leat_perm *perm, uint64_t i);      /* i < n */
+uint64_t leat_perm_at(const struct leat_perm *perm, uint64_t i);              /* i < n */
 void leat_perm_many(const struct leat_perm *perm, uint64_t *i, size_t count); /* leat_perm_at of each, in place */
-uint64_t leat_perm_inverse(const struct leat_perm *perm, uint64_t i); /* leat_perm_at(inverse(i)) == i */
+uint64_t leat_perm_inverse(const struct leat_perm *perm, uint64_t i);         /* leat_perm_at(inverse(i)) == i */
 
 #endif

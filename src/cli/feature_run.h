@@ -12,7 +12,7 @@ struct leat_feature_run {
 	struct leat_mem *mem;
 	struct leat_tables *tables;
 	struct leat_str table; /* SQL of the input, to put after FROM */
-	char *spill; /* folder for temporary files */
+	char *spill;           /* folder for temporary files */
 	struct leat_interrupt interrupt;
 	bool begun;           /* the lock is there, and signals are watched */
 	pthread_mutex_t lock; /* protects the members below */

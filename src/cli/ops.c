@@ -62,8 +62,8 @@ static void
 add_values(const struct leat_opt *opt, const char *quote, struct leat_str *out)
 {
 	static const char *const words[] = {
-		[LEAT_OPT_INT] = "integer",     [LEAT_OPT_FLOAT] = "number", [LEAT_OPT_STRING] = "string",
-		[LEAT_OPT_SIZE] = "size",       [LEAT_OPT_ANGLE] = "angle",  [LEAT_OPT_FLOATS] = "numbers",
+		[LEAT_OPT_INT] = "integer",     [LEAT_OPT_FLOAT] = "number",  [LEAT_OPT_STRING] = "string",
+		[LEAT_OPT_SIZE] = "size",       [LEAT_OPT_ANGLE] = "angle",   [LEAT_OPT_FLOATS] = "numbers",
 		[LEAT_OPT_STRINGS] = "strings", [LEAT_OPT_VALUES] = "values",
 	};
 	char range[100];

@@ -389,8 +389,7 @@ add_purpose(const struct leat_feed *feed, const char *what, struct leat_str *out
 	else if (strcmp(what, "window") == 0)
 		leat_str_add(out, "bytes that were read and not used yet");
 	else if (strcmp(what, "runs") == 0)
-		leat_str_addf(out, "up to %d sample%s each", b->run_rows,
-		              leat_plural((unsigned)b->run_rows));
+		leat_str_addf(out, "up to %d sample%s each", b->run_rows, leat_plural((unsigned)b->run_rows));
 	else if (strcmp(what, "units") == 0)
 		leat_str_add(out, "decoded blocks that samples share");
 	else if (strcmp(what, "scratch") == 0)

@@ -69,13 +69,13 @@ struct leat_source {
 	size_t parts;             /* what interleave alternates between; if left 0: the files */
 	uint64_t max_length;      /* of undamaged extents within max_bytes: see leat_source_longest */
 	uint64_t max_payload;
-	bool all_fit;              /* no sample is longer than max_bytes; if left false, each one is checked */
-	size_t max_scratch;        /* unpack's scratch for one sample */
-	bool mapped;               /* some of `files` are mapped */
-	uint64_t units;            /* 0: the source has no units */
-	size_t max_unit;           /* largest decoded size */
-	size_t max_unit_length;    /* largest size in the file */
-	size_t decode_memory;      /* kept with each scratch for decoding */
+	bool all_fit;           /* no sample is longer than max_bytes; if left false, each one is checked */
+	size_t max_scratch;     /* unpack's scratch for one sample */
+	bool mapped;            /* some of `files` are mapped */
+	uint64_t units;         /* 0: the source has no units */
+	size_t max_unit;        /* largest decoded size */
+	size_t max_unit_length; /* largest size in the file */
+	size_t decode_memory;   /* kept with each scratch for decoding */
 	/* Units in random order are too slow: on what, and what else to do about it. If left NULL: compressed files,
 	 * which can be converted. */
 	const char *scatter_where;

@@ -469,7 +469,7 @@ open_records(struct leat_source *source, unsigned threads, struct leat_err *err)
 	if (!state->first)
 		return leat_fail_mem(err, source->mem, (state->files + 1) * sizeof(*state->first), "the list of files");
 	status = leat_indexed_open_files(&state->indexed, &leat_tfrecord_index, source->files, threads, source->mem,
-	                           source->log, err);
+	                                 source->log, err);
 	if (status == LEAT_OK)
 		status = leat_tfrecord_readable(&state->indexed, err);
 	if (status == LEAT_OK)

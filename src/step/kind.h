@@ -21,20 +21,20 @@ enum leat_status leat_step_add_edge(struct leat_step *step, const struct leat_st
                                     struct leat_err *err);
 
 struct leat_step_kind {
-	const char *name; /* "run" */
-	unsigned version; /* in the key of every action: bump it when the same text would give other bytes */
-	const char *doc;  /* one sentence, for the schema and the reference */
+	const char *name;  /* "run" */
+	unsigned version;  /* in the key of every action: bump it when the same text would give other bytes */
+	const char *doc;   /* one sentence, for the schema and the reference */
 	const char *value; /* what `text` is, for the reference: "the name of a step"; NULL: a text */
-	bool shell;       /* `text` is run by /bin/sh -c in the sandbox */
-	bool source;      /* of sources that are loaded: no key of a step */
-	bool reads;       /* `text` is the name of a source or step, which the step reads as if it were in `in` */
+	bool shell;        /* `text` is run by /bin/sh -c in the sandbox */
+	bool source;       /* of sources that are loaded: no key of a step */
+	bool reads;        /* `text` is the name of a source or step, which the step reads as if it were in `in` */
 	/* Finds out what the step reads, once all names are known (`names`); may replace the text, and adds edges with
 	 * leat_step_add_edge. NULL: `in` says all. LEAT_SPEC: `err` is about the text. */
 	enum leat_status (*read)(struct leat_step *step, const struct leat_step_names *names, struct leat_err *err);
 	/* Checks the text when the project is opened; NULL: any text. LEAT_SPEC. */
 	enum leat_status (*check)(const struct leat_step *step, struct leat_err *err);
-	/* The command to run, if `text` is not one; NULL: it is. It is part of the key, so it has no paths: "$LEAT_COMMAND" is
-	 * this program, "$LEAT_MEMORY" the limit in bytes, if there is one. */
+	/* The command to run, if `text` is not one; NULL: it is. It is part of the key, so it has no paths:
+	 * "$LEAT_COMMAND" is this program, "$LEAT_MEMORY" the limit in bytes, if there is one. */
 	enum leat_status (*command)(const struct leat_step *step, struct leat_str *command, struct leat_err *err);
 };
 

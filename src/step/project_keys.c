@@ -11,7 +11,8 @@ const struct leat_key leat_file_keys[] = {
          .def = "",
          .doc = "Files and folders that steps read: a name and a path or pattern each. {subject} stands for the value "
                 "of "
-                "that slice variable; * ? [] and ** match as in a shell. CSV and JSON Lines can be loaded: give a map of the "
+                "that slice variable; * ? [] and ** match as in a shell. CSV and JSON Lines can be loaded: give a map "
+                "of the "
                 "keys "
                 "below instead of a pattern.",
          .example = "{epochs: 'raw/subject-{subject}.npy'}"},
@@ -32,7 +33,8 @@ const struct leat_key leat_source_keys[] = {
 	{.name = "columns",
          .type = LEAT_KEY_COLUMNS,
          .def = "",
-         .doc = "Check each record of these CSV or JSON Lines files against columns and their types, and give steps a folder of "
+         .doc = "Check each record of these CSV or JSON Lines files against columns and their types, and give steps a "
+                "folder of "
                 "Parquet files; one file at a time, so new files are loaded alone. Types: bool, int8 to int64, uint8 "
                 "to "
                 "uint64, float, double, decimal(10,2), text, date, timestamp, and skip.",
@@ -159,7 +161,8 @@ const struct leat_key leat_step_keys[] = {
          .type = LEAT_KEY_CHECKS,
          AT(check),
          .def = "",
-         .doc = "What must hold for columns of the result, and for the number of rows. The result is then a folder with "
+         .doc = "What must hold for columns of the result, and for the number of rows. The result is then a folder "
+                "with "
                 "kept.parquet and rejects.jsonl.",
          .example = "{amount: [not null, 0..1e6], user: in users.id, rows: 1..}",
          .kind = "sql"},
@@ -167,7 +170,8 @@ const struct leat_key leat_step_keys[] = {
          .type = LEAT_KEY_ACTION,
          AT(checks),
          .def = "fail",
-         .doc = "What to do with rows that fail a check: fail, quarantine (take them out) or warn. The last two may have "
+         .doc = "What to do with rows that fail a check: fail, quarantine (take them out) or warn. The last two may "
+                "have "
                 "a share of rows above which the step fails.",
          .example = "quarantine up to 0.1%",
          .kind = "sql"},
@@ -191,7 +195,8 @@ const struct leat_key leat_step_keys[] = {
 	{.name = "columns",
          .type = LEAT_KEY_CHAINS,
          .def = "",
-         .doc = "Features and their transforms, each of the column with its name unless it begins with column(...). See "
+         .doc = "Features and their transforms, each of the column with its name unless it begins with column(...). "
+                "See "
                 "FEATURES.md.",
          .example = "{amount: 'clip(p01, p99) | log1p | standardize', label: keep}",
          .kind = "features"},

@@ -51,7 +51,8 @@ enum leat_status leat_split_read(struct leat_reading *r, const struct leat_yaml 
 /* project_check.c: resolves edges, orders the steps, and checks what only the whole file shows. */
 enum leat_status leat_project_check(struct leat_reading *r);
 /* project_command.c: variables that a command uses are declared. */
-enum leat_status leat_shell_command_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text);
+enum leat_status leat_shell_command_check(struct leat_reading *r, const struct leat_step *step,
+                                          const struct leat_yaml *text);
 
 /* The same for names in the spec of its feed. */
 enum leat_status leat_feed_check(struct leat_reading *r, const struct leat_step *step, const struct leat_yaml *text);

@@ -431,24 +431,15 @@ static const struct {
 	int kinds; /* of nodes that are accepted */
 	enum leat_status (*read)(const struct setting *s);
 } types[] = {
-	[LEAT_KEY_TEXT] = {TEXT, read_text},
-	[LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
-	[LEAT_KEY_CHOICE] = {TEXT, read_choice},
-	[LEAT_KEY_COUNT] = {TEXT, read_count},
-	[LEAT_KEY_SEED] = {TEXT, read_seed},
-	[LEAT_KEY_TIME] = {TEXT, read_time},
-	[LEAT_KEY_SIZE] = {TEXT, read_size},
-	[LEAT_KEY_FLAG] = {TEXT, read_flag},
-	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names},
-	[LEAT_KEY_SLICES] = {MAP, read_slices},
-	[LEAT_KEY_PARAMS] = {MAP, read_params},
-	[LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
-	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs},
-	[LEAT_KEY_ACTION] = {TEXT, read_action},
-	[LEAT_KEY_CHECKS] = {MAP, read_checks},
-	[LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
-	[LEAT_KEY_CHAINS] = {MAP, read_columns},
-	[LEAT_KEY_SPLIT] = {MAP, read_split},
+	[LEAT_KEY_TEXT] = {TEXT, read_text},          [LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
+	[LEAT_KEY_CHOICE] = {TEXT, read_choice},      [LEAT_KEY_COUNT] = {TEXT, read_count},
+	[LEAT_KEY_SEED] = {TEXT, read_seed},          [LEAT_KEY_TIME] = {TEXT, read_time},
+	[LEAT_KEY_SIZE] = {TEXT, read_size},          [LEAT_KEY_FLAG] = {TEXT, read_flag},
+	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names}, [LEAT_KEY_SLICES] = {MAP, read_slices},
+	[LEAT_KEY_PARAMS] = {MAP, read_params},       [LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
+	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs}, [LEAT_KEY_ACTION] = {TEXT, read_action},
+	[LEAT_KEY_CHECKS] = {MAP, read_checks},       [LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
+	[LEAT_KEY_CHAINS] = {MAP, read_columns},      [LEAT_KEY_SPLIT] = {MAP, read_split},
 };
 
 enum leat_status

@@ -181,9 +181,8 @@ set_command(struct leat_sandbox *s)
 static void
 pass_on(struct leat_sandbox *s)
 {
-	static const char *const names[] = {"PATH", "HOME",        "USER",         "LANG",
-	                                    "TZ",   "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH",
-	                                    "LEAT_DUCKDB"};
+	static const char *const names[] = {
+		"PATH", "HOME", "USER", "LANG", "TZ", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LEAT_DUCKDB"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *value = getenv(names[i]);

@@ -24,7 +24,8 @@
 	X(easy_getinfo)                                                                                                \
 	X(easy_cleanup)                                                                                                \
 	X(easy_send)                                                                                                   \
-	X(easy_recv) X(easy_strerror) X(multi_init) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle)         \
+	X(easy_recv)                                                                                                   \
+	X(easy_strerror) X(multi_init) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle)                      \
 		X(multi_socket_action) X(multi_info_read) X(multi_cleanup) X(easy_perform) X(slist_append)             \
 			X(slist_free_all)
 

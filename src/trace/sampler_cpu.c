@@ -41,11 +41,8 @@ struct cpu {
 static const struct {
 	const char *group, *lane;
 } names[] = {
-	{"leat-work-", "worker "},
-	{"leat-io-", "I/O "},
-	{"leat-net-", "network "},
-	{"leat-disk-", "disk cache "},
-	{"leat-recor-", "recorder "},
+	{"leat-work-", "worker "},     {"leat-io-", "I/O "},         {"leat-net-", "network "},
+	{"leat-disk-", "disk cache "}, {"leat-recor-", "recorder "},
 };
 
 static bool

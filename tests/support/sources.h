@@ -1,8 +1,9 @@
 /* sources.h - the same samples once for each source, for tests that draw from all of them
  *
  * A sample has `image`, a JPEG (of npy: pixels), and `label` where its source can give them;
- * `tokens` gives tokens, `windows` gives `x` and `label`. A source that is added needs a maker in sources.c: without one, every
- * test that draws fails and says so. Sources that need DuckDB are left out where there is none. One thread. */
+ * `tokens` gives tokens, `windows` gives `x` and `label`. A source that is added needs a maker in sources.c: without
+ * one, every test that draws fails and says so. Sources that need DuckDB are left out where there is none. One thread.
+ */
 #ifndef TEST_SOURCES_H
 #define TEST_SOURCES_H
 

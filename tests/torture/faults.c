@@ -18,18 +18,8 @@
 #define WITHOUT_MEMORY "open+stat+read+write+map+name+sync+thread"
 
 static const char *const calls[] = {
-	"open",
-	"stat",
-	"read",
-	"write",
-	"map",
-	"name",
-	"sync",
-	"thread",
-	"memory",
-	"memory",
-	WITHOUT_MEMORY,
-	"open+stat+read+write+map+name+sync+thread+memory",
+	"open", "stat",   "read",   "write",  "map",          "name",
+	"sync", "thread", "memory", "memory", WITHOUT_MEMORY, "open+stat+read+write+map+name+sync+thread+memory",
 };
 
 enum { CALL_SETS = sizeof calls / sizeof *calls };

@@ -218,7 +218,7 @@ static const char good[] =
 	"  {\"name\": \"y\", \"keeps\": \"y\"}],\n"
 	" \"layers\": [\n"
 	"  \"nullif(CAST(t.\\\"a\\\"\\\"b\\\" AS DOUBLE), CAST('nan' AS DOUBLE)) AS v0, CAST(t.\\\"w\\\" AS VARCHAR) "
-        "AS "
+	"AS "
 	"v1, CAST(t.\\\"y\\\" AS DECIMAL(10,2)) AS v2\",\n"
 	"  \"CASE WHEN v0 < -1.5e0 THEN -1.5e0 ELSE v0 END AS v0, CASE WHEN v1 IS NULL THEN CAST(1 AS BIGINT) ELSE "
 	"coalesce(CAST(enum_code(TRY_CAST(v1 AS \\\"dictionary_1_0\\\")) AS BIGINT) + 3, 2) END AS v1, v2 AS v2\",\n"

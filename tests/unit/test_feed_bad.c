@@ -458,9 +458,12 @@ a_budget_of_bad_samples_counts_by_epoch(void **state)
 	(void)state;
 	budget(LEAT_ON_ERROR_SKIP, 11, 50, NULL);
 	budget(LEAT_ON_ERROR_REPLACE, 11, 50, NULL);
-	budget(LEAT_ON_ERROR_SKIP, 10, 20, "epoch 0 has 11 bad samples so far, more than max_bad=10; raise it to at least 11, or ");
-	budget(LEAT_ON_ERROR_SKIP, 0, 1, "epoch 0 has 2 bad samples so far, more than max_bad=0; raise it to at least 2, or ");
-	budget(LEAT_ON_ERROR_REPLACE, 3, 3, "epoch 0 has 4 bad samples so far, more than max_bad=3; raise it to at least 4, or ");
+	budget(LEAT_ON_ERROR_SKIP, 10, 20,
+	       "epoch 0 has 11 bad samples so far, more than max_bad=10; raise it to at least 11, or ");
+	budget(LEAT_ON_ERROR_SKIP, 0, 1,
+	       "epoch 0 has 2 bad samples so far, more than max_bad=0; raise it to at least 2, or ");
+	budget(LEAT_ON_ERROR_REPLACE, 3, 3,
+	       "epoch 0 has 4 bad samples so far, more than max_bad=3; raise it to at least 4, or ");
 }
 
 static void

@@ -115,7 +115,7 @@ static void
 jansson_agrees(void **state)
 {
 	static const char *const parts[] = {"{", "}",           "\"a\"",    "\"b\"", ":",  ",",
-	                                    "1", "-2.5",      "true",     "null",  "[",  "]",
+	                                    "1", "-2.5",        "true",     "null",  "[",  "]",
 	                                    " ", "\"\\u00e4\"", "\"x\\n\"", "0",     "\"", "\\"};
 	unsigned accepted = 0;
 	struct leat_rng rng;

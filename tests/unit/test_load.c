@@ -191,9 +191,9 @@ lines_of_json_are_rows_too(void **state)
 	            "read_json('%s', columns = {line: 'INT', \"column\": 'VARCHAR', reason: 'VARCHAR'})",
 	            "out/rejects.jsonl"),
 		"4 id '3.5' is no int64;5 id '4' is a text, no number;6 name '7' is no text;7 ok '1' is no bool: true "
-	        "or "
+		"or "
 		"false;8 day '20261118' is no text with a date;9 - 'other' is a name that is not declared;10 - 'id' is "
-	        "a "
+		"a "
 		"name that is there twice;11 - no JSON;12 - no JSON object;13 - invalid UTF-8|;");
 }
 

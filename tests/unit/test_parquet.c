@@ -235,7 +235,7 @@ put_nulls(void)
 	put_table(
 		"n.parquet",
 		"SELECT i, CASE WHEN i = 3 THEN NULL ELSE i::DOUBLE END AS f, CASE WHEN i = 5 THEN NULL ELSE i END AS "
-	        "n, "
+		"n, "
 		"CASE WHEN i = 6 THEN NULL ELSE 'x' END AS s, CASE WHEN i = 7 THEN [1.0, NULL] ELSE [2.0] END::FLOAT[] "
 		"AS l FROM range(10) t(i)",
 		"");

@@ -158,8 +158,9 @@ few_whole_numbers_have_a_bin_each(void **state)
 static void
 bins_of_whole_numbers_and_dates_hold_as_many_values_each(void **state)
 {
-	static const char *const tables[] = {"(SELECT i % 50 AS x FROM range(5000) t(i))",
-	                                     "(SELECT DATE '2026-01-01' + (i % 50)::INTEGER AS x FROM range(5000) t(i))"};
+	static const char *const tables[] = {
+		"(SELECT i % 50 AS x FROM range(5000) t(i))",
+		"(SELECT DATE '2026-01-01' + (i % 50)::INTEGER AS x FROM range(5000) t(i))"};
 	struct fixture *f = fixture_of(state);
 
 	for (size_t k = 0; k < 2; k++) {

@@ -440,7 +440,8 @@ step_for(const struct leat_key *key)
 	if (!key->kind)
 		return "run: x";
 	if (!strcmp(key->kind, "sql"))
-		return "sql: SELECT a, b FROM epochs";
+		return strcmp(key->name, "key") ? "sql: SELECT a, b FROM epochs\n    key: a"
+		                                : "sql: SELECT a, b FROM epochs";
 	if (!strcmp(key->kind, "features"))
 		return strcmp(key->name, "columns") ? "features: epochs\n    columns: {a: log1p}" : "features: epochs";
 	assert_string_equal(key->kind, "shards");
@@ -455,8 +456,9 @@ every_example_of_a_key_can_be_read(void **state)
 
 	(void)state;
 	for (const struct leat_key *k = leat_step_keys; k->name; k++) {
-		snprintf(text, sizeof(text), "sources: {epochs: x, layout: y}\nsteps:\n  a:\n    %s\n    %s: %s\n",
-		         step_for(k), k->name, k->example);
+		snprintf(text, sizeof(text),
+		         "sources: {epochs: x, layout: y, users: z}\nsteps:\n  a:\n    %s\n    %s: %s\n", step_for(k),
+		         k->name, k->example);
 		parse(text);
 	}
 	for (const struct leat_key *k = leat_file_keys; k->name; k++) {

@@ -278,7 +278,8 @@ a_step_has_one_kind_and_known_keys(void **state)
 	step_refused("inn: raw", "4:5: step 'a' has no key 'inn', did you mean 'in'?");
 	step_refused("command: x",
 	             "4:5: step 'a' has no key 'command'; it has features, run, shards, sql, in, slices, params, env, "
-	             "code, suffix, seed, cpus, memory, timeout, retries, feed, resume, key, format, count, columns, split");
+	             "code, suffix, seed, cpus, memory, timeout, retries, feed, resume, key, check, checks, format, "
+	             "count, columns, split");
 	step_refused("features: raw", "4:15: step 'a' needs features, such as 'columns: {amount: standardize}'");
 	step_refused("features: raw\n    columns: {a: log1q}",
 	             "5:18: there is no transform 'log1q', did you mean 'log1p'?");

@@ -79,8 +79,9 @@ a_source_with_columns_is_a_step_with_an_action_for_each_file(void **state)
 	assert_non_null(events);
 	assert_string_equal(events->kind->name, "load");
 	assert_string_equal(events->loads, "raw/e-*.csv");
-	assert_string_equal(events->text, "--columns='user int64, \"a b\" decimal(10,2), it'\\''s text' --rejects='0.1%' "
-					  "--delimiter='tab' --no-header --null='NA' --null='-'");
+	assert_string_equal(events->text,
+	                    "--columns='user int64, \"a b\" decimal(10,2), it'\\''s text' --rejects='0.1%' "
+	                    "--delimiter='tab' --no-header --null='NA' --null='-'");
 	assert_int_equal(events->line, 4);
 	assert_int_equal(events->slices.count, 2);
 	assert_true(events->slices.variable[0].is_file);
