@@ -439,9 +439,12 @@ step_for(const struct leat_key *key)
 {
 	if (!key->kind)
 		return "run: x";
+	if (!strcmp(key->kind, "sql") && !strcmp(key->name, "key"))
+		return "sql: SELECT a, b FROM epochs";
+	if (!strcmp(key->kind, "sql") && !strcmp(key->name, "checks"))
+		return "sql: SELECT a, b FROM epochs\n    key: a\n    check: {a: unique}";
 	if (!strcmp(key->kind, "sql"))
-		return strcmp(key->name, "key") ? "sql: SELECT a, b FROM epochs\n    key: a"
-		                                : "sql: SELECT a, b FROM epochs";
+		return "sql: SELECT a, b FROM epochs\n    key: a";
 	if (!strcmp(key->kind, "features"))
 		return strcmp(key->name, "columns") ? "features: epochs\n    columns: {a: log1p}" : "features: epochs";
 	assert_string_equal(key->kind, "shards");
