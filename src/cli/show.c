@@ -17,7 +17,8 @@ struct params {
 static const struct leat_opt options[] = {
 	LEAT_PROJECT_OPTION(struct params),
 	LEAT_BOOL(struct params, json, "false", "print the manifest, or the rejects, as they are stored"),
-	LEAT_BOOL(struct params, rejects, "false", "print the records that loading a source rejected, and why"),
+	LEAT_BOOL(struct params, rejects, "false",
+                  "print the records that loading a source or a check rejected, and why"),
 	LEAT_OPT_END,
 };
 

@@ -109,8 +109,9 @@ show_output(struct showing *s, const struct leat_content *output, struct leat_er
 			return status;
 	}
 	if (search.found.kind == LEAT_CONTENT_NONE)
-		return leat_fail(err, LEAT_INVALID,
-		                 "there are no rejects here: only sources with 'columns' have them, and 'leat load'");
+		return leat_fail(
+			err, LEAT_INVALID,
+			"there are no rejects here: sources with 'columns' have them, and queries with 'check'");
 	return print_file(s, &search.found, err);
 }
 
