@@ -182,7 +182,11 @@ static void
 pass_on(struct leat_sandbox *s)
 {
 	static const char *const names[] = {
-		"PATH", "HOME", "USER", "LANG", "TZ", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "LEAT_DUCKDB"};
+#ifdef __SANITIZE_THREAD__
+		"TSAN_OPTIONS", /* DuckDB, which actions run in this program, is not built for it */
+#endif
+		"PATH",         "HOME", "USER", "LANG", "TZ", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH",
+		"LEAT_DUCKDB"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *value = getenv(names[i]);
