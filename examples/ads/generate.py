@@ -94,7 +94,7 @@ class Shop:
         self.first_day = rng.integers(0, DAYS, CAMPAIGNS)
 
     def events(self, number, first, count):
-        """Columns of the good events `first` to `first + count`; a file has random numbers of its own."""
+        """Columns of the good events `first` to `first + count`; each file has its own random numbers."""
         rng = np.random.default_rng([self.seed, 1, number])
         session = rng.integers(0, len(self.started), count)
         return {

@@ -190,7 +190,7 @@ leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what)
 	                                   .begun_ns = leat_now()};
 }
 
-/* ", 12 s left", as far as one can tell; nothing in the first second. */
+/* ", 12 s left", an estimate; nothing in the first second. */
 static void
 format_left(const struct leat_progress *progress, uint64_t now, unsigned long long done, unsigned long long total,
             char *left, size_t cap)

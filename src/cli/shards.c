@@ -325,7 +325,7 @@ check_options(struct leat_shard_job *job, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* DuckDB advises an option of its own. */
+/* DuckDB's text names an option of DuckDB, which users of Leat cannot set. */
 static void
 cut_advice(struct leat_err *err)
 {

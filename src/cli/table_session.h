@@ -1,6 +1,6 @@
 /* table_session.h - what commands on tables share: a database that ^C interrupts, and tables by file or step
  *
- * The database may spill to a folder of its own below $TMPDIR, which is removed at the end. */
+ * The database may spill to a new folder below $TMPDIR, which is removed at the end. */
 #ifndef LEAT_CLI_TABLE_SESSION_H
 #define LEAT_CLI_TABLE_SESSION_H
 

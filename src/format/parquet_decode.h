@@ -2,7 +2,7 @@
  *
  * DuckDB reads files, while Leat's bytes may come from any store, checked against the version that was opened. So the
  * column chunks of one row group are put into a file in memory (memfd_create), at the offsets they had, followed by a
- * footer that lists only this group. What is not needed stays a hole. DuckDB reads the group as a table of its own: it
+ * footer that lists only this group. What is not needed stays a hole. DuckDB reads the group as a separate table: it
  * sees nothing else, reads no page twice and prunes nothing.
  *
  * Dense columns become an array of rows: rows in random order then cost a cache miss each, not one for each column.

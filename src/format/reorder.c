@@ -1,7 +1,7 @@
 /* reorder.c - see reorder.h
  *
  * In a block, each record follows its position, relative to the bucket's first, and its length: 4 bytes each. No record
- * spans blocks; one that is larger than a block gets a block of its own, in the file. */
+ * spans blocks; one that is larger than a block gets its own block, in the file. */
 #include "format/reorder.h"
 
 #include <errno.h>

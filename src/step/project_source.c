@@ -1,6 +1,6 @@
 /* project_source.c - a source that is a map: its files, and how they are loaded
  *
- * With columns, it becomes a step of its own name with the kind `load` (kind_load.c), sliced by file. */
+ * With columns, it becomes a step with its name and the kind `load` (kind_load.c), sliced by file. */
 #include <stdio.h>
 #include <string.h>
 

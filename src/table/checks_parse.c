@@ -54,7 +54,7 @@ expect_end(struct parser *p)
 
 /* ---- names and values ---- */
 
-/* From behind the opening quote. */
+/* From after the opening quote. */
 static char *
 quoted_word(const char *text, size_t *at, const char *what, struct leat_mem *mem, struct leat_err *err)
 {

@@ -1,7 +1,7 @@
 /* duckdb.h - tables: SQL over Parquet, CSV and JSON files, by DuckDB
  *
  * DuckDB is a library that is loaded at run time (duckdb_load.c), so whatever does not touch tables works without it.
- * Each open `struct leat_tables` is an in-memory database of its own with one connection, and with settings that make
+ * Each open `struct leat_tables` is a separate in-memory database with one connection, and with settings that make
  * results repeatable: the time zone is UTC, extensions are neither installed nor loaded, and rows of a result come in
  * the order that ORDER BY or the files give them, whatever the number of threads.
  *

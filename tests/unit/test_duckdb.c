@@ -70,7 +70,7 @@ number(const char *sql)
 
 /* ---- loading ---- */
 
-/* In a process of its own: a library is loaded once. */
+/* In a separate process: a library is loaded once. */
 static void
 load_fails(const char *file, const char *part)
 {
