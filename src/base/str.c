@@ -175,6 +175,18 @@ leat_str_add_quoted(struct leat_str *str, const char *text)
 	leat_str_add(str, "'");
 }
 
+void
+leat_str_add_word(struct leat_str *str, const char *text)
+{
+	leat_str_add(str, "'");
+	for (const char *quote; (quote = strchr(text, '\'')) != NULL; text = quote + 1) {
+		leat_str_addn(str, text, (size_t)(quote - text));
+		leat_str_add(str, "'\\''");
+	}
+	leat_str_add(str, text);
+	leat_str_add(str, "'");
+}
+
 static void
 add_json_ascii(struct leat_str *str, char c)
 {

@@ -27,6 +27,7 @@ void leat_str_addn(struct leat_str *str, const void *bytes, size_t len);
 void leat_str_addf(struct leat_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void leat_str_add_quoted(struct leat_str *str, const char *text); /* 'text', quoted for a spec; invalid UTF-8 as \xHH */
 void leat_str_add_json(struct leat_str *str, const char *text);   /* "text", escaped for JSON; invalid UTF-8 replaced */
+void leat_str_add_word(struct leat_str *str, const char *text);   /* 'text', quoted as one word of a shell command */
 const char *leat_str_text(const struct leat_str *str);
 char *leat_str_take(struct leat_str *str); /* free with leat_free; NULL if `failed` */
 

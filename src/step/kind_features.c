@@ -41,16 +41,6 @@ check(const struct leat_step *step, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* For a shell. */
-static void
-add_quoted(struct leat_str *out, const char *text)
-{
-	leat_str_add(out, "'");
-	for (; *text; text++)
-		leat_str_addf(out, *text == '\'' ? "'\\'%c" : "%c", *text);
-	leat_str_add(out, "'");
-}
-
 /* The version of DuckDB is in the key; threads and memory are not: the result does not depend on them. */
 static enum leat_status
 command(const struct leat_step *step, struct leat_str *text, struct leat_err *err)
@@ -60,10 +50,10 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 	if (status != LEAT_OK)
 		return status;
 	leat_str_addf(text, "exec \"$LEAT_COMMAND\" features --duckdb %s --columns ", leat_duckdb_version());
-	add_quoted(text, step->columns);
+	leat_str_add_word(text, step->columns);
 	if (*step->split) {
 		leat_str_add(text, " --split ");
-		add_quoted(text, step->split);
+		leat_str_add_word(text, step->split);
 	}
 	leat_str_addf(text, " --threads \"$cpus\" ${LEAT_MEMORY:+--memory $LEAT_MEMORY} --output \"$out\" \"$%s\"",
 	              step->text);

@@ -171,19 +171,6 @@ check(const struct leat_step *step, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* One word for a shell. */
-static void
-add_word(struct leat_str *command, const char *text)
-{
-	leat_str_add(command, "'");
-	for (; *text; text++) {
-		if (*text == '\'')
-			leat_str_add(command, "'\\'"); /* and the quote itself, which opens the next part */
-		leat_str_addn(command, text, 1);
-	}
-	leat_str_add(command, "'");
-}
-
 /* ---- checks of the result ---- */
 
 static void
@@ -191,12 +178,12 @@ add_checks(const struct leat_step *step, struct leat_str *command)
 {
 	for (size_t i = 0; step->check && step->check[i]; i++) {
 		leat_str_add(command, " --check ");
-		add_word(command, step->check[i]);
+		leat_str_add_word(command, step->check[i]);
 	}
 	if (!*step->checks)
 		return;
 	leat_str_add(command, " --action ");
-	add_word(command, step->checks);
+	leat_str_add_word(command, step->checks);
 }
 
 /* ---- the command ---- */
@@ -212,13 +199,13 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 	leat_str_addf(text, "exec \"$LEAT_COMMAND\" sql --step --duckdb %s", leat_duckdb_version());
 	for (size_t i = 0; step->key[i]; i++) {
 		leat_str_add(text, " --key ");
-		add_word(text, step->key[i]);
+		leat_str_add_word(text, step->key[i]);
 	}
 	add_checks(step, text);
 	for (size_t i = 0; i < step->edges; i++)
 		leat_str_addf(text, " --table %s=\"$%s\"", step->edge[i].name, step->edge[i].name);
 	leat_str_add(text, " --threads \"$cpus\" ${LEAT_MEMORY:+--memory $LEAT_MEMORY} --output \"$out\" -- \\\n");
-	add_word(text, step->text);
+	leat_str_add_word(text, step->text);
 	return LEAT_OK;
 }
 

@@ -20,25 +20,11 @@ struct reading {
 
 extern const struct leat_step_kind leat_step_kind_load;
 
-/* 'text' for a shell. */
-static void
-add_quoted(struct leat_str *out, const char *text)
-{
-	leat_str_add(out, "'");
-	for (; *text; text++) {
-		if (*text == '\'')
-			leat_str_add(out, "'\\''");
-		else
-			leat_str_addn(out, text, 1);
-	}
-	leat_str_add(out, "'");
-}
-
 static void
 add_option(struct leat_str *out, const char *option, const char *text)
 {
 	leat_str_addf(out, "%s--%s=", out->len ? " " : "", option);
-	add_quoted(out, text);
+	leat_str_add_word(out, text);
 }
 
 /* An error that a function of the room table found, told with the place in leat.yaml. */

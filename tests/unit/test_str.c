@@ -123,6 +123,24 @@ quoted_text_is_what_a_spec_reads(void **state)
 	assert_string_equal(leat_str_text(&f->str), "'it\\'s a\\\\b\\n\\t\\x01\\x7f \xc3\xa9\"'");
 }
 
+/* A real shell reads it. */
+static void
+a_word_is_what_a_shell_reads(void **state)
+{
+	static const char text[] = "'it''s' $HOME `x` \\ \"y\" * ; # \xff'";
+	struct fixture *f = *state;
+	char got[sizeof(text) + 8] = "";
+	FILE *shell;
+
+	leat_str_add(&f->str, "printf %s ");
+	leat_str_add_word(&f->str, text);
+	shell = popen(leat_str_text(&f->str), "re");
+	assert_non_null(shell);
+	assert_int_equal(fread(got, 1, sizeof(got) - 1, shell), strlen(text));
+	assert_int_equal(pclose(shell), 0);
+	assert_string_equal(got, text);
+}
+
 static void
 json_escapes_what_it_must(void **state)
 {
@@ -230,6 +248,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(no_memory_is_a_failure, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(taken_text_belongs_to_the_taker, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(quoted_text_is_what_a_spec_reads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_word_is_what_a_shell_reads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_escapes_what_it_must, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(json_replaces_bytes_that_are_not_utf8, set_up, tear_down),
 		cmocka_unit_test(formatted_text_is_cut_with_dots),
