@@ -15,6 +15,7 @@
 #include "feed/blocks.h"
 #include "feed/bulk.h"
 #include "feed/feed.h"
+#include "feed/gather.h"
 #include "feed/stretch.h"
 
 enum {
@@ -669,6 +670,7 @@ leat_budget_make(struct leat_budget *b, const struct leat_pipeline *p, const str
 	}
 	b->divided = b->frugal ? enough(b, options->memory, minimum) : options->memory;
 	divide_rest(b, p, options, b->divided - minimum, b->divided, log);
+	b->gathers = !b->block_groups && leat_gather_fits(p, b->run_rows);
 	return LEAT_OK;
 }
 

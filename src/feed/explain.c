@@ -356,6 +356,8 @@ text_reads(const struct leat_feed *feed, const struct leat_reads *reads, struct 
 		leat_str_addf(out, "%s: %s%" PRIu64 " request%s, %s per epoch; up to %d in flight", reads->way, about,
 		              reads->requests, leat_plural(reads->requests), size,
 		              b->stretches && b->stretches < b->requests ? b->stretches : b->requests);
+	if (b->gathers)
+		leat_str_add(out, "; gathered while in the page cache");
 	if (feed->pipeline.cache && cache_bytes(feed) > 0)
 		leat_str_add(out, "; later epochs read only what is not cached");
 	leat_str_add(out, "\n");
@@ -613,9 +615,10 @@ leat_explain_add_json(struct leat_feed *feed, const struct leat_reads *reads, st
 	json_epoch(feed, out);
 	leat_str_addf(out,
 	              "\"reads\": {\"way\": \"%s\", \"requests\": %" PRIu64 ", \"bytes\": %" PRIu64
-	              ", \"estimated\": %s, \"in_flight\": %d, \"stretches\": %d, \"stretch_bytes\": %zu},\n ",
+	              ", \"estimated\": %s, \"in_flight\": %d, \"stretches\": %d, \"stretch_bytes\": %zu, \"gathers\": "
+	              "%s},\n ",
 	              reads->way, reads->requests, reads->bytes, reads->estimated ? "true" : "false", b->requests,
-	              b->stretches, b->stretches ? b->stretch_bytes : 0);
+	              b->stretches, b->stretches ? b->stretch_bytes : 0, b->gathers ? "true" : "false");
 	leat_str_addf(out, "\"threads\": {\"ops\": %u, \"reads\": %u, \"processes\": %u},\n ", b->threads,
 	              b->io_threads, feed->pipeline.in_processes ? b->threads : 0);
 	json_memory(feed, out);

@@ -63,6 +63,7 @@ struct leat_budget {
 	size_t block_pieces;            /* the same, */
 	size_t block_reads;             /* and of reads */
 	struct leat_plan_blocks blocks; /* if there are groups */
+	bool gathers;                   /* small samples far apart are gathered from the page cache (gather.h) */
 	size_t scratch;                 /* bytes per worker */
 	size_t exchange, exchange_large; /* shared with each worker's process, and with all of them */
 	size_t jumbo;                    /* bytes of the shared scratch for samples too large for a worker's own */
@@ -298,7 +299,10 @@ enum leat_status leat_options_resolve(struct leat_options *to, const struct leat
 enum leat_status leat_feed_open(const char *spec, const struct leat_options *options, enum leat_batching batching,
                                 long fail_after, struct leat_feed **feed, struct leat_err *err);
 void leat_feed_unref(struct leat_feed *feed);
-/* feed.c, any thread: drops a reference that a DLPack tensor has to a field. */
+/* feed.c, any thread: takes and drops a reference that a DLPack tensor or Arrow array has to a field. */
+void leat_batch_hold_field(struct leat_batch *batch, int column);
 void leat_batch_release_field(struct leat_batch *batch, int column);
+/* batch_arrow.c: leat_capsule_free for capsules of Arrow. */
+void leat_arrow_capsule_free(void *capsule);
 
 #endif

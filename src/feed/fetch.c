@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "feed/blocks.h"
+#include "feed/gather.h"
 #include "feed/ready.h"
 #include "feed/spans.h"
 #include "feed/stretch.h"
@@ -167,8 +168,11 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	run->units = run->stretches = 0;
 	run->blocks = NULL;
 	run->block_bytes = 0;
+	run->gathers = feed->budget.gathers ? leat_gather_most(feed) : 0;
+	run->gathered = run->unsupported = false;
+	run->waited_ns = 0;
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
-	if (!cached && fetch->requests >= fetch->limit)
+	if (!cached && !run->gathers && fetch->requests >= fetch->limit)
 		return false;
 	if (feed->budget.stretches || feed->pipeline.bulk)
 		return leat_window_take(fetch, &run->part, 0);
@@ -196,6 +200,11 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 		return true;
 	if (run->items > 0 && leat_item_bytes(item) > LEAT_RUN_BYTES - run->bytes)
 		return false;
+	if (run->gathers && (run->items >= run->gathers || leat_item_bytes(item) > run->part.size)) {
+		if (run->items > 0)
+			return false;
+		run->gathers = 0; /* too long for the window: it is read straight into the batch */
+	}
 	if (__builtin_expect(feed->fetch.shares, 0)) {
 		enum leat_shared planned = feed->budget.block_groups ? leat_blocks_plan(feed, run, item, row)
 		                                                     : leat_stretch_plan(feed, run, item, row);
@@ -206,7 +215,7 @@ leat_fetch_plan(struct leat_feed *feed, struct leat_run *run, struct leat_run_it
 	}
 	check_room(feed, run, extent, row);
 	item->merged = run->items > 0 && !in_blocks && follows(item, item - 1);
-	if (leat_item_bytes(item) && !item->merged) {
+	if (leat_item_bytes(item) && !item->merged && !run->gathers) {
 		if (run->requests > 0 && (run->requests == feed->budget.run_reads ||
 		                          run->requests + feed->fetch.requests >= feed->fetch.limit))
 			return false;
@@ -230,6 +239,8 @@ void
 leat_fetch_release(struct leat_feed *feed, struct leat_run *run)
 {
 	feed->fetch.requests -= run->requests;
+	if (run->gathers)
+		leat_gather_note(feed, run);
 	leat_units_unpin(feed, run);
 	if (run->stretches > 0)
 		leat_stretches_unpin(feed, run);
@@ -606,6 +617,8 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 		;
 	else if (feed->pipeline.bulk)
 		start_bulk(feed, run);
+	else if (run->gathers)
+		leat_gather_start(feed, run);
 	else if (leat_source_lends(&feed->pipeline.source))
 		start_touching(feed, run);
 	else

@@ -107,6 +107,11 @@ struct leat_run {
 	struct leat_wait blocks_wait;    /* if they were not read yet */
 	size_t block_bytes;              /* of its samples there; not in `bytes` */
 
+	int gathers;        /* most samples, if they are gathered (gather.h); 0: they are read */
+	bool gathered;      /* and they were, */
+	uint64_t waited_ns; /* time spent waiting for the device, if some were not in the page cache; else 0 */
+	bool unsupported;   /* nothing can be gathered here */
+
 	struct leat_request *request; /* room for budget.run_reads */
 	int requests;                 /* planned and not completed; under the lock */
 	int submitted;                /* requests handed to a store */
@@ -167,10 +172,18 @@ struct leat_fetch {
 	struct leat_block_group *group_now;    /* where planning is; NULL: not known, */
 	struct leat_block_group *group_next;   /* and where it will be; NULL: not begun */
 	int64_t group_owed;                    /* bytes of the next group to read by now */
-	atomic_bool cold;                      /* the last run had to wait for reads: plan ahead of the workers */
-	atomic_int waiting;                    /* runs with reads in flight */
-	_Atomic uint64_t unchecked_until;      /* when to check mapped files again, a time in ns */
-	pthread_cond_t drained;                /* under_way is 0 */
+	struct leat_gathering {
+		int most;                 /* samples of a run; 0: paused */
+		int64_t credit_ns;        /* that workers may wait */
+		bool off;                 /* for good */
+		uint64_t opened_ns;       /* when the last pause ended, */
+		uint64_t until_ns;        /* when this one does, */
+		uint64_t pause_ns;        /* and how long it is */
+	} gathering;                      /* gather.h */
+	atomic_bool cold;                 /* the last run had to wait for reads: plan ahead of the workers */
+	atomic_int waiting;               /* runs with reads in flight */
+	_Atomic uint64_t unchecked_until; /* when to check mapped files again, a time in ns */
+	pthread_cond_t drained;           /* under_way is 0 */
 };
 
 /* Bytes to read for this item. */

@@ -596,6 +596,7 @@ do_run(struct leat_worker *w, struct leat_run *run)
 		atomic_store_explicit(&feed->first_run_ns, middle, memory_order_relaxed);
 	leat_count(&w->lane->count.bytes_read, run->bytes + run->block_bytes);
 	leat_count(&w->lane->made, (uint64_t)run->items);
+	leat_count(&w->lane->gathered, run->gathered ? (uint64_t)run->items : 0);
 	if (!feed->pipeline.bulk || !do_bulk(w, run))
 		do_items(w, run);
 	if (run->batch->form->large)

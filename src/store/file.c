@@ -353,6 +353,7 @@ const struct leat_store_kind leat_store_file = {
 	.map = leat_file_map,
 	.bring = leat_file_map_bring,
 	.check = leat_file_check_map,
+	.gather = leat_file_gather,
 	.begin = leat_file_begin,
 	.append = leat_file_append,
 	.patch = leat_file_patch,

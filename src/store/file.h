@@ -2,7 +2,8 @@
  *
  * file.c resolves names and lists, file_match.c matches patterns, file_read.c reads and caches
  * descriptors, file_retry.c waits for failures that pass, file_io.c runs the threads that block
- * on devices, file_map.c maps, file_write.c writes, file_lock.c knows who is writing. */
+ * on devices, file_map.c maps, file_gather.c copies many pieces at once, file_write.c writes, file_lock.c knows who is
+ * writing. */
 #ifndef LEAT_STORE_FILE_H
 #define LEAT_STORE_FILE_H
 
@@ -17,11 +18,12 @@ enum { LEAT_FILE_IO_THREADS = 16 };
 
 /* What is cached of a file between reads. */
 struct leat_open {
-	_Atomic uint64_t word;       /* (descriptor + 1) << 32 | readers */
-	atomic_uchar used;           /* since the clock hand last passed */
-	atomic_uchar nowait;         /* how it supports non-blocking reads: enum nowait in file_read.c */
-	_Atomic uint64_t checked_ns; /* when its version was last checked */
-	struct leat_file_map *map;   /* NULL: none */
+	_Atomic uint64_t word;             /* (descriptor + 1) << 32 | readers */
+	atomic_uchar used;                 /* since the clock hand last passed */
+	atomic_uchar nowait;               /* how it supports non-blocking reads: enum nowait in file_read.c */
+	_Atomic uint64_t checked_ns;       /* when its version was last checked */
+	struct leat_file_map *map;         /* NULL: none */
+	_Atomic(unsigned char *) gathered; /* mapped for file_gather.c; NULL: not yet */
 };
 
 struct leat_file_store {
@@ -94,6 +96,8 @@ enum leat_status leat_file_read(const struct leat_object *object, uint64_t offse
 bool leat_file_evict_one(struct leat_file_store *store);
 /* Checks that the object's path still refers to the expected version. */
 enum leat_status leat_file_check(const struct leat_object *object, struct leat_err *err);
+/* Checks the version of the object's open file, and once per second that of its path, as reads do. */
+enum leat_status leat_file_check_open(const struct leat_object *object, struct leat_err *err);
 /* Opens the object's file and checks its version. The caller closes `fd`. */
 enum leat_status leat_file_open(const struct leat_object *object, int *fd, struct leat_err *err);
 
@@ -109,6 +113,10 @@ void leat_file_unmap(struct leat_store *store, struct leat_file_map *map);
 enum leat_status leat_file_check_map(const struct leat_object *object, struct leat_err *err);
 enum leat_status leat_file_map_bring(const struct leat_object *object, const uint64_t *offset, size_t count, size_t len,
                                      bool wait, struct leat_err *err);
+
+/* file_gather.c */
+enum leat_status leat_file_gather(const struct leat_piece *piece, size_t count, unsigned char *to, uint64_t *waited_ns);
+void leat_file_gather_forget(const struct leat_object *object);
 
 /* file_write.c */
 enum leat_status leat_file_begin(struct leat_store *store, const char *path, int flags, struct leat_writer **writer,

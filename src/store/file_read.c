@@ -99,6 +99,7 @@ leat_file_forget(struct leat_object *object)
 		close((int)(word >> 32) - 1);
 	}
 	leat_file_unmap(object->store, open->map);
+	leat_file_gather_forget(object);
 	leat_free(store->base.mem, open);
 	object->open = NULL;
 }
@@ -252,11 +253,11 @@ let_go(const struct leat_object *object, const struct held *held)
 
 /* stat without a round trip to a network file system's server. */
 static bool
-stat_cached(int folder, const char *path, struct stat *st)
+stat_cached(int folder, const char *path, int flags, struct stat *st)
 {
 	struct statx x;
 
-	if (statx(folder, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x) != 0)
+	if (statx(folder, path, AT_STATX_DONT_SYNC | flags, STATX_BASIC_STATS, &x) != 0)
 		return false;
 	*st = (struct stat){
 		.st_mode = x.stx_mode,
@@ -278,7 +279,7 @@ leat_file_check(const struct leat_object *object, struct leat_err *err)
 	struct stat st;
 	int tried = 0;
 
-	while (!stat_cached(store->cwd, path, &st)) {
+	while (!stat_cached(store->cwd, path, 0, &st)) {
 		if (leat_file_is_missing(errno))
 			return leat_fail_errno_as(err, LEAT_DATA, errno, "'%s' has disappeared since it was opened",
 			                          path);
@@ -326,6 +327,24 @@ hold(const struct leat_object *object, int flags, struct held *held, struct leat
 	status = recheck(object, err);
 	if (status != LEAT_OK)
 		let_go(object, held);
+	return status;
+}
+
+enum leat_status
+leat_file_check_open(const struct leat_object *object, struct leat_err *err)
+{
+	enum leat_status status;
+	struct held held;
+	struct stat st;
+	char buf[LEAT_URI];
+
+	status = hold(object, 0, &held, err);
+	if (status != LEAT_OK)
+		return status;
+	status = stat_cached(held.fd, "", AT_EMPTY_PATH, &st)
+	                 ? leat_file_compare(object, &st, leat_object_uri(object, buf), err)
+	                 : leat_fail_errno(err, errno, "cannot check '%s' for changes", leat_object_uri(object, buf));
+	let_go(object, &held);
 	return status;
 }
 

@@ -33,7 +33,7 @@
 #include "base/mem.h"
 #include "store/settings.h"
 
-enum { LEAT_URI = 4096, LEAT_VERSION_BYTES = 39, LEAT_READ_PARTS = 3 };
+enum { LEAT_URI = 4096, LEAT_VERSION_BYTES = 39, LEAT_READ_PARTS = 3, LEAT_GATHER_PIECES = 256 };
 
 struct leat_store;
 struct leat_writer;
@@ -83,6 +83,13 @@ struct leat_read {
 	unsigned thread;         /* the store's thread that calls `done` */
 	struct leat_read *next;
 	atomic_bool cancelled;
+};
+
+/* A part of an object, for `gather`. */
+struct leat_piece {
+	const struct leat_object *object;
+	uint64_t offset;
+	size_t length; /* not 0 */
 };
 
 /* A folder entry. */
@@ -206,6 +213,13 @@ struct leat_store_kind {
 	/* Required with `map`: fails if a mapped object has changed since; all later reads of it then fail too. Called
 	 * before each batch. */
 	enum leat_status (*check)(const struct leat_object *object, struct leat_err *err);
+
+	/* Optional: copies up to LEAT_GATHER_PIECES pieces of objects, for which `keep` was called, to `to`, one after
+	 * the other. Small pieces in the page cache cost a third of a read each. It blocks for others; *waited_ns is
+	 * then how long the call took, else 0. LEAT_OK: all are there, of the expected versions. LEAT_UNSUPPORTED:
+	 * never try again. Otherwise something is missing: read each piece, for its own error. */
+	enum leat_status (*gather)(const struct leat_piece *piece, size_t count, unsigned char *to,
+	                           uint64_t *waited_ns);
 
 	/* ---- writing: read-only stores implement none of these, others all ---- */
 
@@ -378,6 +392,13 @@ struct leat_files;
  * or an unreadable object is an error. */
 enum leat_status leat_files_open(struct leat_files **files, struct leat_stores *stores, const char *const *patterns,
                                  size_t count, struct leat_mem *mem, struct leat_err *err);
+/* Replaces each pattern that is a folder by the first of `inside` (the last is NULL) that matches objects in it, as in
+ * FOLDER + "/" + "*.parquet"; so what else is there, such as _SUCCESS, is left out. The others are copied. The caller
+ * frees the list and its texts, on failure too. */
+enum leat_status leat_files_expand(struct leat_stores *stores, const char *const *patterns, size_t count,
+                                   const char *const *inside, char ***expanded, struct leat_mem *mem,
+                                   struct leat_err *err);
+void leat_files_expand_free(char **expanded, size_t count, struct leat_mem *mem); /* accepts NULL */
 /* The same for objects that an index lists, in this order; copies their URIs. */
 enum leat_status leat_files_open_listed(struct leat_files **files, const struct leat_object *object, size_t count,
                                         struct leat_mem *mem, struct leat_err *err);

@@ -40,6 +40,7 @@ struct leat_counters {
 #define LEAT_LANE_COUNTERS(X)                                                                                          \
 	X(made)       /* workers: samples made, repeats included */                                                    \
 	X(from_cache) /* workers: those of them that were in the cache */                                              \
+	X(gathered)   /* workers: those that were gathered (feed/gather.h) */                                          \
 	X(made_ns)    /* workers: making them, in op_ns or read_ns */                                                  \
 	X(unpack_ns)  /* workers: of the samples that are timed, as are the next two */                                \
 	X(cache_ns)                                                                                                    \
