@@ -47,16 +47,19 @@ must(enum leat_status status, const struct leat_err *why)
 }
 
 static unsigned char *
-make_row(size_t row, unsigned char *buffer, size_t *len)
+put_row(size_t row, unsigned char *to)
 {
-	unsigned char *to = leat_row_begin(buffer);
-
 	for (int i = 0; i < INTS; i++)
 		to = leat_row_put_int64(&table.of_ints[i], to, table.ints[i][row]);
 	for (int i = 0; i < FLOATS; i++)
 		to = leat_row_put_float(&table.of_floats[i], to, table.floats[i][row]);
-	to = leat_row_put_bytes(&table.of_text, to, table.text[row], strlen(table.text[row]));
-	return leat_row_end(buffer, to, len);
+	return leat_row_put_bytes(&table.of_text, to, table.text[row], strlen(table.text[row]));
+}
+
+static unsigned char *
+make_row(size_t row, unsigned char *buffer, size_t *len)
+{
+	return leat_row_end(buffer, put_row(row, leat_row_begin(buffer)), len);
 }
 
 /* ---- data ---- */
@@ -156,22 +159,28 @@ run_bare(void *arg)
 struct shard {
 	struct leat_writer *out;
 	size_t used;
-	unsigned char buffer[BUFFER];
+	unsigned char buffer[BUFFER + MAX_ROW];
 };
+
+/* Whole buffers, as `leat shards` has it: smaller pieces would be copied once more. */
+static enum leat_status
+write_buffer(struct shard *shard, struct leat_err *why)
+{
+	enum leat_status status = leat_write(shard->out, shard->buffer, BUFFER, why);
+
+	shard->used -= BUFFER;
+	memcpy(shard->buffer, shard->buffer + BUFFER, shard->used);
+	return status;
+}
 
 static enum leat_status
 add_record(void *arg, const void *record, size_t len, struct leat_err *why)
 {
 	struct shard *shard = arg;
-	enum leat_status status = LEAT_OK;
 
-	if (len > BUFFER - shard->used) {
-		status = leat_write(shard->out, shard->buffer, shard->used, why);
-		shard->used = 0;
-	}
 	memcpy(shard->buffer + shard->used, record, len);
 	shard->used += len;
-	return status;
+	return shard->used < BUFFER ? LEAT_OK : write_buffer(shard, why);
 }
 
 static void
@@ -215,9 +224,8 @@ run_leat(void *arg)
 	static struct shard shard;
 	struct leat_stores stores;
 	struct bench_clock begin;
-	unsigned char buffer[MAX_ROW];
 	struct leat_err why;
-	size_t len;
+	size_t digits = 1;
 
 	unlink(path);
 	begin = bench_begin();
@@ -227,9 +235,13 @@ run_leat(void *arg)
 	if (arg)
 		shuffle(&shard);
 	for (size_t row = 0; !arg && row < table.rows; row++) {
-		unsigned char *record = make_row(row, buffer, &len);
+		unsigned char *record = shard.buffer + shard.used;
 
-		must(add_record(&shard, record, len, &why), &why);
+		shard.used =
+			(size_t)(leat_row_end_at(record, put_row(row, leat_row_begin_at(record, digits)), &digits) -
+		                 shard.buffer);
+		if (shard.used >= BUFFER)
+			must(write_buffer(&shard, &why), &why);
 	}
 	must(leat_write(shard.out, shard.buffer, shard.used, &why), &why);
 	must(leat_write_commit(shard.out, NULL, 0, &why), &why);

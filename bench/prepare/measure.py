@@ -3,6 +3,7 @@ import ctypes
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -42,16 +43,37 @@ def resident(pid):
     return 0
 
 
-class Watch(threading.Thread):
-    """Looks at the memory of all children until it is stopped."""
+def cpu_seconds(pid):
+    """Processor time of a process and of those below it, as far as they run still."""
+    ticks = 0
+    for one in [pid, *descendants(pid)]:
+        try:
+            ticks += sum(map(int, pathlib.Path(f"/proc/{one}/stat").read_text().rsplit(") ", 1)[1].split()[11:15]))
+        except OSError:
+            pass  # it has ended
+    return ticks / os.sysconf("SC_CLK_TCK")
 
-    def __init__(self):
+
+class Watch(threading.Thread):
+    """Looks at the memory of all children until it is stopped. Beyond a limit, they are killed."""
+
+    def __init__(self, limit=None):
         super().__init__(daemon=True)
-        self.peak, self.done = 0, threading.Event()
+        self.peak, self.limit, self.done = 0, limit, threading.Event()
 
     def run(self):
         while not self.done.wait(PAUSE):
-            self.peak = max(self.peak, sum(map(resident, descendants(os.getpid()))))
+            children = list(descendants(os.getpid()))
+            self.peak = max(self.peak, sum(map(resident, children)))
+            if self.exceeded():
+                for child in children:
+                    try:
+                        os.kill(child, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+
+    def exceeded(self):
+        return self.limit is not None and self.peak > self.limit
 
     def stop(self):
         self.done.set()
@@ -68,9 +90,10 @@ def reap():
             return
 
 
-def run(command, folder, log, **more):
-    """{wall, cpu, memory}. Nothing else may be running below this process. RuntimeError: it failed."""
-    before, watch = resource.getrusage(resource.RUSAGE_CHILDREN), Watch()
+def run(command, folder, log, limit=None, **more):
+    """{wall, cpu, memory}. Nothing else may be running below this process. RuntimeError: it failed, or needed more bytes of
+    memory than `limit`."""
+    before, watch = resource.getrusage(resource.RUSAGE_CHILDREN), Watch(limit)
     watch.start()
     begin = time.perf_counter()
     try:
@@ -82,6 +105,8 @@ def run(command, folder, log, **more):
     finally:
         memory = watch.stop()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if watch.exceeded():
+        raise RuntimeError(f"killed after {wall:.0f} s, when it had {watch.peak / 1e9:.1f} GB")
     if done.returncode:
         lines = pathlib.Path(log).read_text(errors="replace").strip().splitlines()
         raise RuntimeError(f"it failed; its last line is '{lines[-1] if lines else ''}', and {log} has all of them")
