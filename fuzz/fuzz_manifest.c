@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cas/inside.h"
+#include "table/sketch.h"
 
 static void
 must(bool holds, const char *what)
@@ -69,6 +70,30 @@ check(const char *json, size_t len)
 	must(mem.used == 0, "memory is left");
 }
 
+/* What a manifest's "profile" may hold. */
+static void
+check_sketch(const char *json, size_t len)
+{
+	struct leat_sketch first, second;
+	struct leat_mem mem;
+	json_t *again;
+	char *text;
+
+	leat_mem_init(&mem, SIZE_MAX);
+	if (leat_sketch_read(&first, json, len, &mem, NULL) == LEAT_OK) {
+		again = leat_sketch_json(&first);
+		text = json_dumps(again, JSON_COMPACT);
+		must(text && leat_sketch_read(&second, text, strlen(text), &mem, NULL) == LEAT_OK,
+		     "a sketch cannot be read again");
+		must(first.columns == second.columns && first.rows == second.rows, "a sketch differs when read again");
+		leat_sketch_free(&second);
+		json_decref(again);
+		free(text);
+	}
+	leat_sketch_free(&first);
+	must(mem.used == 0, "memory is left");
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -77,6 +102,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	check((const char *)data + 1, size - 1);
+	check_sketch((const char *)data + 1, size - 1);
 	fixed = data[0] & 1 ? correct_key((const char *)data + 1, size - 1) : NULL;
 	if (fixed)
 		check(fixed, strlen(fixed));

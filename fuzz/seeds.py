@@ -480,8 +480,25 @@ def features(golden):
                "layers": {"layers": ["1"]}, "columns": {"columns": "x: log1p"}, "split": {"split": "x"}}
     texts = ["cx: clip(p01, p99.5) | log1p | standardize; 'a b': keep; z: cross(x, 'y', buckets=9)",
              "ct: column(ts) | epoch | bucketize(0, 1e9, p50); u: impute(mode, indicator=true) | onehot(2, max_size=3)",
-             "su, 'v w': train 33.3333%, b 33.3333%, c rest", "sts: train before '2024-01-01', test rest", "s: ", "cx: clip(p1e9)"]
+             "su, 'v w': train 33.3333%, b 33.3333%, c rest", "sts: train before '2024-01-01', test rest", "s: ", "cx: clip(p1e9)",
+             "du, 'v w', order=[ts, id], keep=last", "dby=[u]", "d", "cx: lag(2, by=[u, v], order=ts) | standardize; y: column(x) | rolling(std, 7d, order=ts)",
+             "cw: rare(3, other='o\\'x') | target(y, folds=3, smoothing=0.5, key=[id, u]); t: tokenize(char, 3, shorter=true) | vocab | pad(9)"]
+    group = {"leat_features": 1, "duckdb": "1.5.6", "columns": "'w': target(label='y', folds=5, smoothing=[20], key=['k'])", "split": "",
+             "inputs": [{"name": "w", "type": "VARCHAR[]", "needed": True}, {"name": "y", "type": "BOOLEAN", "needed": False},
+                        {"name": "k", "type": "", "needed": False}],
+             "fitted": [{"feature": "w", "transform": "target", "version": 1, "values": {"prior": 0.5, "missing": 0.25},
+                         "dictionary": "dictionary_0_0", "entries": 0, "lookup": "mean"}], "outputs": [],
+             "dedupe": "by=['w'], order=[], keep=last", "groups": [],
+             "qualify": ["CAST(t.\"w\" AS VARCHAR) IS NULL OR row_number() OVER (PARTITION BY CAST(t.\"w\" AS VARCHAR) ORDER BY t.leat_row DESC) = 1"],
+             "layers": ["CAST(t.\"w\" AS VARCHAR) AS v0, t.leat_row", "CASE WHEN v0 IS NULL THEN 0.25e0 ELSE 0.5e0 END AS v0, leat_row",
+                        "v0 AS \"w\""]}
+    window = {"leat_features": 1, "duckdb": "1.5.6", "split": "", "columns": "'x': lag(n=1, by=['u'], order=['s'])",
+              "inputs": [{"name": "x", "type": "DOUBLE", "needed": True}, {"name": "u", "type": "", "needed": True},
+                         {"name": "s", "type": "DATE", "needed": True}], "fitted": [], "outputs": [], "groups": [], "layers": []}
+    whole_group = group | {"inputs": [{"name": "w", "type": "VARCHAR", "needed": True}, *group["inputs"][1:]]}
     return ({name: compact(whole | change) for name, change in changes.items()} |
+            {"group": compact(whole_group), "group-list": compact(group), "group-window": compact(window),
+             "group-qualify": compact(whole_group | {"qualify": ["true"]}), "group-dedupe": compact(whole_group | {"dedupe": "("})} |
             {f"text-{i}": text.encode() for i, text in enumerate(texts)} | {"deep": b"[" * 3000})
 
 
@@ -559,10 +576,29 @@ def manifest(golden):
     return {name: b"1" + compact(whole | change) for name, change in changes.items()} | {"deep": b"0" + b"[" * 3000}
 
 
+def order(golden):
+    """Orders after an odd byte, results after an even one."""
+    hex = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    whole = {"order": 1, "step": "decode", "suffix": ".npy", "command": "x", "feed": "", "params": [["folds", "10"]],
+             "slice": [["subject", "3"]], "env": [["A", ""]], "input_slices": {"a": [{"entry": "3", "slice": {"s": "3"}}]},
+             "inputs": [{"name": "a", "suffix": ".npy", "content": "file 5 " + hex},
+                        {"name": "b", "suffix": "", "content": "folder 5 " + hex, "path": "/data"}],
+             "code": "folder 9 " + hex, "checkpoint": hex, "seed": "7", "memory": "0", "timeout": 0, "cpus": 1}
+    changes = {"whole": {}, "name": {"step": "../x"}, "path": {"inputs": [{"name": "b", "suffix": "", "path": "x",
+               "content": "file 1 " + hex}]}, "code": {"code": "file 1 " + hex}, "cpus": {"cpus": 0},
+               "seed": {"seed": "-1"}, "slices": {"input_slices": []}, "pair": {"params": [["a"]]}}
+    result = {"outcome": "ran", "code": 0, "log": hex, "seconds": 0.1, "cpu_s": 0, "peak_bytes": 1, "threads": 1,
+              "output": "file 5 " + hex, "imports": "folder 5 " + hex, "metrics": "{}", "warning": "", "why": "",
+              "work": "/tmp"}
+    results = {"ran": {}, "none": {"outcome": "exited"}, "outcome": {"outcome": "walked"}, "time": {"seconds": -1}}
+    return ({name: b"1" + compact(whole | change) for name, change in changes.items()} |
+            {"result-" + name: b"0" + compact(result | change) for name, change in results.items()})
+
+
 def main(stamp, golden):
     golden, folder = pathlib.Path(golden), pathlib.Path(stamp).parent / "seeds"
     seeds = archive.read(ROOT / "fuzz" / "seeds.tar")
-    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, features, http_head, image, jpeg, json_line, manifest, mds, merge, npy, parquet, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
+    makers = [board_log, board_request, cache, checks, code, credentials, csv_split, data_index, disk_table, features, http_head, image, jpeg, json_line, manifest, mds, merge, npy, order, parquet, png, proc, project, report, s3_list, set, sidecar, tar, tfds, tfrecord_gz, tree]
     for maker in *makers, sql, url, webp:
         for name, data in maker(golden).items():
             if seeds.setdefault(f"{maker.__name__}/{name}", data) != data:

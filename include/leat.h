@@ -112,6 +112,7 @@ enum leat_log_level { LEAT_LOG_DEBUG, LEAT_LOG_INFO, LEAT_LOG_WARN };
 
 struct leat_bad;
 struct leat_recorder;
+struct leat_arrow;
 struct leat_options {
 	size_t size;      /* sizeof the caller's struct; set by leat_options_init */
 	uint64_t seed;    /* random seed; default 0 */
@@ -150,6 +151,8 @@ struct leat_options {
 	 * while the feed runs; see `tuning` in leat_stats_json. False: all from the start. Never changes what is
 	 * delivered. Values that you set, by `threads` or prefetch(n), are not tuned. */
 	bool tune;
+	/* The table that the source `arrow` reads; see "Arrow" below. NULL (default): none. */
+	struct leat_arrow *arrow;
 };
 
 #define LEAT_MAX_PIXELS ((uint64_t)89478485) /* as Pillow: a quarter of a gibibyte of RGB */
@@ -353,8 +356,35 @@ enum leat_part { LEAT_PART_DATA, LEAT_PART_OFFSETS, LEAT_PART_SHAPES };
 LEAT_API enum leat_status leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part part,
                                             struct DLManagedTensor **tensor, struct leat_err *err);
 
-/* A PyCapsule_Destructor: releases the batch in a capsule named LEAT_CAPSULE, or calls the deleter of a tensor in one
- * named "dltensor". Python code cannot do it safely: a signal may interrupt it. */
+/* ---- Arrow ---- */
+
+/* Tables and batches by the Arrow C data interface, whose structs are those of Arrow's specification. */
+struct ArrowSchema;
+struct ArrowArray;
+struct ArrowArrayStream;
+
+/* Takes over all record batches of a stream, without copying them, and releases the stream, on failure too. The table
+ * can be given to any number of feeds, by leat_options.arrow. */
+LEAT_API enum leat_status leat_arrow_import(struct ArrowArrayStream *stream, struct leat_arrow **table,
+                                            struct leat_err *err);
+/* Drops the caller's reference. The arrays are released when all feeds that read them are closed too, by whichever
+ * thread comes last. Accepts NULL. */
+LEAT_API void leat_arrow_free(struct leat_arrow *table);
+
+/* Shares a batch as a record batch, without copying it: an array of structs, and its schema. Dense fields become
+ * numbers or lists of a fixed size; ragged ones large_binary (uint8) or large_list, and with two or more dimensions a
+ * struct of `values` and `shape`; bools are packed into bits, and bfloat16 becomes uint16. If batches can have fill,
+ * there is a bool column `valid`. The caller gives room for both structs and calls their release; until then, the
+ * batch's memory stays alive, even if the batch is released first. */
+LEAT_API enum leat_status leat_batch_arrow(struct leat_batch *batch, struct ArrowSchema *schema,
+                                           struct ArrowArray *array, struct leat_err *err);
+/* The same as a stream of one record batch. */
+LEAT_API enum leat_status leat_batch_arrow_stream(struct leat_batch *batch, struct ArrowArrayStream *stream,
+                                                  struct leat_err *err);
+
+/* A PyCapsule_Destructor: releases the batch in a capsule named LEAT_CAPSULE, calls the deleter of a tensor in one
+ * named "dltensor", releases and frees (by free) the struct in one named "arrow_schema", "arrow_array" or
+ * "arrow_array_stream". Python code cannot do it safely: a signal may interrupt it. */
 #define LEAT_CAPSULE "leat_batch"
 LEAT_API void leat_capsule_free(void *capsule);
 

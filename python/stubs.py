@@ -55,6 +55,8 @@ def feed(spec: Union[str, "Pipeline"], *, seed: int = ..., epochs: int = ..., th
 def pipeline(spec: str) -> "Pipeline": ...
 def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]: ...
 def array(**arrays: Any) -> "Pipeline": ...
+def arrow(table: Any, *, columns: Union[None, str, Sequence[str]] = ...,
+          null: Optional[Literal["error", "zero", "nan"]] = ...) -> "Pipeline": ...
 '''
 
 PIPELINE = '''
@@ -73,7 +75,7 @@ TYPES = {
     "size": "Union[int, str]",
     "angle": "str",
     "floats": "_Floats",
-    "strings": "Union[_Text, Sequence[_Text]]",
+    "strings": "Union[_Text, Sequence[_Text], Mapping[str, Any]]",
 }
 
 
@@ -119,7 +121,7 @@ def main(command: str) -> None:
     items = json.loads(subprocess.run([command, "ops", "--json"], check=True, stdout=subprocess.PIPE).stdout)["items"]
     print(HEAD)
     for item in items:
-        if item["kind"] == "source":
+        if item["kind"] == "source" and item["name"] != "arrow":
             print(define(item, "", []), end="")
     print(PIPELINE)
     for item in items:

@@ -105,6 +105,25 @@ if leat sql "SELECT i AS user FROM range(37) t(i)" -o old.parquet >/dev/null 2>&
 		"leat shards ../new.parquet -o p --count 2 --seed 1 -j 1 --overwrite"
 	check shards_anew "tfrecord('p/shard-*') | $rows" "" "leat shards ../new.parquet -o p --count 4 --seed 1 -j 1"
 
+	# Several sets of files, of columns or of parts, are one result: a mixture of old and new would show.
+	for format in npy parquet tar; do
+		case $format in
+		npy) spec="npy(user='p/user-*.npy', twice='p/twice-*.npy')" ;;
+		parquet) spec="parquet('p/shard-*')" ;;
+		tar) spec="tar('p/shard-*', fields=['user=user.cls:int64'])" ;;
+		esac
+		for set in old new; do
+			leat sql "SELECT user, 2 * user AS twice FROM '$set.parquet'" -o $set-$format.parquet >/dev/null
+		done
+		check shards_$format "$spec" "leat shards ../old-$format.parquet -o p --count 3 --format $format" \
+			"leat shards ../new-$format.parquet -o p --count 2 --seed 1 -j 1 --format $format --overwrite"
+	done
+	for set in old new; do
+		leat sql "SELECT user, user % 2 AS half FROM '$set.parquet'" -o $set-halves.parquet >/dev/null
+	done
+	check shards_parts "tfrecord('p/0/shard-*', 'p/1/shard-*') | $rows" "leat shards ../old-halves.parquet -o p --count 2 --parts half" \
+		"leat shards ../new-halves.parquet -o p --count 3 --parts half --seed 1 -j 1 --overwrite"
+
 	# What is shuffled by way of a file is gone with the process.
 	leat sql "SELECT i AS user, repeat('x', 200) AS text FROM range(400000) t(i)" -o large.parquet >/dev/null
 	leat shards large.parquet -o spilled --count 2 --seed 1 --memory 32MiB >/dev/null &

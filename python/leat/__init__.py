@@ -29,9 +29,9 @@ __version__: str = _lib.version().decode()
 
 _items = _ops.load()
 _pipeline.add_ops(_items)
-_sources = [item["name"] for item in _items if item["kind"] == "source"]
+_sources = [item["name"] for item in _items if item["kind"] == "source" and item["name"] != "arrow"]
 for _item in _items:
-    if _item["kind"] == "source":
+    if _item["kind"] == "source" and _item["name"] != "arrow":  # that takes a table
         globals()[_item["name"]] = _ops.maker(_item, False, lambda call: Pipeline([call]))
 del _item
 
@@ -64,7 +64,7 @@ def merge_stats(runs: Iterable[Union[str, Dict[str, Any]]]) -> Dict[str, Any]:
 
 # Loaded on first use, because they import NumPy, which `python -m leat` does not need.
 _later = {"Feed": "_feed", "FieldSpec": "_feed", "Bad": "_handle", "Batch": "_batch", "Ragged": "_batch",
-          "Recorder": "_recorder", "array": "_array", "xray": "_xray", "Xray": "_xray_result", "watch": "_watch",
+          "Recorder": "_recorder", "array": "_array", "arrow": "_arrow", "xray": "_xray", "Xray": "_xray_result", "watch": "_watch",
           "tag": "_watch", "build": "_build", "Build": "_build"}
 _modules = ("features", "step", "torch", "jax", "tensorflow", "lightning", "keras", "errors")
 

@@ -111,7 +111,7 @@ class Feed:
 
             functions = prepare(pipeline, options)
         try:
-            self._handle = Handle(pipeline.spec, options, functions)
+            self._handle = Handle(pipeline.spec, options, functions, pipeline._table())
         except BaseException:
             if functions:
                 functions.close()
@@ -341,6 +341,14 @@ class Feed:
 
         return tensorflow.View(self, *fields)
 
+    def arrow(self) -> Any:
+        """Batches as Arrow record batches, which share memory: pass them to pyarrow.record_batch, polars.DataFrame,
+        pandas.DataFrame.from_arrow, or whatever else takes __arrow_c_array__ or __arrow_c_stream__."""
+        from ._arrow import ArrowBatch
+        from ._view import View
+
+        return View(self, ArrowBatch, "Arrow")
+
     # ---- position and checkpoints ----
 
     @property
@@ -547,7 +555,8 @@ class Feed:
     def explain(self, as_dict: bool = False) -> Any:
         """How the engine runs the pipeline: see `Pipeline.explain`."""
         ranks = dict(zip(("rank", "world"), (self.rank, self.world)))
-        found = Explanation(self._pipeline.spec, dict(self._options, **ranks), self._handle.functions, as_dict)
+        found = Explanation(self._pipeline.spec, dict(self._options, **ranks), self._handle.functions, as_dict,
+                            self._pipeline._table())
         return json.loads(found.text) if as_dict else found.text
 
     def bad(self) -> List[Bad]:
@@ -656,7 +665,7 @@ def explain(pipeline: Pipeline, as_dict: bool, given: Dict[str, Any]) -> Any:
 
         functions = prepare(pipeline, options)
     try:
-        text = Explanation(pipeline.spec, options, functions, as_dict).text
+        text = Explanation(pipeline.spec, options, functions, as_dict, pipeline._table()).text
     finally:
         if functions:
             functions.close()

@@ -167,8 +167,9 @@ class _Opening:
 class Handle:
     """Owns the C library's feed. Closed once, and only by the process that opened it."""
 
-    def __init__(self, spec: str, options: Dict[str, Any], functions: Any = None) -> None:
+    def __init__(self, spec: str, options: Dict[str, Any], functions: Any = None, table: Any = None) -> None:
         self.functions = functions  # of `map` before batch; None: there are none
+        self._table = table  # that the source `arrow` reads; the library holds it too
         self.pid, self.lock = os.getpid(), threading.RLock()
         self.log: "collections.deque[Tuple[int, str]]" = collections.deque(maxlen=1000)
         given = _lib.Options()
@@ -199,6 +200,7 @@ class Handle:
             given.bad = self.bad.callback
         storage = _options.storage_texts(options.get("storage"))
         given.storage = (ctypes.c_char_p * (len(storage) + 1))(*storage, None)
+        given.arrow = table.pointer() if table else None
         self.pointer: Optional[int] = None
         self.recorder, self._owns_recorder = _recorder_for(options.get("trace"), options.get("report"), self.ranks)
         self._report = options.get("report")
@@ -260,9 +262,9 @@ class Handle:
 class Explanation(Handle):
     """What leat_explain says of a pipeline with these options; nothing is opened for long."""
 
-    def __init__(self, spec: str, options: Dict[str, Any], functions: Any, as_json: bool) -> None:
+    def __init__(self, spec: str, options: Dict[str, Any], functions: Any, as_json: bool, table: Any = None) -> None:
         self.text, self._json = "", as_json
-        super().__init__(spec, dict(options, bad=None, trace=None, report=None), functions)
+        super().__init__(spec, dict(options, bad=None, trace=None, report=None), functions, table)
 
     def _start(self, spec: str, given: _lib.Options) -> None:
         if "\0" in spec:

@@ -91,7 +91,7 @@ class Options(Structure):
                 ("log_arg", c_void_p), ("fingerprint", c_int), ("functions", POINTER(Function)), ("function_count", c_size_t),
                 ("processes", POINTER(Process)), ("process_count", c_size_t), ("max_pixels", c_uint64),
                 ("max_bytes", c_uint64), ("bad", BAD), ("bad_arg", c_void_p), ("storage", POINTER(c_char_p)),
-                ("recorder", c_void_p), ("tune", ctypes.c_bool)]
+                ("recorder", c_void_p), ("tune", ctypes.c_bool), ("arrow", c_void_p)]
 
 
 class RecorderOptions(Structure):
@@ -168,6 +168,10 @@ batch_copied = quick.leat_batch_copied  # like next_within
 batch_copied.restype = ctypes.c_bool
 batch_field = _declare(quick, "leat_batch_field", c_int, c_void_p, c_char_p, POINTER(Tensor), POINTER(Err))
 batch_dlpack = _declare(quick, "leat_batch_dlpack", c_int, c_void_p, c_char_p, c_int, POINTER(c_void_p), POINTER(Err))
+arrow_import = _declare(waiting, "leat_arrow_import", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
+arrow_free = _declare(waiting, "leat_arrow_free", None, c_void_p)
+batch_arrow = _declare(quick, "leat_batch_arrow", c_int, c_void_p, c_void_p, c_void_p, POINTER(Err))
+batch_arrow_stream = _declare(quick, "leat_batch_arrow_stream", c_int, c_void_p, c_void_p, POINTER(Err))
 save = _declare(quick, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))
 save_full = _declare(waiting, "leat_save", c_int, c_void_p, POINTER(c_void_p), POINTER(Err))  # may read all data
 restore = _declare(waiting, "leat_restore", c_int, c_void_p, c_char_p, POINTER(Err))
@@ -209,6 +213,9 @@ explain = _declare(waiting, "leat_explain", c_int, c_char_p, POINTER(Options), c
 capsule_new = ctypes.PyDLL(None)["PyCapsule_New"]  # called for every batch: like next_within
 capsule_new.restype = ctypes.py_object
 capsule_free = ctypes.cast(quick.leat_capsule_free, c_void_p)
+capsule_pointer = _declare(ctypes.PyDLL(None), "PyCapsule_GetPointer", c_void_p, ctypes.py_object, c_char_p)
+# Room that leat_capsule_free frees.
+room = _declare(ctypes.PyDLL(None), "calloc", c_void_p, c_size_t, c_size_t)
 CAPSULE = b"leat_batch"  # LEAT_CAPSULE
 
 # Status names, in the order of the header.

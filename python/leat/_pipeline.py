@@ -70,6 +70,10 @@ class Pipeline:
         """The functions before `batch`, which are part of the engine's chain."""
         return [call for call in self._calls if hasattr(call, "task")]
 
+    def _table(self) -> Any:
+        """The table of the source, if it is one in memory."""
+        return self._calls[0] if hasattr(self._calls[0], "pointer") else None
+
     def _has_batch(self) -> bool:
         return any(_text.op_name(op) == "batch" for call in self._calls if isinstance(call, str)
                    for op in _text.split(call))

@@ -59,6 +59,16 @@ def _dtype(value: Any) -> Optional[str]:
     return None
 
 
+def _column(name: Any) -> str:
+    return str(name) if re.match(r"[A-Za-z_]\w*\Z", str(name)) else '"' + str(name).replace('"', '""') + '"'
+
+
+def _column_type(given: Any) -> str:
+    name = {"float32": "float", "float64": "double", "bytes": "text", None: "skip"}
+    text = given if isinstance(given, str) else "double" if given is float else _dtype(given)
+    return str(name.get(text, text))
+
+
 def to_text(value: Any, kind: str = "") -> str:
     """`value` as spec text, for an option of type `kind` ("" for the arguments of free-form ops)."""
     if isinstance(value, Raw):
@@ -73,6 +83,8 @@ def to_text(value: Any, kind: str = "") -> str:
         return "true" if value else "false"
     if isinstance(value, numbers.Real):
         return _number(value)
+    if isinstance(value, dict) and kind == "strings":  # declared columns, as in csv(columns={"user": int})
+        value = [f"{_column(name)} {_column_type(kind_)}" for name, kind_ in value.items()]
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(to_text(item, kind) for item in value) + "]"
     if not isinstance(value, type) and hasattr(value, "tolist"):  # NumPy's bools, scalars and arrays

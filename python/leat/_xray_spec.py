@@ -77,7 +77,7 @@ class _Examination(Handle):
     def __init__(self, pipeline: Pipeline, options: Dict[str, Any], functions: Any, settings: _lib.XrayOptions) -> None:
         self.figures: Dict[str, Any] = {}
         self._pipeline, self._settings = pipeline, settings
-        super().__init__(pipeline.spec, options, functions)
+        super().__init__(pipeline.spec, options, functions, pipeline._table())
 
     def _start(self, spec: str, given: _lib.Options) -> None:
         """Runs on another thread, so that Ctrl-C works."""

@@ -153,7 +153,7 @@ class Inputs(_Named[Path]):
         """The entries of an input that comes from several slices, in order; each with its values and its path."""
         path = self[name]
         if name in self._slices:
-            return [Slice(Values("variable", one["slice"]), Path(one["path"])) for one in self._slices[name]]
+            return [Slice(Values("variable", one["slice"]), path / one["entry"]) for one in self._slices[name]]
         if not path.is_dir():
             raise InvalidError(f"input '{name}' of {_now().title} is the file {path}, not a folder of slices")
         return [Slice(Values("variable", {}), entry) for entry in sorted(path.iterdir(), key=_natural)]

@@ -162,3 +162,127 @@ def test_a_checkpoint_fits_either_way_of_keeping(tmp_path):
     for _, batch in zip(range(3), feeds[0]):
         pass
     feeds[1].load_state_dict(feeds[0].state_dict())
+
+
+# ---- folders of others, steps, splits ----
+
+def test_a_folder_that_spark_wrote_is_a_table(tmp_path):
+    table = make_table(rows=400)
+    folder = tmp_path / "table.parquet"
+    folder.mkdir()
+    for i in range(2):
+        part = f"part-0000{i}-6c1e-c000.snappy.parquet"
+        pq.write_table(table.slice(200 * i, 200), folder / part, compression="snappy")
+        (folder / f".{part}.crc").write_bytes(b"crc")
+    for name in "_SUCCESS", "_common_metadata", "_metadata":
+        (folder / name).write_bytes(b"")
+    compare(table, read(leat.parquet(folder), epochs=1))
+
+
+def test_partition_folders_are_named_in_the_error(tmp_path):
+    for day in "2026-01-01", "2026-01-02":
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"x": [1, 2]}), tmp_path / f"day={day}" / "part-0.parquet")
+    with pytest.raises(leat.IOError, match=r"partition folders.*\*/\*\.parquet"):
+        leat.parquet(tmp_path).batch(1).feed()
+    assert len(read(leat.parquet(f"{tmp_path}/*/*.parquet"), epochs=1)["x"]) == 4
+
+
+def test_tfrecord_folders_of_spark(tmp_path):
+    import gzip
+
+    data = pytest.importorskip("tensorflow", reason="writes records", exc_type=ImportError)
+    for i in range(2):
+        with data.io.TFRecordWriter(str(tmp_path / f"part-r-0000{i}.tfrecord")) as out:
+            out.write(b"record %d" % i)
+    (tmp_path / "_SUCCESS").touch()
+    assert [bytes(row) for row in read(leat.tfrecord(tmp_path), epochs=1)["record"]] == [b"record 0", b"record 1"]
+    for i in range(2):
+        plain = tmp_path / f"part-r-0000{i}.tfrecord"
+        (tmp_path / f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+    assert [bytes(row) for row in read(leat.tfrecord(tmp_path), epochs=1)["record"]] == [b"record 0", b"record 1"]
+
+
+def test_images_that_petastorm_compressed_are_decoded(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    import io
+
+    pixels, encoded = np.random.default_rng(1).integers(0, 255, (3, 8, 9, 3), np.uint8), []
+    for one in pixels:
+        out = io.BytesIO()
+        image.fromarray(one).save(out, "png")
+        encoded.append(out.getvalue())
+    pq.write_table(pa.table({"image": encoded, "id": [1, 2, 3]}), tmp_path / "part-0.parquet")
+    batch = next(iter(leat.parquet(tmp_path).decode(field="image").batch(3).feed()))
+    np.testing.assert_array_equal([np.asarray(row) for row in batch["image"]], pixels)
+
+
+def split_table(rows=1000):
+    table = make_table(rows=rows).select(["f32", "int64", "name"])
+    return table.append_column("split", pa.array(["train", "train", "valid", "test"] * (rows // 4)))
+
+
+def test_a_split_is_its_rows_in_their_order(tmp_path):
+    table = split_table()
+    for i in range(4):  # the third one has no row of "late"
+        pq.write_table(table.slice(250 * i, 250), tmp_path / f"{i}.parquet", row_group_size=60)
+    wanted = table.filter(pa.compute.equal(table["split"], "valid"))
+    found = read(leat.parquet(tmp_path, split="valid"), epochs=1)
+    compare(wanted, found)
+    dense = read(leat.parquet(tmp_path, split="valid", columns=["f32", "int64"]), epochs=1)  # in bulk
+    np.testing.assert_array_equal(np.array(dense["f32"]), wanted["f32"].to_numpy())
+    assert leat.parquet(tmp_path, split="train").batch(10).feed().samples == 500
+    with pytest.raises(leat.DataError, match="no row has this value"):
+        leat.parquet(tmp_path, split="nope").batch(1).feed()
+    with pytest.raises(leat.LimitError, match="needs the table in memory: use keep=auto"):
+        leat.parquet(tmp_path, split="valid", keep="never").batch(1).feed()
+
+
+def test_table_reads_the_last_result_of_a_step(tmp_path, monkeypatch):
+    table = split_table()
+    (tmp_path / "leat.yaml").write_text("steps: {}\n")
+    out, deep = tmp_path / "out", tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (out / "feats" / "state").mkdir(parents=True)
+    pq.write_table(table, out / "clean.parquet")
+    pq.write_table(table, out / "feats" / "features.parquet")
+    pq.write_table(pa.table({"value": ["a"]}), out / "feats" / "state" / "dictionary_0.parquet")
+    for i in range(2):
+        (out / "events" / f"raw-{i}.csv").mkdir(parents=True)
+        pq.write_table(table.slice(500 * i, 500), out / "events" / f"raw-{i}.csv" / "rows.parquet")
+    monkeypatch.chdir(deep)
+    for step in "clean", "feats", "events":
+        compare(table, read(leat.table(step), epochs=1))
+    assert leat.table("feats", split="test").batch(5).feed().samples == 250
+    monkeypatch.chdir("/")
+    assert leat.table("clean", project=str(tmp_path)).batch(5).feed().samples == 1000
+    with pytest.raises(leat.IOError, match="leat build nope"):
+        leat.table("nope", project=str(tmp_path)).batch(5).feed()
+    with pytest.raises(leat.InvalidError, match="project="):
+        leat.table("clean").batch(5).feed()
+
+
+@pytest.mark.parametrize("options", [
+    dict(use_dictionary=True), dict(use_dictionary=False, column_encoding={"f32": "BYTE_STREAM_SPLIT", "int64": "DELTA_BINARY_PACKED"}),
+    dict(data_page_version="2.0", compression="zstd"), dict(compression="gzip"), dict(compression="lz4"),
+    dict(compression="brotli"), dict(compression="none", row_group_size=1), dict(use_dictionary=False,
+    column_encoding={"name": "DELTA_BYTE_ARRAY"}), dict(use_dictionary=False, column_encoding={"name": "DELTA_LENGTH_BYTE_ARRAY"})])
+def test_encodings_and_compressions(tmp_path, options):
+    table = make_table(rows=200).select(["f32", "int64", "name", "list"])
+    if "column_encoding" in options:
+        table = table.select(["f32", "int64", "name"])
+    pq.write_table(table, tmp_path / "a.parquet", **options)
+    for keep in "auto", "never":
+        compare(table, read(leat.parquet(tmp_path, keep=keep), epochs=1))
+
+
+def test_tables_without_rows(tmp_path):
+    table = make_table(rows=10).select(["f32", "name"])
+    with pq.ParquetWriter(tmp_path / "b.parquet", table.schema) as writer:  # an empty row group between two
+        for part in table.slice(0, 4), table.slice(0, 0), table.slice(4):
+            writer.write_table(part)
+    compare(table, read(leat.parquet(tmp_path), epochs=1))
+    pq.write_table(table.slice(0, 0), tmp_path / "b.parquet")
+    assert list(leat.parquet(tmp_path).batch(4).feed(epochs=1)) == []
+    assert list(leat.arrow(table.slice(0, 0)).batch(4).feed(epochs=1)) == []

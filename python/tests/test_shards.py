@@ -1,4 +1,4 @@
-"""Tables as TFRecord shards: TensorFlow and Leat read the same rows from them, those of the table."""
+"""Tables as shards: TensorFlow, pyarrow, NumPy and Leat read the same rows from them, those of the table."""
 from __future__ import annotations
 
 import subprocess
@@ -66,3 +66,46 @@ def test_a_feed_reads_the_rows_of_the_table(shards):
                          int(batch["ts"][i])))
     want = [expected(user) for user in range(ROWS)]
     assert sorted(rows) == [(user, amount, name, pair, ts) for user, amount, name, _, _, pair, ts in want]
+
+
+def make(shards, name, *options, table="table.parquet"):
+    subprocess.run([sys.executable, "-m", "leat", "shards", table, "-o", name, "--count", "7", "--seed", "1", *options],
+                   cwd=shards.parent, check=True, stdout=subprocess.DEVNULL)
+    return shards.parent / name
+
+
+def test_tensorflow_reads_compressed_shards(shards):
+    tf = pytest.importorskip("tensorflow")
+    folder = make(shards, "gzip", "--compression", "gzip")
+    packed = tf.data.TFRecordDataset([str(p) for p in sorted(folder.glob("*.gz"))], compression_type="GZIP")
+    plain = tf.data.TFRecordDataset([str(p) for p in sorted(shards.glob("*.tfrecord"))])
+    assert [r.numpy() for r in packed] == [r.numpy() for r in plain]
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy"])
+def test_pyarrow_reads_the_rows_of_the_table(shards, compression):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = make(shards, compression, "--format", "parquet", "--compression", compression)
+    paths = sorted(folder.glob("*.parquet"))
+    counts = [parquet.ParquetFile(path).metadata.num_rows for path in paths]
+    assert len(counts) == 7 and max(counts) - min(counts) <= 1
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    table = parquet.read_table(shards.parent / "table.parquet")
+    assert parquet.read_schema(paths[0]).names == table.schema.names
+    assert sorted(rows, key=lambda row: row["user"]) == table.to_pylist()
+    assert [row["user"] for row in rows] != list(range(ROWS))
+
+
+def test_numpy_reads_the_columns_of_the_table(shards):
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.sql(f"SELECT * EXCLUDE (name, sometimes) FROM ({TABLE})").write_parquet(str(shards.parent / "numbers.parquet"))
+    folder = make(shards, "npy", "--format", "npy", table="numbers.parquet")
+    columns = {name: np.concatenate([np.load(path) for path in sorted(folder.glob(f"{name}-*.npy"))])
+               for name in ("user", "amount", "even", "pair", "ts")}
+    user = columns["user"]
+    assert sorted(user) == list(range(ROWS)) and list(user) != list(range(ROWS))
+    assert (columns["amount"] == user * 37 % 101 / 8).all() and (columns["even"] == (user % 2 == 0)).all()
+    assert (columns["pair"] == np.stack([user, -user], axis=1)).all() and columns["pair"].shape == (ROWS, 2)
+    assert (columns["ts"] == FIRST + user * 1000000).all()
+    feed = leat.npy(user=str(folder / "user-*.npy"), pair=str(folder / "pair-*.npy")).batch(64).feed(epochs=1)
+    assert np.concatenate([batch["user"].copy() for batch in feed]).tolist() == user.tolist()

@@ -77,7 +77,7 @@ def test_a_description_that_cannot_be_read_is_named(tmp_path, monkeypatch):
 
 
 def test_slices_of_an_input_come_with_their_values(action, tmp_path):
-    entries = [{"path": str(tmp_path / f"{i}"), "slice": {"bin": str(i)}} for i in (1, 2, 10)]
+    entries = [{"entry": f"{i}", "slice": {"bin": str(i)}} for i in (1, 2, 10)]
     action(inputs={"decode": str(tmp_path)}, input_slices={"decode": entries})
     assert [(one.slice.int("bin"), one.path.name) for one in step.inputs.slices("decode")] == [(1, "1"), (2, "2"), (10, "10")]
 

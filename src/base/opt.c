@@ -296,8 +296,10 @@ strings_of(const struct setting *s, const struct leat_arg *items, size_t count, 
 static enum leat_status
 value_of(const struct setting *s, const struct leat_arg *arg, struct leat_opt_value *out)
 {
-	*out = (struct leat_opt_value){arg->type, arg->number, text_of(arg)};
-	if (arg->type == LEAT_ARG_NUMBER && arg->unit)
+	*out = (struct leat_opt_value){arg->type, arg->number, text_of(arg), NULL};
+	if (arg->type == LEAT_ARG_NUMBER && s->opt->flags & LEAT_OPT_UNITS)
+		out->unit = arg->unit;
+	else if (arg->type == LEAT_ARG_NUMBER && arg->unit)
 		return refuse(s, arg, "takes a number without a unit, not '%.20s'", arg->unit);
 	return arg->type == LEAT_ARG_NUMBER || out->text
 	               ? LEAT_OK
@@ -411,18 +413,24 @@ own_values(struct leat_values *list, struct leat_mem *mem, struct leat_err *err)
 	struct leat_opt_value *copy;
 	char *at;
 
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
 		bytes += list->value[i].text ? strlen(list->value[i].text) + 1 : 0;
+		bytes += list->value[i].unit ? strlen(list->value[i].unit) + 1 : 0;
+	}
 	copy = leat_alloc(mem, bytes);
 	if (!copy)
 		return leat_fail_mem(err, mem, bytes, "a list of values");
 	at = (char *)(copy + list->count);
 	for (size_t i = 0; i < list->count; i++) {
 		copy[i] = list->value[i];
-		if (!copy[i].text)
-			continue;
-		copy[i].text = at;
-		at = stpcpy(at, list->value[i].text) + 1;
+		if (copy[i].text) {
+			copy[i].text = at;
+			at = stpcpy(at, list->value[i].text) + 1;
+		}
+		if (copy[i].unit) {
+			copy[i].unit = at;
+			at = stpcpy(at, list->value[i].unit) + 1;
+		}
 	}
 	leat_free(mem, list->value);
 	list->value = copy;

@@ -53,6 +53,7 @@ struct leat_opt_value {
 	enum leat_arg_type type; /* NUMBER, WORD or STRING */
 	double number;
 	const char *text; /* of a word or string */
+	const char *unit; /* of a number, with LEAT_OPT_UNITS; NULL: none */
 };
 
 struct leat_values { /* the strings live in the spec's memory */
@@ -63,8 +64,9 @@ struct leat_values { /* the strings live in the spec's memory */
 enum leat_opt_flag {
 	LEAT_OPT_LOCATION = 1, /* where the data is, not what it is: not part of the pipeline's hash */
 	LEAT_OPT_NAMED = 2,    /* never positional */
-	LEAT_OPT_NEW = 4, /* added after others: canonical text and the pipeline's hash leave it out while it has its
-	                   * default, so old checkpoints stay valid */
+	LEAT_OPT_NEW = 4,    /* added after others: canonical text and the pipeline's hash leave it out while it has its
+	                      * default, so old checkpoints stay valid */
+	LEAT_OPT_UNITS = 16, /* VALUES: numbers may have a unit, for the owner to interpret */
 	LEAT_OPT_REPEATS = 8, /* STRINGS on a command line: each use adds one item, verbatim */
 };
 

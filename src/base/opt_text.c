@@ -85,7 +85,8 @@ print_values(const struct leat_values *values, struct leat_str *out)
 
 		leat_str_add(out, i ? ", " : "");
 		if (value->type == LEAT_ARG_NUMBER)
-			leat_str_add(out, leat_format_number(buf, sizeof(buf), value->number));
+			leat_str_addf(out, "%s%s", leat_format_number(buf, sizeof(buf), value->number),
+			              value->unit ? value->unit : "");
 		else if (value->type == LEAT_ARG_WORD)
 			leat_str_add(out, value->text);
 		else

@@ -260,7 +260,7 @@ open_store(struct leat_cas **out, struct leat_mem *mem, const char *folder, enum
 	if (status == LEAT_OK && mode == LEAT_CAS_WRITE)
 		status = prepare(cas, err);
 	else if (status == LEAT_OK && (status = check_format(cas, err)) == LEAT_OK)
-		status = leat_index_open(cas, err);
+		status = mode == LEAT_CAS_NODE ? LEAT_OK : leat_index_open(cas, err);
 	if (status != LEAT_OK) {
 		leat_cas_close(cas);
 		return status;

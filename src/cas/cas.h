@@ -8,6 +8,7 @@
  *	.leat/runs/RUN.jsonl       what each build did (step/run_log.h); RUN.open while its bytes may not be on disk yet
  *	.leat/refs/NAME            contents and keys that gc keeps
  *	.leat/tmp/RUN/             sandboxes and files being written
+ *	.leat/remote               what was on servers when a build looked last (step/staging.h)
  *	.leat/resume/HASH/         checkpoints of steps that resume, locked while in use (step/runner.h)
  *
  * Nothing is changed in place. A blob is written under tmp, and then renamed; a manifest comes after the blobs that it
@@ -31,7 +32,11 @@
 
 struct leat_cas;
 
-enum leat_cas_mode { LEAT_CAS_READ, LEAT_CAS_WRITE };
+enum leat_cas_mode {
+	LEAT_CAS_READ,
+	LEAT_CAS_WRITE,
+	LEAT_CAS_NODE, /* for actions of a build on another machine: blobs and views, no index; see leat_cas_join */
+};
 
 /* `folder` is the path of .leat. For writing it is made if it is missing; what dead runs left behind is removed, and
  * their processes (step/sandbox.h) are the caller's to end. */
@@ -45,6 +50,9 @@ bool leat_cas_is_current(const struct leat_cas *cas);    /* false: the folder wa
  * nothing may be put. leat_cas_close ends it. */
 enum leat_status leat_cas_begin(struct leat_cas *cas, struct leat_err *err);
 const char *leat_cas_run(const struct leat_cas *cas); /* its name; NULL: none */
+
+/* Of a store that is open as LEAT_CAS_NODE: takes part in the run of a build elsewhere. LEAT_DATA: there is none. */
+enum leat_status leat_cas_join(struct leat_cas *cas, const char *run, struct leat_err *err);
 
 /* A path below tmp/RUN that nothing has used. */
 void leat_cas_temp_path(struct leat_cas *cas, char path[PATH_MAX]);
@@ -97,6 +105,8 @@ struct leat_hashing {
 	atomic_ullong files, bytes; /* hashed, or found in the index */
 	atomic_ullong all_files, all_bytes;
 	atomic_bool is_counted; /* `all_...` are complete */
+	/* Remote sources (step/staging.h): bytes and files that were fetched, of all that have to be; since when. */
+	atomic_ullong fetched_bytes, fetched_files, fetch_bytes, fetch_files, fetch_begun_ns;
 };
 /* NULL: nobody watches. Call it while no other thread hashes. */
 void leat_cas_watch_hashing(struct leat_cas *cas, struct leat_hashing *hashing);
@@ -104,6 +114,20 @@ void leat_cas_watch_hashing(struct leat_cas *cas, struct leat_hashing *hashing);
 void leat_cas_count(const char *path, struct leat_hashing *hashing, const atomic_bool *stop);
 /* Only stats. */
 enum leat_status leat_cas_stamp(const char *path, struct leat_stamp *stamp, struct leat_err *err);
+
+/* A version of a remote object: hashes of its name and version, and its size. */
+struct leat_fetched {
+	uint64_t name[2], version[2], size;
+};
+/* Is it known what this version holds? The copy itself may be gone: leat_cas_has. */
+bool leat_cas_fetched(struct leat_cas *cas, const struct leat_fetched *object, struct leat_content *content);
+/* For the next build. */
+void leat_cas_set_fetched(struct leat_cas *cas, const struct leat_fetched *object, const struct leat_digest *digest);
+/* Moves a new file, made at a leat_cas_temp_path, into the store. The caller knows that it has this content. */
+enum leat_status leat_cas_adopt(struct leat_cas *cas, const char *path, const struct leat_content *content,
+                                struct leat_err *err);
+/* It is used today: gc keeps copies that were used lately. */
+void leat_cas_touch(struct leat_cas *cas, const struct leat_digest *digest);
 
 /* Removes a file or a folder with all in it, however deep, also where write permission is missing. What cannot be
  * removed stays. */

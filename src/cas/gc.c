@@ -217,13 +217,33 @@ check_index(struct gc *gc, struct leat_err *err)
 	return status == LEAT_OK ? read_results(gc, err) : status;
 }
 
+/* At 0, everything is old, also what a clock that was set back dates into the future. */
+static bool
+is_old(const struct gc *gc, double used_s)
+{
+	return gc->options->older_s <= 0 || (double)gc->now - used_s >= gc->options->older_s;
+}
+
+/* A ref of rows that failed, which nobody looked after for long. */
+static bool
+is_old_ref(const struct gc *gc, const char *name)
+{
+	char path[NAME_MAX + 8];
+	struct stat file;
+
+	snprintf(path, sizeof(path), "refs/%.*s", NAME_MAX, name);
+	return strncmp(name, LEAT_REJECTS_REF, strlen(LEAT_REJECTS_REF)) == 0 &&
+	       fstatat(gc->cas->folder_fd, path, &file, AT_SYMLINK_NOFOLLOW) == 0 && is_old(gc, (double)file.st_mtime);
+}
+
 static enum leat_status
 keep_ref(void *arg, const char *name, const struct leat_content *content, struct leat_err *err)
 {
 	struct gc *gc = arg;
 	struct result *result;
 
-	(void)name;
+	if (is_old_ref(gc, name))
+		return LEAT_OK;
 	if (content->kind != LEAT_CONTENT_NONE)
 		return change_content(gc, content, true, err);
 	result = gc->results ? bsearch(&content->digest, gc->result, gc->results, sizeof(*result), compare_digests)
@@ -306,13 +326,6 @@ compare_use(const void *a, const void *b)
 	return compare_digests(x, y);
 }
 
-/* At 0, everything is old, also what a clock that was set back dates into the future. */
-static bool
-is_old(const struct gc *gc, double used_s)
-{
-	return gc->options->older_s <= 0 || (double)gc->now - used_s >= gc->options->older_s;
-}
-
 /* Blobs that no result ever needed, such as outputs of actions that could not be recorded. */
 static void
 drop_orphans(struct gc *gc)
@@ -374,6 +387,25 @@ remove_results(struct gc *gc, struct leat_err *err)
 		return leat_index_commit(gc->cas, txn, err);
 	mdb_txn_abort(txn);
 	return leat_index_fail(err, gc->cas, failure, "remove results from the index");
+}
+
+static enum leat_status
+remove_old_refs(struct gc *gc, struct leat_err *err)
+{
+	struct leat_entries refs;
+	enum leat_status status = leat_cas_list(gc->cas, "refs", &refs, err);
+
+	if (status != LEAT_OK)
+		return status;
+	for (size_t i = 0; i < refs.count; i++) {
+		char path[NAME_MAX + 8];
+
+		snprintf(path, sizeof(path), "refs/%.*s", NAME_MAX, refs.name[i]);
+		if (is_old_ref(gc, refs.name[i]))
+			unlinkat(gc->cas->folder_fd, path, 0);
+	}
+	leat_entries_free(&refs, gc->cas->mem);
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -470,6 +502,8 @@ sweep(struct gc *gc, struct leat_err *err)
 
 	if (status == LEAT_OK)
 		status = remove_results(gc, err);
+	if (status == LEAT_OK)
+		status = remove_old_refs(gc, err);
 	if (status == LEAT_OK)
 		status = remove_views(gc, err);
 	if (status == LEAT_OK)

@@ -66,6 +66,7 @@ const char *leat_decimal(const char *text, char end, uint64_t *number);
 /* gc and repairs need a store that nobody else has open for writing. */
 bool leat_cas_lock_alone(struct leat_cas *cas); /* false: somebody has */
 void leat_cas_share_lock(struct leat_cas *cas);
+void leat_cas_leave(struct leat_cas *cas); /* undoes leat_cas_join */
 
 /* "cas/ab/HASH", "act/ab/KEY" */
 void leat_cas_name(const char *room, const struct leat_digest *digest, char name[LEAT_CAS_NAME]);

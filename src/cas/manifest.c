@@ -93,6 +93,8 @@ leat_manifest_write(struct leat_str *json, const struct leat_manifest *m)
 	leat_str_addf(json, ",\n\"cpus\":%u,\n\"threads\":%u,\n\"attempts\":%u", m->cpus, m->threads, m->attempts);
 	add_member(json, "metrics", m->metrics);
 	add_member(json, "warning", m->warning);
+	if (m->profile && *m->profile)
+		add_member(json, "profile", m->profile);
 	leat_str_add(json, "}\n");
 }
 
@@ -234,6 +236,7 @@ read_members(struct reader *reader, struct leat_manifest *m, struct leat_key_fie
 	m->attempts = (unsigned)integer_member(reader, "attempts", UINT32_MAX);
 	m->metrics = text_member(reader, "metrics");
 	m->warning = text_member(reader, "warning");
+	m->profile = json_object_get(reader->root, "profile") ? text_member(reader, "profile") : "";
 }
 
 static enum leat_status

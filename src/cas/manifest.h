@@ -48,6 +48,7 @@ struct leat_manifest {
 	unsigned cpus, threads, attempts; /* granted, most seen at a time, how often it was tried */
 	const char *metrics;              /* JSON object of numbers and texts that it reported; "" if none */
 	const char *warning;              /* "" if none, such as "5 threads on 1 cpu" */
+	const char *profile; /* of a table: its sketch as JSON, with its drift (table/sketch.h); "" if none */
 };
 
 /* Adds a field to a key that is being computed. */

@@ -1,4 +1,4 @@
-/* refs.c - names of what gc keeps: files in .leat/refs, each with lines "key HEX" or "file 1024 HEX" */
+/* refs.c - names of what gc keeps: files in .leat/refs, each with lines "key HEX", "file 1024 HEX" or "# comment" */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -76,7 +76,8 @@ read_ref(struct leat_cas *cas, const char *name,
 	if (status != LEAT_OK)
 		return status;
 	for (line = strtok_r(text, "\n", &rest); line && status == LEAT_OK; line = strtok_r(NULL, "\n", &rest))
-		status = parse_line(line, &content)
+		status = *line == '#' ? LEAT_OK
+		         : parse_line(line, &content)
 		                 ? each(arg, name, &content, err)
 		                 : leat_fail(err, LEAT_DATA, "the ref '%s/%s' is damaged; write it again, or remove it",
 		                             cas->folder, path);

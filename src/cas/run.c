@@ -152,6 +152,10 @@ leat_run_end(struct leat_cas *cas)
 
 	if (cas->run_fd < 0)
 		return;
+	if (cas->mode == LEAT_CAS_NODE) {
+		leat_cas_leave(cas);
+		return;
+	}
 	remove_temp(cas, cas->run);
 	leat_index_flush(cas);
 	snprintf(name, sizeof(name), "runs/%s.open", cas->run);

@@ -129,7 +129,8 @@ const struct leat_command leat_command_apply = {
 	.max_operands = 2,
 	.help = "STATE is a folder that 'leat features' made. TABLE has the same columns as the table that\n"
 		"was fitted; columns that are only kept, such as a label, may be missing. The same row\n"
-		"gives the same bits as it did then.",
+		"gives the same bits as it did then. Features of earlier rows (lag, rolling) look for them in\n"
+		"TABLE; target gives the mean of all training rows.",
 	.example = "leat apply features today.parquet -o today-features.parquet",
 	.opts = options,
 	.params_size = sizeof(struct apply),

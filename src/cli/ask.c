@@ -9,11 +9,13 @@
 #include "base/size.h"
 #include "cas/manifest.h"
 #include "cli/print.h"
+#include "table/sketch.h"
 
 enum leat_status
-leat_ask_open(struct leat_steps *steps, struct leat_mem *mem, const char *project, struct leat_err *err)
+leat_ask_open(struct leat_steps *steps, struct leat_mem *mem, const char *project, enum leat_looks looks,
+              struct leat_err *err)
 {
-	enum leat_status status = leat_steps_open(steps, mem, project, LEAT_CAS_READ, err);
+	enum leat_status status = leat_steps_open(steps, mem, project, LEAT_CAS_READ, looks, err);
 
 	if (status == LEAT_OK && !steps->cas) {
 		status = leat_fail(err, LEAT_DATA, "nothing was built here yet; run 'leat build'");
@@ -136,7 +138,8 @@ leat_ask_content(const char *text, char buf[LEAT_ASK_TEXT])
 	}
 	leat_hex(content.digest.byte, 6, hex);
 	snprintf(buf, LEAT_ASK_TEXT, "%s, %s, %s", kinds[content.kind],
-	         leat_format_size(size, sizeof(size), content.bytes), hex);
+	         leat_format_size(size, sizeof(size), content.bytes),
+	         leat_digest_is_stand_in(&content.digest) ? "not fetched yet" : hex);
 	return buf;
 }
 
@@ -175,4 +178,34 @@ leat_ask_print(const char *label, int width, const char *text)
 		text += len + (text[len] == '\n');
 		label = "";
 	} while (*text);
+}
+
+void
+leat_ask_drift(const struct leat_manifest *m, struct leat_mem *mem, struct leat_str *out)
+{
+	struct leat_sketch sketch = {0};
+	size_t others = 0, shown = 0;
+
+	if (!*m->profile || leat_sketch_read(&sketch, m->profile, strlen(m->profile), mem, NULL) != LEAT_OK ||
+	    !sketch.since) {
+		leat_sketch_free(&sketch);
+		return;
+	}
+	leat_str_addf(out, "since %s: ", sketch.since);
+	for (size_t i = 0; i < sketch.columns; i++) {
+		const struct leat_sketch_column *c = &sketch.column[i];
+		bool moved = c->moved == LEAT_DRIFT_SOME || c->moved == LEAT_DRIFT_LARGE;
+
+		if (moved && c->compared)
+			leat_str_addf(out, "%s%s PSI %.3g, JS %.3g", shown++ ? "; " : "", c->name, c->psi, c->js);
+		else if (c->moved == LEAT_DRIFT_ADDED || c->moved == LEAT_DRIFT_TYPE)
+			leat_str_addf(out, "%s%s %s", shown++ ? "; " : "", c->name,
+			              c->moved == LEAT_DRIFT_ADDED ? "is new" : "has another type");
+		else
+			others += c->compared;
+	}
+	if (others)
+		leat_str_addf(out, "%s%zu %scolumn%s below 0.1", shown ? "; " : "", others, shown ? "other " : "",
+		              leat_plural(others));
+	leat_sketch_free(&sketch);
 }

@@ -5,11 +5,12 @@
 #include <stdio.h>
 
 #include "cas/index.h"
+#include "cas/manifest.h"
 #include "cli/steps.h"
 
 /* Opens project and store for reading; without a store LEAT_DATA. */
 enum leat_status leat_ask_open(struct leat_steps *steps, struct leat_mem *mem, const char *project,
-                               struct leat_err *err);
+                               enum leat_looks looks, struct leat_err *err);
 
 /* A step and one of its slices, from "decode" or "decode:subject=3,bin=7". */
 struct leat_asked {
@@ -32,6 +33,9 @@ char *leat_ask_content(const char *text, char buf[LEAT_ASK_TEXT]);
 void leat_ask_maker(struct leat_cas *cas, const char *text, struct leat_str *out);
 /* Appends a line for each entry that differs between two folders, if both are trees of the store. */
 void leat_ask_folders(struct leat_cas *cas, const char *was, const char *now, struct leat_str *out);
+/* Appends "since clean-3: amount PSI 0.31, JS 0.05; 8 others below 0.1" of a manifest's profile; nothing if it was not
+ * compared. */
+void leat_ask_drift(const struct leat_manifest *manifest, struct leat_mem *mem, struct leat_str *out);
 /* "2026-11-17 20:15:31", local time. */
 char *leat_ask_time(double seconds, char buf[LEAT_ASK_TEXT]);
 /* Prints a label and a text of one or more lines, which are indented alike. */

@@ -9,16 +9,20 @@
 #include "step/tune_threads.h"
 
 struct build {
-	const char *project, *tune_threads;
+	const char *project, *tune_threads, *on;
 	int64_t jobs;
-	bool keep_going, again, dry_run, json, quiet;
+	bool keep_going, again, accept_drift, dry_run, json, quiet;
 };
 
 static const struct leat_opt options[] = {
 	LEAT_PROJECT_OPTION(struct build),
 	LEAT_INT(struct build, jobs, "0", 0, 65536, "cpus to use at a time (0: all)"),
+	LEAT_STRING(struct build, on, "local",
+                    "where to run actions: local, ray://HOST:PORT, spark://HOST:PORT or another executor; see "
+                    "SCALING.md"),
 	LEAT_BOOL(struct build, keep_going, "false", "after a failure, run all that does not depend on it"),
 	LEAT_BOOL(struct build, again, "false", "run the targets although they were made before, and compare"),
+	LEAT_BOOL(struct build, accept_drift, "false", "keep tables that drifted more than a check allows"),
 	LEAT_BOOL(struct build, dry_run, "false", "only count what would run"),
 	LEAT_BOOL(struct build, json, "false", "print events as JSON, one per line"),
 	LEAT_BOOL(struct build, quiet, "false", "print only failures and warnings"),
@@ -74,8 +78,10 @@ run_steps(const struct leat_steps *steps, const struct leat_invocation *run, str
 	struct leat_build_options o = {.target = run->operand,
 	                               .targets = run->operands,
 	                               .jobs = (unsigned)build->jobs,
+	                               .on = build->on,
 	                               .keep_going = build->keep_going,
 	                               .again = build->again,
+	                               .accept_drift = build->accept_drift,
 	                               .dry = build->dry_run};
 	struct leat_build_progress progress;
 	struct leat_build_totals totals;
@@ -148,7 +154,7 @@ run_build(const struct leat_invocation *run, struct leat_err *err)
 {
 	const struct build *build = run->params;
 	struct leat_steps steps;
-	enum leat_status status = leat_steps_open(&steps, run->mem, build->project, LEAT_CAS_WRITE, err);
+	enum leat_status status = leat_steps_open(&steps, run->mem, build->project, LEAT_CAS_WRITE, LEAT_LOOK_NOW, err);
 
 	if (status != LEAT_OK)
 		return status;

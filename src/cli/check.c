@@ -22,7 +22,8 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct params, action, "fail",
                     "on rows that fail: fail, quarantine or warn; 'quarantine up to 0.1%' fails above that share"),
 	LEAT_OPT_(struct params, table, LEAT_OPT_STRINGS, "", 0, 0, NULL,
-                  "NAME=TABLE: another table, for 'in NAME.column'; repeat it for more", LEAT_OPT_REPEATS),
+                  "NAME=TABLE: another table, for checks such as 'in NAME.column'; repeat it for more",
+                  LEAT_OPT_REPEATS),
 	LEAT_STRING(struct params, rejects, "",
                     "write the rows that fail to this Parquet file, with the names of the checks"),
 	LEAT_STRING(struct params, output, "", "write the rows that pass to this Parquet file"),
@@ -91,6 +92,15 @@ add_share(struct leat_str *cell, uint64_t part, uint64_t all)
 		leat_str_addf(cell, percent >= 0.01 ? "%.3g %%" : "< 0.01 %%", percent);
 }
 
+static void
+add_found(struct leat_str *cell, const struct leat_check_result *result)
+{
+	leat_str_add(cell, result->found);
+	if (result->lost)
+		leat_str_addf(cell, "%s%" PRIu64 " lost: %s%s", *result->found ? "; " : "", result->lost,
+		              result->lost_found, result->lost > 3 ? ", ..." : "");
+}
+
 static enum leat_status
 print_result(const struct job *job, struct leat_err *err)
 {
@@ -113,7 +123,7 @@ print_result(const struct job *job, struct leat_err *err)
 		else
 			leat_table_cell(&table);
 		add_share(leat_table_cell(&table), result->rows, job->checked.rows);
-		leat_str_add(leat_table_cell(&table), result->found);
+		add_found(leat_table_cell(&table), result);
 	}
 	return leat_table_print(&table, stdout, err);
 }
@@ -146,6 +156,8 @@ print_json(const struct job *job, struct leat_err *err)
 		leat_str_addf(&out, ", \"holds\": %s, \"rows\": %" PRIu64 ", \"found\": ",
 		              job->checked.of[i].broken ? "false" : "true", job->checked.of[i].rows);
 		leat_str_add_json(&out, job->checked.of[i].found);
+		if (job->checked.of[i].lost)
+			leat_str_addf(&out, ", \"lost\": %" PRIu64, job->checked.of[i].lost);
 		leat_str_add(&out, "}");
 	}
 	leat_str_add(&out, "]}");
@@ -248,7 +260,8 @@ const struct leat_command leat_command_check = {
 		"  not null                nulls up to 5%       unique, unique with COLUMN, COLUMN\n"
 		"  0..1e6, 0.., ..1e6      finite               2026-01-01..2026-12-31\n"
 		"  one of A | B | C        matches [A-Z]{3}     length 1..20\n"
-		"  in users.id             type double          and for all rows: 'rows: 1..'\n\n"
+		"  in users.id             type double          count 1..10, count as events.id\n\n"
+		"and for all rows: 'rows: 1..', 'rows: as events'.\n\n"
 		"All rows are checked, and all that fail are counted. Exit status 1: the checks fail.",
 	.example = "leat check events.parquet --check 'amount: 0..1e6' --check 'id: unique'\n"
 		   "leat check clean --check 'user: in users.id' --table users=users.parquet\n"

@@ -11,47 +11,22 @@
 #include "format/sample.h"
 #include "format/tar_write.h"
 
-enum extension { JPG, PNG, WEBP, BIN, CLS, NPY, OWN, EXTENSIONS };
-
-static const char *const extensions[EXTENSIONS] = {".jpg", ".png", ".webp", ".bin", ".cls", ".npy", ""};
-
 static bool
 is_bytes(const struct leat_field *field)
 {
 	return field->dtype == LEAT_U8 && field->ndim == 1;
 }
 
-/* "jpg", "seg.png" */
-static bool
-is_file_name(const char *name)
-{
-	static const char *const known[] = {"jpg", "jpeg", "png", "webp", "bin", "cls", "txt", "json"};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (strcmp(name, known[i]) == 0)
-			return true;
-	return strchr(name, '.') != NULL;
-}
-
-static enum extension
+static enum leat_tar_extension
 extension_of(const struct leat_row *row)
 {
 	const struct leat_field *field = row->field;
 
 	if (field->ndim == 0 && (field->dtype == LEAT_U8 || field->dtype == LEAT_I32 || field->dtype == LEAT_I64))
-		return CLS;
+		return LEAT_TAR_CLS;
 	if (!is_bytes(field))
-		return NPY;
-	if (is_file_name(field->name))
-		return OWN;
-	if (row->bytes >= 3 && memcmp(row->data, "\xff\xd8\xff", 3) == 0)
-		return JPG;
-	if (row->bytes >= 8 && memcmp(row->data, "\x89PNG\r\n\x1a\n", 8) == 0)
-		return PNG;
-	if (row->bytes >= 12 && memcmp(row->data, "RIFF", 4) == 0 &&
-	    memcmp((const char *)row->data + 8, "WEBP", 4) == 0)
-		return WEBP;
-	return BIN;
+		return LEAT_TAR_NPY;
+	return leat_tar_extension_of(field->name, row->data, row->bytes);
 }
 
 static enum leat_status
@@ -80,16 +55,16 @@ static enum leat_status
 write_row(struct leat_convert *c, struct leat_writer **out, uint64_t position, int f, const struct leat_row *row,
           struct leat_err *err)
 {
-	enum extension extension = extension_of(row);
+	enum leat_tar_extension extension = extension_of(row);
 	struct iovec piece[2] = {{NULL, 0}, {(void *)row->data, row->bytes}};
 	char name[LEAT_MAX_NAME + 64], text[LEAT_NPY_HEAD];
 
 	c->extensions[f] |= 1u << extension;
-	snprintf(name, sizeof(name), "%08" PRIu64 ".%s%s", position, row->field->name, extensions[extension]);
-	if (extension == NPY) {
+	snprintf(name, sizeof(name), "%08" PRIu64 ".%s%s", position, row->field->name, leat_tar_extensions[extension]);
+	if (extension == LEAT_TAR_NPY) {
 		piece[0] = (struct iovec){text, leat_npy_head(text, row->field->dtype, row->field->ndim, row->shape,
 		                                              row->field->ndim ? row->shape[0] : 0)};
-	} else if (extension == CLS) {
+	} else if (extension == LEAT_TAR_CLS) {
 		piece[0] = (struct iovec){text, (size_t)snprintf(text, sizeof(text), "%" PRId64, integer_of(row))};
 		piece[1].iov_len = 0;
 	}
@@ -122,13 +97,10 @@ print_field(const struct leat_convert *c, int f, struct leat_str *out)
 	struct leat_str text;
 
 	leat_str_init(&text, c->mem, 4096);
-	leat_str_addf(&text, "%s=", name);
-	for (int e = 0, n = 0; e < EXTENSIONS; e++)
-		if (c->extensions[f] >> e & 1)
-			leat_str_addf(&text, "%s%s%s", n++ ? ";" : "", name, extensions[e]);
-	if (c->extensions[f] >> CLS & 1)
+	leat_tar_add_field(&text, name, c->extensions[f]);
+	if (c->extensions[f] >> LEAT_TAR_CLS & 1)
 		leat_str_add(&text, ":int64");
-	if (c->extensions[f] >> NPY & 1) {
+	if (c->extensions[f] >> LEAT_TAR_NPY & 1) {
 		char type[200];
 
 		leat_str_addf(&text, ":%s", leat_field_format(leat_field_at(c->feed, f), type, sizeof(type)));

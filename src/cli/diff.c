@@ -380,7 +380,7 @@ run_diff(const struct leat_invocation *invocation, struct leat_err *err)
 	const struct params *p = invocation->params;
 	struct run was = {.mem = invocation->mem}, now = {.mem = invocation->mem};
 	struct leat_steps steps;
-	enum leat_status status = leat_ask_open(&steps, invocation->mem, p->project, err);
+	enum leat_status status = leat_ask_open(&steps, invocation->mem, p->project, LEAT_LOOK_BACK, err);
 
 	if (status != LEAT_OK)
 		return status;

@@ -12,9 +12,10 @@
 #include "cli/command.h"
 #include "cli/feature_run.h"
 #include "cli/print.h"
+#include "cli/table_session.h"
 
 struct features {
-	const char *columns, *split, *output, *duckdb;
+	const char *columns, *split, *dedupe, *output, *duckdb;
 	int64_t threads, memory;
 	bool list, markdown;
 };
@@ -24,6 +25,9 @@ static const struct leat_opt options[] = {
 	LEAT_STRING(struct features, split, "",
                     "how rows are divided, such as 'user: train 80%, valid 10%, test 10%'; by default, all are for "
                     "training"),
+	LEAT_STRING(
+		struct features, dedupe, "",
+		"keep one row of those with equal values in these columns, such as 'user, item, order=ts, keep=last'"),
 	LEAT_STRING(struct features, output, "", "folder to make"),
 	LEAT_INT(struct features, threads, "0", 0, 4096, "threads; 0: one per available CPU"),
 	LEAT_SIZE(struct features, memory, "0", 0, 1e15, "memory limit; 0: a quarter of the machine's"),
@@ -133,6 +137,7 @@ write_table(struct job *j, struct leat_err *err)
 	enum leat_status status;
 	struct leat_str sql;
 
+	leat_progress_say("computing features");
 	leat_str_init(&sql, j->mem, SIZE_MAX / 4);
 	leat_features_select(j->features, leat_str_text(&j->run.table), true, &sql);
 	status = sql.failed ? leat_fail_mem(err, j->mem, sql.len, "a query")
@@ -162,6 +167,20 @@ write_state(const struct job *j, struct leat_err *err)
 }
 
 static enum leat_status
+count_duplicates(struct job *j, int64_t rows, int64_t *duplicates, struct leat_err *err)
+{
+	enum leat_status status;
+	struct leat_str sql;
+
+	leat_str_init(&sql, j->mem, SIZE_MAX / 4);
+	leat_str_addf(&sql, "SELECT count(*) - %lld FROM %s", (long long)rows, leat_str_text(&j->run.table));
+	status = sql.failed ? leat_fail_mem(err, j->mem, sql.len, "a query")
+	                    : leat_query_int64(j->run.tables, leat_str_text(&sql), duplicates, err);
+	leat_str_free(&sql);
+	return status;
+}
+
+static enum leat_status
 count_rows(struct job *j, const struct leat_split_part *part, int64_t *rows, struct leat_err *err)
 {
 	enum leat_status status;
@@ -179,18 +198,23 @@ count_rows(struct job *j, const struct leat_split_part *part, int64_t *rows, str
 	return status;
 }
 
-/* "1200 rows, 5 features; train 961, valid 120, test 119" */
+/* "1200 rows, 5 features, 14 duplicates dropped; train 961, valid 120, test 119" */
 static enum leat_status
 print_counts(struct job *j, struct leat_err *err)
 {
 	const struct leat_split *split = &j->features->split;
 	struct leat_str line;
-	int64_t rows = 0;
+	int64_t rows = 0, duplicates = 0;
 	enum leat_status status = count_rows(j, NULL, &rows, err);
 
 	leat_str_init(&line, j->mem, SIZE_MAX / 4);
 	leat_str_addf(&line, "%lld row%s, %zu feature%s", (long long)rows, leat_plural((unsigned long long)rows),
 	              j->features->features, leat_plural(j->features->features));
+	if (status == LEAT_OK && j->features->dedupe.by.count) {
+		status = count_duplicates(j, rows, &duplicates, err);
+		leat_str_addf(&line, ", %lld duplicate%s dropped", (long long)duplicates,
+		              leat_plural((unsigned long long)duplicates));
+	}
 	for (size_t i = 0; i < split->parts && status == LEAT_OK; i++) {
 		status = count_rows(j, &split->part[i], &rows, err);
 		leat_str_addf(&line, "%s %s %lld", i ? "," : ";", split->part[i].name, (long long)rows);
@@ -224,20 +248,40 @@ fit(struct job *j, const char *table, struct leat_err *err)
 		status = leat_feature_run_open(&j->run, table, j->spill, o->threads, o->memory, j->mem, err);
 	if (status == LEAT_OK)
 		status = leat_features_bind(j->features, j->run.tables, leat_str_text(&j->run.table), err);
+	leat_progress_say("fitting");
 	if (status == LEAT_OK)
 		status = leat_features_fit(j->features, j->run.tables, leat_str_text(&j->run.table), j->state, err);
 	if (status == LEAT_OK)
 		status = write_table(j, err);
 	if (status == LEAT_OK)
+		status = leat_features_finish(j->features, err);
+	if (status == LEAT_OK)
 		status = write_state(j, err);
 	if (status == LEAT_OK)
 		status = print_counts(j, err);
+	if (status == LEAT_OK)
+		leat_record_profile(j->run.tables, j->table, j->mem);
 	leat_feature_run_close(&j->run);
 	if (status == LEAT_OK && rename(j->folder, o->output) != 0)
 		status = leat_fail_errno(err, errno, "cannot rename '%s' to '%s'", j->folder, o->output);
 	if (status != LEAT_OK && j->folder)
 		leat_remove_tree(j->folder);
 	return status;
+}
+
+/* What is read of other parts is part of what is fitted. */
+static void
+warn_crossing(const struct leat_features *features)
+{
+	const struct leat_transform *transform;
+	const struct leat_feature *feature = leat_features_crossing(features, &transform);
+
+	if (feature)
+		leat_print_line(stderr,
+		                "leat: warning: feature '%s': '%s' reads earlier rows of a group, and a group may be "
+		                "in several "
+		                "parts of the split; split by a column of its 'by', or by time",
+		                feature->name, transform->name);
 }
 
 static enum leat_status
@@ -251,7 +295,10 @@ run_features(const struct leat_invocation *run, struct leat_err *err)
 		return o->list ? print_list(run, err) : print_markdown(run, err);
 	if (run->operands != 1 || !*o->columns || !*o->output)
 		return leat_fail(err, LEAT_INVALID, "needs a TABLE, --columns and --output");
-	status = leat_features_parse(&j.features, run->mem, o->columns, o->split, err);
+	status = leat_features_parse(&j.features, run->mem,
+	                             &(struct leat_features_text){o->columns, o->split, o->dedupe}, err);
+	if (status == LEAT_OK)
+		warn_crossing(j.features);
 	if (status == LEAT_OK)
 		status = fit(&j, run->operand[0], err);
 	leat_features_close(j.features);

@@ -86,7 +86,7 @@ run_graph(const struct leat_invocation *run, struct leat_err *err)
 
 	if (graph->svg && graph->json)
 		return leat_fail(err, LEAT_INVALID, "give only one of --svg and --json");
-	status = leat_steps_open(&steps, run->mem, graph->project, LEAT_CAS_READ, err);
+	status = leat_steps_open(&steps, run->mem, graph->project, LEAT_CAS_READ, LEAT_LOOK_BACK, err);
 	if (status != LEAT_OK)
 		return status;
 	if (steps.cas) {

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "cli/table_session.h"
 #include "table/load.h"
 
 struct params {
@@ -110,12 +111,12 @@ write_metrics(const struct leat_load_result *result, struct leat_err *err)
 	return LEAT_OK;
 }
 
-/* In a step, the sandbox ends with the action, and with it the list of rejects: what is printed is in its log. */
+/* In a step, the build keeps the list, and says how to see it. */
 static void
 say_where(const struct params *p, char where[PATH_MAX + 64])
 {
 	if (getenv("LEAT_STEP"))
-		snprintf(where, PATH_MAX + 64, "the first %lld are in the log", (long long)p->show);
+		snprintf(where, PATH_MAX + 64, "the first %lld are in its log", (long long)p->show);
 	else
 		snprintf(where, PATH_MAX + 64, "all are in %s/rejects.jsonl", p->out);
 }
@@ -145,6 +146,17 @@ stop(void *arg)
 	atomic_store((atomic_bool *)arg, true);
 }
 
+/* In units of which there are not too many. */
+static void
+show_progress(void *arg, uint64_t bytes, uint64_t total)
+{
+	struct leat_progress *progress = arg;
+	unsigned shift = total >= (uint64_t)100 << 20 ? 20 : 10;
+
+	progress->what = shift == 20 ? "MiB read" : "KiB read";
+	leat_progress_at(progress, bytes >> shift, (total + (1u << shift) - 1) >> shift);
+}
+
 static enum leat_status
 load(const struct leat_invocation *run, struct leat_load *load, const struct leat_reject_limit *limit,
      struct leat_err *err)
@@ -152,15 +164,22 @@ load(const struct leat_invocation *run, struct leat_load *load, const struct lea
 	const struct params *p = run->params;
 	struct leat_load_result result = {0};
 	struct leat_interrupt interrupt;
+	struct leat_progress progress;
 	atomic_bool stopped = false;
 	enum leat_status status = make_folder(p, run->mem, err);
 
 	if (status != LEAT_OK)
 		return status;
 	load->stop = &stopped;
+	leat_progress_begin(&progress, stderr, "read");
+	if (p->quiet)
+		progress.out = NULL;
+	load->progress = show_progress;
+	load->progress_arg = &progress;
 	leat_interrupt_begin(&interrupt, stop, &stopped);
 	status = leat_load(load, run->operand, run->operands, p->out, &result, run->mem, err);
 	leat_interrupt_end(&interrupt);
+	leat_progress_end(&progress);
 	if (status != LEAT_OK) { /* leave nothing half done; the folder stays if it has other files */
 		if (remove_results(p->out, run->mem, NULL) == LEAT_OK)
 			rmdir(p->out);
@@ -186,7 +205,8 @@ run_load(const struct leat_invocation *run, struct leat_err *err)
 	                         .nulls = p->null.count,
 	                         .max_record = (size_t)p->max_record,
 	                         .memory = (size_t)p->memory,
-	                         .examples = (unsigned)p->show};
+	                         .examples = (unsigned)p->show,
+	                         .written = leat_record_profile};
 	struct leat_reject_limit limit;
 	enum leat_status status = leat_declared_read(&columns, p->columns, err);
 

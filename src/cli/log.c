@@ -195,7 +195,7 @@ run_log(const struct leat_invocation *run, struct leat_err *err)
 	const struct params *p = run->params;
 	struct search search = {0};
 	struct leat_steps steps;
-	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, err);
+	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, LEAT_LOOK_BACK, err);
 
 	if (status != LEAT_OK)
 		return status;

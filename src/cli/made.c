@@ -256,7 +256,7 @@ run_made(const struct leat_invocation *run, struct leat_err *err)
 	const struct params *p = run->params;
 	struct leat_steps steps;
 	struct made made = {.mem = run->mem, .steps = &steps, .all = p->all};
-	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, err);
+	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, LEAT_LOOK_BACK, err);
 
 	if (status != LEAT_OK)
 		return status;

@@ -382,27 +382,46 @@ replace_files(struct leat_outputs *o, struct leat_err *err)
 	return status == LEAT_OK && o->shards ? remove_stale(o, err) : status;
 }
 
+/* Says what will be there: from now on, readers are refused. */
+static enum leat_status
+announce(struct leat_outputs *o, struct leat_err *err)
+{
+	enum leat_status status = o->plain ? LEAT_OK : list_files(o, &o->run, err);
+
+	return status == LEAT_OK && !o->plain ? leat_set_save(&o->set, o->store, o->manifest, err) : status;
+}
+
+static enum leat_status
+complete(struct leat_outputs *o, struct leat_err *err)
+{
+	if (o->plain)
+		return LEAT_OK;
+	o->set.run[o->run].complete = true;
+	return leat_set_save(&o->set, o->store, o->manifest, err);
+}
+
+enum leat_status
+leat_outputs_publish_all(struct leat_outputs *o, size_t count, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = announce(&o[i], err);
+	if (status != LEAT_OK)
+		return status;
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = replace_files(&o[i], err);
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = complete(&o[i], err);
+	if (status != LEAT_OK && count && !o->plain)
+		leat_err_in(err, "the files are not complete, run the command again");
+	return status;
+}
+
 enum leat_status
 leat_outputs_publish(struct leat_outputs *o, struct leat_err *err)
 {
-	size_t run = 0;
-	enum leat_status status;
-
-	if (o->plain)
-		return replace_files(o, err);
-	status = list_files(o, &run, err);
-	if (status == LEAT_OK)
-		status = leat_set_save(&o->set, o->store, o->manifest, err);
-	if (status != LEAT_OK)
-		return status;
-	status = replace_files(o, err);
-	if (status == LEAT_OK) {
-		o->set.run[run].complete = true;
-		status = leat_set_save(&o->set, o->store, o->manifest, err);
-	}
-	if (status != LEAT_OK)
-		leat_err_in(err, "the files are not complete, run the command again");
-	return status;
+	return leat_outputs_publish_all(o, 1, err);
 }
 
 void

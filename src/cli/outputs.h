@@ -28,6 +28,7 @@ struct leat_outputs {
 	struct leat_writer **file; /* NULL: not begun, or published */
 	char **name;               /* without shards: URIs of the files */
 	size_t count, cap, name_cap;
+	size_t run;     /* of this command, in `set`, once it is published */
 	uint64_t bytes; /* total, once published */
 };
 
@@ -57,6 +58,8 @@ enum leat_status leat_outputs_spare(const struct leat_outputs *outputs, const st
 /* Call when all files are finished. Renames them to their final names, and removes shards of earlier runs and stale
  * indexes. */
 enum leat_status leat_outputs_publish(struct leat_outputs *outputs, struct leat_err *err);
+/* The same for several sets, an array, none of which is readable before all files of all are in place. */
+enum leat_status leat_outputs_publish_all(struct leat_outputs *outputs, size_t count, struct leat_err *err);
 void leat_outputs_free(struct leat_outputs *outputs); /* discards unpublished files */
 
 #endif

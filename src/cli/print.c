@@ -211,22 +211,48 @@ format_left(const struct leat_progress *progress, uint64_t now, unsigned long lo
 
 /* What leat.step.progress of the Python package does: a file next to step.json, replaced as a whole. */
 static void
-tell_build(const struct leat_progress *progress, unsigned long long done, unsigned long long total, const char *left)
+replace_progress(const char *step, const char *json)
 {
-	const char *slash = strrchr(progress->step, '/');
-	int folder = slash ? (int)(slash - progress->step) : 0;
+	const char *slash = strrchr(step, '/');
+	int folder = slash ? (int)(slash - step) : 0;
 	char path[PATH_MAX], temp[PATH_MAX];
 	FILE *out;
 
-	if (!slash || snprintf(path, sizeof(path), "%.*s/progress", folder, progress->step) >= (int)sizeof(path) ||
-	    snprintf(temp, sizeof(temp), "%.*s/progress.new", folder, progress->step) >= (int)sizeof(temp))
+	if (!slash || snprintf(path, sizeof(path), "%.*s/progress", folder, step) >= (int)sizeof(path) ||
+	    snprintf(temp, sizeof(temp), "%.*s/progress.new", folder, step) >= (int)sizeof(temp))
 		return;
 	out = fopen(temp, "we");
 	if (!out)
 		return;
-	fprintf(out, "{\"done\": %llu, \"total\": %llu, \"text\": \"%s%s\"}\n", done, total, progress->what, left);
+	fputs(json, out);
 	if (fclose(out) == 0)
 		(void)rename(temp, path);
+}
+
+static void
+tell_build(const struct leat_progress *progress, unsigned long long done, unsigned long long total, const char *left)
+{
+	char json[200];
+
+	snprintf(json, sizeof(json), "{\"done\": %llu, \"total\": %llu, \"text\": \"%s%s\"}\n", done, total,
+	         progress->what, left);
+	replace_progress(progress->step, json);
+}
+
+void
+leat_progress_say(const char *fmt, ...)
+{
+	const char *step = getenv("LEAT_STEP");
+	char text[100], json[200];
+	va_list ap;
+
+	if (!step)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(json, sizeof(json), "{\"text\": \"%s\"}\n", text);
+	replace_progress(step, json);
 }
 
 void

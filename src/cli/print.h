@@ -44,6 +44,8 @@ struct leat_progress {
 void leat_progress_begin(struct leat_progress *progress, FILE *out, const char *what);
 void leat_progress_at(struct leat_progress *progress, unsigned long long done, unsigned long long total);
 void leat_progress_end(struct leat_progress *progress); /* removes the line */
+/* What a step is doing, where nobody knows how much is left; nothing if this is no step of a build. */
+void leat_progress_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints a line that quotes names of files or data: escaped, and cut off if it is very long. */
 void leat_print_line(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

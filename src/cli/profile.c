@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/print.h"
 #include "cli/profile_print.h"
 #include "cli/steps.h"
 #include "cli/table_session.h"
@@ -130,6 +132,28 @@ show(const struct job *job, struct leat_err *err)
 	return status;
 }
 
+/* Of a step: what its last run recorded. */
+static void
+print_recorded(const struct job *job)
+{
+	struct leat_manifest *manifest = NULL;
+	struct leat_steps steps = {0};
+	struct leat_str text;
+
+	if (leat_ask_open(&steps, job->run->mem, job->params->project, LEAT_LOOK_BACK, NULL) != LEAT_OK)
+		return;
+	leat_str_init(&text, job->run->mem, 1 << 16);
+	if (leat_ask_action(&steps, job->run->operand[0], &manifest, NULL) == LEAT_OK)
+		leat_ask_drift(manifest, job->run->mem, &text);
+	if (text.len) {
+		printf("\n");
+		leat_print_line(stdout, "drift recorded by the build, %s", leat_str_text(&text));
+	}
+	leat_str_free(&text);
+	leat_manifest_free(manifest, job->run->mem);
+	leat_steps_close(&steps);
+}
+
 static enum leat_status
 run_profile(const struct leat_invocation *run, struct leat_err *err)
 {
@@ -148,6 +172,8 @@ run_profile(const struct leat_invocation *run, struct leat_err *err)
 	status = leat_table_session_close(&session, status, err);
 	if (status == LEAT_OK)
 		status = show(&job, err);
+	if (status == LEAT_OK && !job.params->json && !job.compares)
+		print_recorded(&job);
 	leat_drift_free(&job.drift);
 	leat_profile_free(&job.now);
 	leat_profile_free(&job.then);

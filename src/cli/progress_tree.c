@@ -230,6 +230,29 @@ add_hashing(struct leat_str *line, const struct leat_hashing *h)
 	leat_str_addf(line, " file%s", leat_plural(is_counted ? all_files : files));
 }
 
+/* "fetching sources: 1.2 GiB of 8.0 GiB, 3 of 40 files, 85.1 MiB/s, about 81 s left" */
+static void
+add_fetching(struct leat_str *line, const struct leat_hashing *h, uint64_t now)
+{
+	unsigned long long bytes = atomic_load(&h->fetched_bytes), all = atomic_load(&h->fetch_bytes);
+	unsigned long long files = atomic_load(&h->fetched_files), all_files = atomic_load(&h->fetch_files);
+	double seconds = (double)(now - atomic_load(&h->fetch_begun_ns)) * 1e-9,
+	       rate = (double)bytes / fmax(seconds, 1e-3);
+	char size[32];
+
+	leat_str_addf(line, "fetching sources: %s", leat_format_size(size, sizeof(size), bytes));
+	leat_str_addf(line, " of %s", leat_format_size(size, sizeof(size), all));
+	leat_str_addf(line, ", %llu of %llu file%s", files, all_files, leat_plural(all_files));
+	if (bytes == 0 || bytes > all)
+		return;
+	leat_str_addf(line, ", %s/s", leat_format_size(size, sizeof(size), (unsigned long long)rate));
+	if (bytes < all) {
+		leat_str_add(line, ", about ");
+		leat_add_duration(line, (double)(all - bytes) / rate);
+		leat_str_add(line, " left");
+	}
+}
+
 size_t
 leat_progress_tree(const struct leat_build_progress *p, struct leat_str *out, size_t rows, size_t columns)
 {
@@ -240,6 +263,10 @@ leat_progress_tree(const struct leat_build_progress *p, struct leat_str *out, si
 	leat_str_init(&page.line, p->mem, MAX_TREE);
 	if (p->is_hashing && atomic_load(&p->hashing.bytes) > 0) {
 		add_hashing(&page.line, &p->hashing);
+		end_line(&page);
+	}
+	if (p->is_hashing && atomic_load(&p->hashing.fetched_files) < atomic_load(&p->hashing.fetch_files)) {
+		add_fetching(&page.line, &p->hashing, now);
 		end_line(&page);
 	}
 	add_steps(&page, p, now);

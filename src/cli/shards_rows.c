@@ -122,9 +122,10 @@ convert_doubles(struct leat_shard_column *column, const struct leat_vector *vect
 	return status;
 }
 
-/* Fills `values` of a column of numbers, from the vector that holds them: of a list, that of all elements. */
+/* As features of an Example: int64_t or float. */
 static enum leat_status
-convert(struct leat_shard_column *column, const struct leat_vector *vector, struct leat_mem *mem, struct leat_err *err)
+convert_feature(struct leat_shard_column *column, const struct leat_vector *vector, struct leat_mem *mem,
+                struct leat_err *err)
 {
 	switch (vector->type->kind) {
 	case LEAT_COLUMN_TEXT:
@@ -146,18 +147,39 @@ convert(struct leat_shard_column *column, const struct leat_vector *vector, stru
 	}
 }
 
+/* From the vector that holds the numbers: of a list, that of all elements. */
+static enum leat_status
+convert(const struct leat_shard_table *table, struct leat_shard_column *column, const struct leat_vector *vector,
+        struct leat_err *err)
+{
+	if (table->format == &leat_shard_tfrecord)
+		return convert_feature(column, vector, table->mem, err);
+	column->values = vector->values;
+	return vector->type->kind == LEAT_COLUMN_DATE && !table->format->exact
+	               ? convert_ints(column, vector, table->mem, err)
+	               : LEAT_OK;
+}
+
+enum leat_status
+leat_shard_convert(struct leat_shard_table *table, const struct leat_chunk *chunk, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++) {
+		const struct leat_vector *vector = &chunk->columns[i];
+
+		status = convert(table, &table->column[i], table->column[i].is_list ? &vector->children[0] : vector,
+		                 err);
+	}
+	return status;
+}
+
 /* ---- lists ---- */
 
-/* Elements of a row, which is not NULL. */
-struct span {
-	const struct leat_vector *elements;
-	size_t first, count;
-};
-
-static struct span
-span_of(const struct leat_vector *vector, size_t row)
+struct leat_shard_span
+leat_shard_span(const struct leat_vector *vector, size_t row)
 {
-	struct span span = {.elements = &vector->children[0]};
+	struct leat_shard_span span = {.elements = &vector->children[0]};
 
 	if (vector->type->kind == LEAT_COLUMN_LIST) {
 		leat_vector_list(vector, row, &span.first, &span.count);
@@ -168,22 +190,22 @@ span_of(const struct leat_vector *vector, size_t row)
 	return span;
 }
 
-static enum leat_status
-check_span(const struct leat_shard_column *column, const struct span *span, uint64_t row, struct leat_err *err)
+enum leat_status
+leat_shard_check_span(const struct leat_shard_table *table, const struct leat_shard_column *column,
+                      const struct leat_shard_span *span, uint64_t row, struct leat_err *err)
 {
 	for (size_t i = 0; span->elements->valid && i < span->count; i++)
 		if (leat_vector_is_null(span->elements, span->first + i))
-			return leat_fail(
-				err, LEAT_DATA,
-				"column '%s' of row %" PRIu64
-				" is a list with a NULL in it, which a tf.train.Example cannot hold; leave it out or "
-				"replace it in SQL, for example with list_filter or coalesce",
-				column->name, row + 1);
+			return leat_fail(err, LEAT_DATA,
+			                 "column '%s' of row %" PRIu64
+			                 " is a list with a NULL in it, which %s cannot hold; leave it out or "
+			                 "replace it in SQL, for example with list_filter or coalesce",
+			                 column->name, row + 1, table->format->holder);
 	return LEAT_OK;
 }
 
 static size_t
-room_of_span(const struct leat_shard_column *column, const struct span *span)
+room_of_span(const struct leat_shard_column *column, const struct leat_shard_span *span)
 {
 	size_t bytes = 0, len;
 
@@ -196,7 +218,7 @@ room_of_span(const struct leat_shard_column *column, const struct span *span)
 
 /* The list has room for its texts. */
 static unsigned char *
-put_texts(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct span *span,
+put_texts(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct leat_shard_span *span,
           unsigned char *to)
 {
 	for (size_t i = 0; i < span->count; i++)
@@ -205,7 +227,7 @@ put_texts(struct leat_shard_rows *rows, const struct leat_shard_column *column, 
 }
 
 static unsigned char *
-put_span(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct span *span,
+put_span(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct leat_shard_span *span,
          unsigned char *to)
 {
 	switch (column->feature.kind) {
@@ -224,11 +246,11 @@ put_span(struct leat_shard_rows *rows, const struct leat_shard_column *column, c
 
 /* Upper bound for a row's list, after checking it. */
 static enum leat_status
-measure_list(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct leat_vector *vector,
-             size_t row, uint64_t number, size_t *room, struct leat_err *err)
+measure_list(struct leat_shard_rows *rows, const struct leat_shard_table *table, const struct leat_shard_column *column,
+             const struct leat_vector *vector, size_t row, uint64_t number, size_t *room, struct leat_err *err)
 {
-	struct span span = span_of(vector, row);
-	enum leat_status status = check_span(column, &span, number, err);
+	struct leat_shard_span span = leat_shard_span(vector, row);
+	enum leat_status status = leat_shard_check_span(table, column, &span, number, err);
 
 	if (status == LEAT_OK && column->feature.kind == LEAT_FEATURE_BYTES) {
 		status = LEAT_GROW_RAW(rows->mem, rows->text, rows->text_cap, span.count, SIZE_MAX, "a list", err);
@@ -257,7 +279,7 @@ measure(struct leat_shard_rows *rows, const struct leat_shard_table *table, cons
 		if (leat_vector_is_null(vector, row))
 			continue;
 		if (column->is_list) {
-			status = measure_list(rows, column, vector, row, number, room, err);
+			status = measure_list(rows, table, column, vector, row, number, room, err);
 			continue;
 		}
 		len = 0;
@@ -276,12 +298,12 @@ static unsigned char *
 put_column(struct leat_shard_rows *rows, const struct leat_shard_column *column, const struct leat_vector *vector,
            size_t row, unsigned char *to)
 {
-	struct span span;
+	struct leat_shard_span span;
 	const char *text;
 	size_t len;
 
 	if (column->is_list) {
-		span = span_of(vector, row);
+		span = leat_shard_span(vector, row);
 		return put_span(rows, column, &span, to);
 	}
 	switch (column->feature.kind) {
@@ -299,7 +321,7 @@ static enum leat_status
 make_row(struct leat_shard_rows *rows, struct leat_shard_table *table, const struct leat_chunk *chunk, size_t row,
          uint64_t first, size_t *used, struct leat_err *err)
 {
-	unsigned char *buffer, *to, *record;
+	unsigned char *begin, *to;
 	enum leat_status status;
 	size_t room;
 
@@ -308,18 +330,17 @@ make_row(struct leat_shard_rows *rows, struct leat_shard_table *table, const str
 		status = LEAT_GROW_RAW(rows->mem, rows->bytes, rows->cap, *used + room, SIZE_MAX, "rows", err);
 	if (status != LEAT_OK)
 		return status;
-	buffer = rows->bytes + *used;
-	to = leat_row_begin(buffer);
+	begin = rows->bytes + *used;
+	to = leat_row_begin_at(begin, rows->digits);
 	for (size_t i = 0; i < table->columns; i++) {
 		if (leat_vector_is_null(&chunk->columns[i], row))
 			table->column[i].nulls++;
 		else
 			to = put_column(rows, &table->column[i], &chunk->columns[i], row, to);
 	}
-	record = leat_row_end(buffer, to, &rows->len[row]);
-	rows->offset[row] = (size_t)(record - rows->bytes);
-	rows->total += rows->len[row];
-	*used = rows->offset[row] + rows->len[row];
+	rows->offset[row] = *used;
+	rows->len[row] = (size_t)(leat_row_end_at(begin, to, &rows->digits) - begin);
+	rows->total = *used += rows->len[row];
 	return LEAT_OK;
 }
 
@@ -333,15 +354,12 @@ leat_shard_rows_make(struct leat_shard_rows *rows, struct leat_shard_table *tabl
 	rows->mem = table->mem;
 	rows->rows = chunk->rows;
 	rows->total = 0;
+	rows->digits += !rows->digits;
 	status = LEAT_GROW_RAW(rows->mem, rows->offset, rows->rows_cap, chunk->rows, SIZE_MAX, "rows", err);
 	if (status == LEAT_OK)
 		status = LEAT_GROW_RAW(rows->mem, rows->len, rows->len_cap, chunk->rows, SIZE_MAX, "rows", err);
-	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++) {
-		const struct leat_vector *vector = &chunk->columns[i];
-
-		status = convert(&table->column[i], table->column[i].is_list ? &vector->children[0] : vector, rows->mem,
-		                 err);
-	}
+	if (status == LEAT_OK)
+		status = leat_shard_convert(table, chunk, err);
 	for (size_t row = 0; row < chunk->rows && status == LEAT_OK; row++)
 		status = make_row(rows, table, chunk, row, first, &used, err);
 	return status;

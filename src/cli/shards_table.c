@@ -1,13 +1,14 @@
-/* shards_table.c - the table that `leat shards` reads: its files, columns and number of rows */
-#include <fts.h>
+/* shards_table.c - the table that `leat shards` reads: its files, columns and parts */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/names.h"
 #include "cli/shards.h"
 #include "store/set.h"
 
-enum { MAX_SQL = 256 << 20, MAGIC = 4, MIN_PARQUET = 12 };
+enum { MAX_SQL = 256 << 20, MAGIC = 4, MIN_PARQUET = 12, MAX_PARTS = 1000 };
 
 /* ---- files ---- */
 
@@ -47,57 +48,20 @@ add_pattern(struct patterns *p, const char *name, bool literal, struct leat_err 
 	return LEAT_OK;
 }
 
-static bool
-is_parquet_name(const char *name)
-{
-	static const char ending[] = ".parquet";
-	size_t len = strlen(name);
-
-	return *name != '.' && *name != '_' && len >= sizeof(ending) && !strcmp(name + len - strlen(ending), ending);
-}
-
-static int
-by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static enum leat_status
-walk(struct patterns *p, FTS *tree, struct leat_err *err)
+add_file(void *arg, const char *path, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
-
-	for (FTSENT *entry = fts_read(tree); entry && status == LEAT_OK; entry = fts_read(tree)) {
-		bool hidden = entry->fts_level > 0 && strchr("._", *entry->fts_name);
-
-		if (entry->fts_info == FTS_D && hidden)
-			fts_set(tree, entry, FTS_SKIP);
-		else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-			status = leat_fail_errno(err, entry->fts_errno, "cannot read '%s'", entry->fts_path);
-		else if (entry->fts_info != FTS_D && entry->fts_info != FTS_DP && is_parquet_name(entry->fts_name))
-			status = add_pattern(p, entry->fts_path, true, err);
-	}
-	return status;
+	return add_pattern(arg, path, true, err);
 }
 
-/* All that end in .parquet, also in folders below, by name. */
 static enum leat_status
 add_folder(struct patterns *p, const char *folder, struct leat_err *err)
 {
-	char *path = leat_strdup(p->mem, folder), *const roots[] = {path, NULL};
-	FTS *tree = path ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name) : NULL;
 	size_t before = p->count;
-	enum leat_status status;
+	enum leat_status status = leat_table_files(folder, add_file, p, err);
 
-	if (!tree)
-		status = leat_fail_mem(err, p->mem, strlen(folder), "a list of files");
-	else
-		status = walk(p, tree, err);
 	if (status == LEAT_OK && p->count == before)
 		status = leat_fail(err, LEAT_DATA, "there is no file NAME.parquet in the folder '%s'", folder);
-	if (tree)
-		fts_close(tree);
-	leat_free(p->mem, path);
 	return status;
 }
 
@@ -114,10 +78,14 @@ add_operand(struct leat_shard_table *table, struct patterns *p, const char *oper
 	status = leat_stores_find(&table->stores, operand, &store, &uri, err);
 	if (status != LEAT_OK)
 		return status;
-	if (leat_what_is(store, uri) == LEAT_IS_FOLDER)
+	if (leat_what_is(store, uri) == LEAT_IS_FOLDER) {
+		char path[PATH_MAX];
+
+		table->is_features |= leat_is_features_folder(uri, path);
 		status = add_folder(p, uri, err);
-	else
+	} else {
 		status = add_pattern(p, operand, leat_what_is(store, uri) == LEAT_IS_OBJECT, err);
+	}
 	leat_free(store->mem, uri);
 	return status;
 }
@@ -220,8 +188,10 @@ leat_shard_table_close(struct leat_shard_table *table)
 	for (size_t i = 0; i < table->columns; i++) {
 		leat_row_feature_free(&table->column[i].feature);
 		leat_free(table->mem, table->column[i].numbers);
+		leat_free(table->mem, table->column[i].type);
 	}
 	leat_free(table->mem, table->column);
+	leat_free(table->mem, table->part_column);
 	leat_str_free(&table->from);
 	leat_files_close(table->files);
 	leat_stores_close(&table->stores);
@@ -230,71 +200,149 @@ leat_shard_table_close(struct leat_shard_table *table)
 
 /* ---- columns ---- */
 
-/* What a value becomes; `cast` as in struct leat_shard_column. */
-static enum leat_feature_kind
-feature_of(const struct leat_column_type *type, const char **cast)
+/* Types that only exact formats have. */
+static void
+convert_type(struct leat_shard_column *column, enum leat_column_kind kind, const char *cast)
 {
-	switch (type->kind) {
-	case LEAT_COLUMN_BOOL:
-	case LEAT_COLUMN_INT8:
-	case LEAT_COLUMN_INT16:
-	case LEAT_COLUMN_INT32:
-	case LEAT_COLUMN_INT64:
-	case LEAT_COLUMN_UINT8:
-	case LEAT_COLUMN_UINT16:
-	case LEAT_COLUMN_UINT32:
-	case LEAT_COLUMN_UINT64:
-	case LEAT_COLUMN_DATE:
-	case LEAT_COLUMN_TIME:
-	case LEAT_COLUMN_TIMESTAMP:
-		return LEAT_FEATURE_INT64;
-	case LEAT_COLUMN_INT128:
-		*cast = "BIGINT";
-		return LEAT_FEATURE_INT64;
+	column->kind = kind;
+	column->cast = cast;
+}
+
+/* Types without a layout of ours that have an obvious other one. */
+static void
+choose_other(struct leat_shard_column *column)
+{
+	if (!strncmp(column->type, "UUID", strlen("UUID")) || !strncmp(column->type, "ENUM", strlen("ENUM")))
+		convert_type(column, LEAT_COLUMN_TEXT, "VARCHAR");
+	else if (!strncmp(column->type, "TIMESTAMP", strlen("TIMESTAMP"))) /* of seconds, or nanoseconds */
+		convert_type(column, LEAT_COLUMN_TIMESTAMP, "TIMESTAMP");
+}
+
+static enum leat_feature_kind
+feature_of(enum leat_column_kind kind)
+{
+	switch (kind) {
 	case LEAT_COLUMN_FLOAT:
 	case LEAT_COLUMN_DOUBLE:
-		return LEAT_FEATURE_FLOAT;
-	case LEAT_COLUMN_DECIMAL:
-		*cast = "DOUBLE";
 		return LEAT_FEATURE_FLOAT;
 	case LEAT_COLUMN_TEXT:
 	case LEAT_COLUMN_BLOB:
 		return LEAT_FEATURE_BYTES;
 	default:
-		return LEAT_FEATURE_NONE;
+		return LEAT_FEATURE_INT64;
 	}
 }
 
-/* Types without a layout of ours that have an obvious other one. `name` as DuckDB writes it: "UUID", "UUID[]". */
-static enum leat_feature_kind
-other_feature(const char *name, const char **cast)
+/* Bytes of a value in DuckDB's layout; 0: text. */
+static size_t
+size_of(const struct leat_shard_column *column)
 {
-	if (!strncmp(name, "UUID", strlen("UUID")) || !strncmp(name, "ENUM", strlen("ENUM"))) {
-		*cast = "VARCHAR";
-		return LEAT_FEATURE_BYTES;
+	switch (column->kind) {
+	case LEAT_COLUMN_BOOL:
+	case LEAT_COLUMN_INT8:
+	case LEAT_COLUMN_UINT8:
+		return 1;
+	case LEAT_COLUMN_INT16:
+	case LEAT_COLUMN_UINT16:
+		return 2;
+	case LEAT_COLUMN_INT32:
+	case LEAT_COLUMN_UINT32:
+	case LEAT_COLUMN_FLOAT:
+	case LEAT_COLUMN_DATE:
+		return 4;
+	case LEAT_COLUMN_INT128:
+		return 16;
+	case LEAT_COLUMN_DECIMAL:
+		return column->width <= 4 ? 2 : column->width <= 9 ? 4 : column->width <= 18 ? 8 : 16;
+	case LEAT_COLUMN_TEXT:
+	case LEAT_COLUMN_BLOB:
+		return 0;
+	default:
+		return 8;
 	}
-	if (!strncmp(name, "TIMESTAMP", strlen("TIMESTAMP"))) { /* of seconds, or nanoseconds */
-		*cast = "TIMESTAMP";
-		return LEAT_FEATURE_INT64;
-	}
-	return LEAT_FEATURE_NONE;
+}
+
+/* The layout of its numbers in records. */
+static void
+choose_size(const struct leat_shard_format *format, struct leat_shard_column *column)
+{
+	column->size = size_of(column);
+	if (format == &leat_shard_tfrecord && column->size)
+		column->size = feature_of(column->kind) == LEAT_FEATURE_FLOAT ? sizeof(float) : sizeof(int64_t);
+	else if (!format->exact && column->kind == LEAT_COLUMN_DATE)
+		column->size = sizeof(int64_t); /* microseconds, as of other times */
+}
+
+static bool
+has_layout(enum leat_column_kind kind)
+{
+	return kind != LEAT_COLUMN_OTHER && kind != LEAT_COLUMN_LIST && kind != LEAT_COLUMN_ARRAY &&
+	       kind != LEAT_COLUMN_STRUCT;
+}
+
+/* Says why the format cannot hold the column. */
+static enum leat_status
+check_type(const struct leat_shard_format *format, const struct leat_shard_column *column, struct leat_err *err)
+{
+	bool text = has_layout(column->kind) && !column->size;
+
+	if (!has_layout(column->kind))
+		return leat_fail(err, LEAT_DATA,
+		                 "column '%s' is %s, which %s cannot hold; CAST it in SQL, or leave it out",
+		                 column->name, column->type, format->holder);
+	if (text && format->no_texts)
+		return leat_fail(err, LEAT_DATA,
+		                 "column '%s' is %s, and %s holds numbers only; number its values with the feature "
+		                 "'vocab' or in SQL, leave it out, or choose another --format",
+		                 column->name, column->type, format->holder);
+	if (text && column->is_list && format->no_text_lists)
+		return leat_fail(err, LEAT_DATA,
+		                 "column '%s' is %s, and %s has no lists of text; join them with array_to_string in "
+		                 "SQL, leave it out, or choose another --format",
+		                 column->name, column->type, format->holder);
+	return LEAT_OK;
 }
 
 static enum leat_status
-set_column(struct leat_shard_table *table, size_t i, const struct leat_column_type *type, const char *name,
-           struct leat_err *err)
+choose_column(const struct leat_shard_format *format, struct leat_shard_column *column, struct leat_err *err)
 {
-	struct leat_shard_column *column = &table->column[i];
-	const struct leat_column_type *element = type;
+	struct leat_row_feature before = column->feature;
 	enum leat_status status;
 
-	if (!*name)
-		return leat_fail(err, LEAT_DATA, "column %zu has no name, which a feature needs", i + 1);
-	column->is_list = type->kind == LEAT_COLUMN_LIST || type->kind == LEAT_COLUMN_ARRAY;
+	if (column->kind == LEAT_COLUMN_INT128 && !format->exact)
+		convert_type(column, LEAT_COLUMN_INT64, "BIGINT");
+	else if (column->kind == LEAT_COLUMN_DECIMAL && !format->exact)
+		convert_type(column, LEAT_COLUMN_DOUBLE, "DOUBLE");
+	else if (column->kind == LEAT_COLUMN_OTHER)
+		choose_other(column);
+	column->is_double = column->kind == LEAT_COLUMN_DOUBLE;
+	choose_size(format, column);
+	status = check_type(format, column, err);
+	if (status != LEAT_OK)
+		return status;
+	status = leat_row_feature_init(&column->feature, before.key, feature_of(column->kind), before.mem, err);
+	leat_row_feature_free(&before);
+	column->name = column->feature.key;
+	return status;
+}
+
+static enum leat_status
+set_column(struct leat_shard_table *table, struct leat_shard_column *column, const struct leat_column_type *type,
+           const char *name, struct leat_err *err)
+{
+	enum leat_status status;
+
+	*column = (struct leat_shard_column){.length = SIZE_MAX};
+	column->is_array = type->kind == LEAT_COLUMN_ARRAY;
+	column->is_list = type->kind == LEAT_COLUMN_LIST || column->is_array;
+	if (column->is_array && table->format->dense)
+		column->length = (size_t)type->size;
 	if (column->is_list)
-		element = &type->children[0];
-	column->is_double = element->kind == LEAT_COLUMN_DOUBLE || element->kind == LEAT_COLUMN_DECIMAL;
-	status = leat_row_feature_init(&column->feature, name, feature_of(element, &column->cast), table->mem, err);
+		type = &type->children[0];
+	column->kind = type->kind;
+	column->width = type->width;
+	column->scale = type->scale;
+	status = leat_row_feature_init(&column->feature, name, LEAT_FEATURE_BYTES, table->mem, err);
 	column->name = column->feature.key;
 	return status;
 }
@@ -309,54 +357,24 @@ set_columns(struct leat_shard_table *table, struct leat_tables *tables, const ch
 	if (status == LEAT_OK && !(table->column = leat_alloc_array(table->mem, count, sizeof(*table->column))))
 		status = leat_fail_mem(err, table->mem, count * sizeof(*table->column), "the columns of a table");
 	for (size_t i = 0; i < count && status == LEAT_OK; i++) {
+		const char *name = leat_query_name(query, i);
+
+		if (!*name) {
+			status = leat_fail(err, LEAT_DATA, "column %zu has no name, which a feature needs", i + 1);
+			break;
+		}
 		table->columns = i + 1;
-		status = set_column(table, i, leat_query_type(query, i), leat_query_name(query, i), err);
+		status = set_column(table, &table->column[i], leat_query_type(query, i), name, err);
 	}
 	leat_query_close(query);
 	return status;
 }
 
+/* Texts of the one column of a query. */
 static enum leat_status
-set_kind(struct leat_shard_column *column, enum leat_feature_kind kind, struct leat_err *err)
-{
-	struct leat_row_feature before = column->feature;
-	enum leat_status status = leat_row_feature_init(&column->feature, before.key, kind, before.mem, err);
-
-	leat_row_feature_free(&before);
-	column->name = column->feature.key;
-	return status;
-}
-
-/* The features of columns that have none yet, by the names of their types. */
-static enum leat_status
-name_types(struct leat_shard_table *table, const struct leat_chunk *chunk, size_t first, struct leat_err *err)
-{
-	enum leat_status status = LEAT_OK;
-
-	for (size_t row = 0; row < chunk->rows && first + row < table->columns && status == LEAT_OK; row++) {
-		struct leat_shard_column *column = &table->column[first + row];
-		enum leat_feature_kind kind;
-		char name[128];
-		size_t len;
-		const char *text = leat_vector_text(&chunk->columns[0], row, &len);
-
-		if (column->feature.kind != LEAT_FEATURE_NONE)
-			continue;
-		leat_show(name, sizeof(name), text, len);
-		kind = other_feature(name, &column->cast);
-		if (kind == LEAT_FEATURE_NONE)
-			return leat_fail(
-				err, LEAT_DATA,
-				"column '%s' is %s, which a tf.train.Example cannot hold; CAST it in SQL, or leave "
-				"it out",
-				column->name, name);
-		status = set_kind(column, kind, err);
-	}
-	return status;
-}
-
-static enum leat_status
-set_other_columns(struct leat_shard_table *table, struct leat_tables *tables, const char *sql, struct leat_err *err)
+each_text(struct leat_tables *tables, const char *sql,
+          enum leat_status (*visit)(void *arg, size_t row, const char *text, struct leat_err *err), void *arg,
+          struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_query *query = NULL;
 	enum leat_status status = leat_query_open(&query, tables, sql, err);
@@ -366,50 +384,242 @@ set_other_columns(struct leat_shard_table *table, struct leat_tables *tables, co
 		status = leat_query_next(query, &chunk, err);
 		if (status != LEAT_OK || !chunk.rows)
 			break;
-		status = name_types(table, &chunk, first, err);
+		for (size_t row = 0; row < chunk.rows && status == LEAT_OK; row++) {
+			bool null = leat_vector_is_null(&chunk.columns[0], row);
+			size_t len = 0;
+			const char *at = null ? NULL : leat_vector_text(&chunk.columns[0], row, &len);
+			char *text = at ? leat_asprintf(mem, "%.*s", (int)len, at) : NULL;
+
+			if (at && !text)
+				status = leat_fail_mem(err, mem, len, "a text");
+			else
+				status = visit(arg, first + row, text, err);
+			leat_free(mem, text);
+		}
 	}
 	leat_query_close(query);
 	return status;
 }
 
-enum leat_status
-leat_shard_table_read(struct leat_shard_table *table, struct leat_tables *tables, struct leat_err *err)
+static enum leat_status
+set_type(void *arg, size_t row, const char *text, struct leat_err *err)
 {
-	static const char *const forms[] = {"SELECT * FROM %s LIMIT 0",
-	                                    "SELECT column_type FROM (DESCRIBE SELECT * FROM %s)",
-	                                    "SELECT count(*) FROM %s"};
-	enum leat_status status = LEAT_OK;
+	struct leat_shard_table *table = arg;
+
+	if (row >= table->columns)
+		return LEAT_OK;
+	table->column[row].type = leat_strdup(table->mem, text ? text : "");
+	return table->column[row].type ? LEAT_OK : leat_fail_mem(err, table->mem, 64, "the columns of a table");
+}
+
+static struct leat_shard_column *
+find_column(struct leat_shard_table *table, const char *name)
+{
+	for (size_t i = 0; i < table->columns; i++)
+		if (!strcmp(table->column[i].name, name))
+			return &table->column[i];
+	return NULL;
+}
+
+static enum leat_status
+fail_unknown(const struct leat_shard_table *table, const char *name, const char *option, struct leat_err *err)
+{
+	const char **known = leat_alloc_array(table->mem, table->columns, sizeof(*known));
+	enum leat_status status;
+
+	for (size_t i = 0; known && i < table->columns; i++)
+		known[i] = table->column[i].name;
+	status = leat_fail_unknown(err, LEAT_INVALID,
+	                           &(struct leat_unknown){.what = "column",
+	                                                  .name = name,
+	                                                  .owner = option,
+	                                                  .known = known,
+	                                                  .count = known ? table->columns : 0});
+	leat_free(table->mem, known);
+	return status;
+}
+
+/* Its values name the parts, so it is not one of the columns any more. */
+static enum leat_status
+take_part_column(struct leat_shard_table *table, const char *name, struct leat_err *err)
+{
+	bool usual = !*name;
+	struct leat_shard_column *column = find_column(table, usual ? "split" : name);
+
+	if (!strcmp(name, "none") || (usual && (!table->is_features || !column)))
+		return LEAT_OK;
+	if (!column)
+		return fail_unknown(table, name, "the table", err);
+	if (column->is_list)
+		return leat_fail(err, LEAT_INVALID, "column '%s' is a list, and parts are values", name);
+	if (table->columns == 1)
+		return leat_fail(err, LEAT_DATA, "the table has no other column than '%s'", column->name);
+	table->part_column = leat_strdup(table->mem, column->name);
+	if (!table->part_column)
+		return leat_fail_mem(err, table->mem, strlen(column->name), "the name of a column");
+	leat_row_feature_free(&column->feature);
+	leat_free(table->mem, column->type);
+	table->columns--;
+	memmove(column, column + 1, (size_t)(&table->column[table->columns] - column) * sizeof(*column));
+	return LEAT_OK;
+}
+
+static enum leat_status
+mark_images(struct leat_shard_table *table, const char *name, struct leat_err *err)
+{
+	struct leat_shard_column *column = *name ? find_column(table, name) : NULL;
+
+	if (!*name)
+		return LEAT_OK;
+	if (!column)
+		return fail_unknown(table, name, "the table", err);
+	if (column->kind != LEAT_COLUMN_TEXT || column->is_list)
+		return leat_fail(err, LEAT_INVALID, "column '%s' is %s, but --images needs one with names of files",
+		                 name, column->type);
+	if (table->format->no_texts)
+		return leat_fail(err, LEAT_INVALID,
+		                 "images vary in size, and %s needs values of one size; choose another --format",
+		                 table->format->holder);
+	column->is_image = table->has_images = true;
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_shard_table_read(struct leat_shard_job *job, struct leat_err *err)
+{
+	struct leat_shard_table *table = &job->table;
+	const char *from = leat_str_text(&table->from);
+	char *columns = leat_asprintf(table->mem, "SELECT * FROM %s LIMIT 0", from);
+	char *types = leat_asprintf(table->mem, "SELECT column_type FROM (DESCRIBE SELECT * FROM %s)", from);
+	enum leat_status status = columns && types ? LEAT_OK : leat_fail_mem(err, table->mem, strlen(from), "a query");
+
+	if (status == LEAT_OK)
+		status = set_columns(table, job->tables, columns, err);
+	if (status == LEAT_OK)
+		status = each_text(job->tables, types, set_type, table, table->mem, err);
+	if (status == LEAT_OK)
+		status = take_part_column(table, job->p->parts, err);
+	if (status == LEAT_OK)
+		status = mark_images(table, job->p->images, err);
+	for (size_t i = 0; i < table->columns && status == LEAT_OK; i++)
+		status = choose_column(table->format, &table->column[i], err);
+	leat_free(table->mem, columns);
+	leat_free(table->mem, types);
+	return status;
+}
+
+/* ---- parts ---- */
+
+/* It becomes a folder. */
+static enum leat_status
+check_part_name(const struct leat_shard_table *table, const char *name, struct leat_err *err)
+{
+	if (!name)
+		return leat_fail(err, LEAT_DATA,
+		                 "column '%s', which names the parts, is NULL in some rows; leave them out in SQL, or "
+		                 "use --parts none",
+		                 table->part_column);
+	if (!*name || *name == '.' || strchr(name, '/') || strlen(name) > 100)
+		return leat_fail(err, LEAT_DATA,
+		                 "column '%s' has the value '%.100s', which cannot be the name of a folder",
+		                 table->part_column, name);
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_part(void *arg, size_t row, const char *name, struct leat_err *err)
+{
+	struct leat_shard_job *job = arg;
+	enum leat_status status = check_part_name(&job->table, name, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (row == MAX_PARTS)
+		return leat_fail(err, LEAT_LIMIT, "column '%s' has more than %d values, which are too many parts",
+		                 job->table.part_column, MAX_PARTS);
+	job->part[row].name = leat_strdup(job->mem, name);
+	job->parts = row + 1;
+	return job->part[row].name ? LEAT_OK : leat_fail_mem(err, job->mem, strlen(name), "the name of a part");
+}
+
+static enum leat_status
+find_parts(struct leat_shard_job *job, struct leat_err *err)
+{
+	enum leat_status status;
+	struct leat_str sql;
+
+	job->part = leat_alloc_array(job->mem, job->table.part_column ? MAX_PARTS : 1, sizeof(*job->part));
+	if (!job->part)
+		return leat_fail_mem(err, job->mem, MAX_PARTS * sizeof(*job->part), "the parts of a table");
+	if (!job->table.part_column) {
+		job->parts = 1;
+		return LEAT_OK;
+	}
+	leat_str_init(&sql, job->mem, MAX_SQL);
+	leat_str_add(&sql, "SELECT DISTINCT CAST(");
+	leat_sql_quote(&sql, job->table.part_column, '"');
+	leat_str_addf(&sql, " AS VARCHAR) AS part FROM %s ORDER BY part NULLS FIRST LIMIT %d",
+	              leat_str_text(&job->table.from), MAX_PARTS + 1);
+	status = sql.failed ? leat_fail_mem(err, job->mem, sql.len, "a query")
+	                    : each_text(job->tables, leat_str_text(&sql), add_part, job, job->mem, err);
+	leat_str_free(&sql);
+	return status;
+}
+
+static void
+add_source(const struct leat_shard_table *table, const struct leat_shard_part *part, struct leat_str *sql)
+{
+	leat_str_addf(sql, " FROM %s", leat_str_text(&table->from));
+	if (!part->name)
+		return;
+	leat_str_add(sql, " WHERE CAST(");
+	leat_sql_quote(sql, table->part_column, '"');
+	leat_str_add(sql, " AS VARCHAR) = ");
+	leat_sql_quote(sql, part->name, '\'');
+}
+
+static enum leat_status
+count_part(struct leat_shard_job *job, struct leat_shard_part *part, struct leat_err *err)
+{
+	enum leat_status status;
+	struct leat_str sql;
 	int64_t rows = 0;
 
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms) && status == LEAT_OK; i++) {
-		char *sql = leat_asprintf(table->mem, forms[i], leat_str_text(&table->from));
+	leat_str_init(&sql, job->mem, MAX_SQL);
+	leat_str_add(&sql, "SELECT count(*)");
+	add_source(&job->table, part, &sql);
+	status = sql.failed ? leat_fail_mem(err, job->mem, sql.len, "a query")
+	                    : leat_query_int64(job->tables, leat_str_text(&sql), &rows, err);
+	leat_str_free(&sql);
+	part->read = part->rows = (uint64_t)rows;
+	return status;
+}
 
-		if (!sql)
-			status = leat_fail_mem(err, table->mem, table->from.len, "a query");
-		else if (i == 0)
-			status = set_columns(table, tables, sql, err);
-		else if (i == 1)
-			status = set_other_columns(table, tables, sql, err);
-		else
-			status = leat_query_int64(tables, sql, &rows, err);
-		leat_free(table->mem, sql);
-	}
-	table->rows = (uint64_t)rows;
+enum leat_status
+leat_shard_table_divide(struct leat_shard_job *job, struct leat_err *err)
+{
+	enum leat_status status = find_parts(job, err);
+
+	for (size_t i = 0; i < job->parts && status == LEAT_OK; i++)
+		status = count_part(job, &job->part[i], err);
 	return status;
 }
 
 void
-leat_shard_table_query(const struct leat_shard_table *table, struct leat_str *sql)
+leat_shard_table_query(const struct leat_shard_table *table, const struct leat_shard_part *part,
+                       const struct leat_shard_column *only, struct leat_str *sql)
 {
 	leat_str_add(sql, "SELECT ");
-	for (size_t i = 0; i < table->columns; i++) {
+	for (size_t i = 0, n = 0; i < table->columns; i++) {
 		const struct leat_shard_column *column = &table->column[i];
 
-		leat_str_add(sql, i ? ", " : "");
+		if (only && column != only)
+			continue;
+		leat_str_add(sql, n++ ? ", " : "");
 		leat_str_add(sql, column->cast ? "CAST(" : "");
 		leat_sql_quote(sql, column->name, '"');
 		if (column->cast)
 			leat_str_addf(sql, " AS %s%s)", column->cast, column->is_list ? "[]" : "");
 	}
-	leat_str_addf(sql, " FROM %s", leat_str_text(&table->from));
+	add_source(table, part, sql);
 }

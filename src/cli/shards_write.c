@@ -1,11 +1,11 @@
-/* shards_write.c - rows of a table to shards, in their order or shuffled
+/* shards_write.c - rows of a part to shards, in their order or shuffled
  *
- * Row i of the table goes to position i, or to perm(i), a permutation that the seed chooses (base/rng.h). Shard s of n
+ * Row i of the part goes to position i, or to perm(i), a permutation that the seed chooses (base/rng.h). Shard s of n
  * has positions [s * rows / n, (s + 1) * rows / n). So nothing depends on threads or memory.
  *
- * The main thread reads chunks, while DuckDB's threads prepare the next ones, and makes records of them. In order, they
- * go to the current shard. Shuffled, they go to leat_reorder; when all are there, each shard is written by any of the
- * threads. */
+ * The main thread reads chunks, while DuckDB's threads prepare the next ones, and makes records of them. Records go to
+ * leat_reorder; when all are there, each shard is written by any of the threads. Only records that are in order and
+ * need no more work, TFRecord without compression, go straight to the current shard. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,8 @@
 #include "base/rng.h"
 #include "base/threads.h"
 #include "cli/shards.h"
-#include "format/record.h"
-#include "format/reorder.h"
 
-enum { BUFFER = 256 * 1024, MAX_SQL = 256 << 20 };
+enum { BUFFER = 256 * 1024, MIN_BUFFER = 4096, MAX_SQL = 256 << 20, TELL = 1024 };
 
 enum leat_status
 leat_shards_go_on(const struct leat_shard_job *job, struct leat_err *err)
@@ -28,103 +26,198 @@ leat_shards_go_on(const struct leat_shard_job *job, struct leat_err *err)
 	return leat_fail(err, LEAT_CANCELLED, "stopped; nothing was written");
 }
 
-/* Others may interrupt the tables until then. */
-void
-leat_shards_close_tables(struct leat_shard_job *job)
+bool
+leat_shards_pack(const struct leat_shard_job *job)
 {
-	struct leat_tables *tables;
+	return job->format != &leat_shard_tfrecord || *job->p->images;
+}
 
-	pthread_mutex_lock(&job->lock);
-	tables = job->tables;
-	job->tables = NULL;
-	pthread_mutex_unlock(&job->lock);
-	leat_tables_close(tables);
+/* Do records go to the shards as they come? */
+static bool
+is_direct(const struct leat_shard_job *job)
+{
+	return job->p->seed < 0 && !leat_shards_pack(job) && job->compression == LEAT_COMPRESS_NONE;
 }
 
 static void
 count_rows(struct leat_shard_job *job, uint64_t rows)
 {
-	unsigned times = job->p->seed < 0 ? 1 : 2;
+	unsigned times = is_direct(job) ? 1 : 2;
 
 	pthread_mutex_lock(&job->lock);
 	job->done += rows;
-	leat_progress_at(&job->progress, job->done / times, job->table.rows);
+	leat_progress_at(&job->progress, job->done / times, job->rows);
 	pthread_mutex_unlock(&job->lock);
 }
 
 /* ---- one shard ---- */
 
-/* A shard that is written, in large pieces. One thread. */
-struct shard {
-	struct leat_shard_job *job;
-	struct leat_writer *out;
-	struct leat_index *index; /* NULL: not wanted */
-	unsigned char *buffer;
-	size_t used;
-	uint64_t records; /* in the buffer */
-};
+/* All buffers of all threads take a small part of the memory. */
+static size_t
+buffer_size(const struct leat_shard_job *job)
+{
+	size_t share = job->memory / 16 / job->threads / job->sets_per_part;
+
+	return share > BUFFER ? BUFFER : share < MIN_BUFFER ? MIN_BUFFER : share;
+}
 
 static enum leat_status
-open_shard(struct shard *shard, struct leat_shard_job *job, size_t i, struct leat_err *err)
+open_file(struct leat_shard *shard, size_t f, struct leat_err *err)
 {
-	enum leat_status status = leat_outputs_open_shard(&job->outputs, i, job->outputs.count, err);
+	struct leat_outputs *outputs = &shard->part->set[f];
+	enum leat_status status = leat_outputs_open_shard(outputs, shard->number, outputs->count, err);
 
-	*shard = (struct shard){.job = job, .out = job->outputs.file[i], .index = job->index ? &job->index[i] : NULL};
-	if (status == LEAT_OK && !(shard->buffer = leat_alloc(job->mem, BUFFER)))
-		status = leat_fail_mem(err, job->mem, BUFFER, "the buffer of a shard");
-	if (shard->index)
+	shard->file[f].out = outputs->file[shard->number];
+	shard->file[f].buffer = leat_alloc(shard->job->mem, shard->buffer);
+	if (status == LEAT_OK && !shard->file[f].buffer)
+		status = leat_fail_mem(err, shard->job->mem, shard->buffer, "the buffer of a shard");
+	return status;
+}
+
+/* Close it also after a failure. */
+static enum leat_status
+open_shard(struct leat_shard *shard, struct leat_shard_job *job, struct leat_shard_part *part, size_t number,
+           struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	*shard = (struct leat_shard){.job = job, .part = part, .number = number, .files = job->sets_per_part};
+	shard->buffer = buffer_size(job);
+	shard->first = leat_group_begin(part->rows, part->count, number);
+	shard->rows = leat_group_begin(part->rows, part->count, number + 1) - shard->first;
+	shard->file = leat_alloc_array(job->mem, shard->files, sizeof(*shard->file));
+	shard->value = leat_alloc_array(job->mem, job->table.columns, sizeof(*shard->value));
+	if (part->index) {
+		shard->index = &part->index[number];
 		leat_index_init(shard->index, job->mem);
+	}
+	if (!shard->file || !shard->value)
+		return leat_fail_mem(err, job->mem, shard->files * sizeof(*shard->file), "a shard");
+	for (size_t f = 0; f < shard->files && status == LEAT_OK; f++)
+		status = open_file(shard, f, err);
+	if (status == LEAT_OK && *job->p->images)
+		status = leat_shard_image_open(&shard->image, job, err);
 	return status;
 }
 
 static enum leat_status
-flush(struct shard *shard, struct leat_err *err)
+flush(struct leat_shard *shard, size_t f, struct leat_err *err)
 {
+	struct leat_shard_file *file = &shard->file[f];
 	enum leat_status status = leat_shards_go_on(shard->job, err);
 
 	if (status == LEAT_OK)
-		status = leat_write(shard->out, shard->buffer, shard->used, err);
-	shard->used = 0;
-	if (shard->job->p->seed >= 0)
-		count_rows(shard->job, shard->records);
-	shard->records = 0;
+		status = leat_write(file->out, file->buffer, file->used, err);
+	file->used = 0;
+	return status;
+}
+
+uint64_t
+leat_shard_size(const struct leat_shard *shard, size_t f)
+{
+	return shard->file[f].out->size + shard->file[f].used;
+}
+
+enum leat_status
+leat_shard_put(struct leat_shard *shard, size_t f, const void *bytes, size_t len, struct leat_err *err)
+{
+	struct leat_shard_file *file = &shard->file[f];
+	const unsigned char *from = bytes;
+
+	/* Whole buffers only: what is written in smaller pieces is copied once more (store/file_write.c). */
+	while (len >= shard->buffer - file->used) {
+		size_t piece = shard->buffer - file->used;
+		enum leat_status status;
+
+		memcpy(file->buffer + file->used, from, piece);
+		file->used += piece;
+		from += piece;
+		len -= piece;
+		status = flush(shard, f, err);
+		if (status != LEAT_OK)
+			return status;
+	}
+	if (len)
+		memcpy(file->buffer + file->used, from, len);
+	file->used += len;
+	return LEAT_OK;
+}
+
+static void
+tell(struct leat_shard *shard)
+{
+	count_rows(shard->job, shard->taken - shard->told);
+	shard->told = shard->taken;
+}
+
+enum leat_status
+leat_shard_record(struct leat_shard *shard, const void **record, size_t *len, struct leat_err *err)
+{
+	enum leat_status status = leat_reorder_next(shard->cursor, record, len, err);
+
+	shard->taken += status == LEAT_OK;
+	if (shard->taken - shard->told >= TELL || status == LEAT_END) {
+		tell(shard);
+		if (leat_shards_go_on(shard->job, err) != LEAT_OK)
+			status = LEAT_CANCELLED;
+	}
 	return status;
 }
 
 static enum leat_status
-add_record(void *arg, const void *record, size_t len, struct leat_err *err)
+read_image(struct leat_shard *shard, struct leat_shard_value *value, uint64_t row, struct leat_err *err)
 {
-	struct shard *shard = arg;
-	enum leat_status status = LEAT_OK;
+	const void *bytes;
+	enum leat_status status =
+		leat_shard_image_read(shard->image, value->bytes, value->len, &bytes, &value->len, err);
 
-	if (len > BUFFER - shard->used)
-		status = flush(shard, err);
-	if (status == LEAT_OK && shard->index)
-		status = leat_index_add(shard->index, shard->out->size + shard->used, false, err);
+	value->bytes = bytes;
+	return status == LEAT_OK || status == LEAT_CANCELLED ? status : leat_err_in(err, "row %" PRIu64, row + 1);
+}
+
+enum leat_status
+leat_shard_row(struct leat_shard *shard, struct leat_err *err)
+{
+	const struct leat_shard_table *table = &shard->job->table;
+	const void *record;
+	uint64_t row;
+	size_t len;
+	enum leat_status status = leat_shard_record(shard, &record, &len, err);
+
 	if (status != LEAT_OK)
 		return status;
-	shard->records++;
-	if (len > BUFFER)
-		return leat_write(shard->out, record, len, err);
-	memcpy(shard->buffer + shard->used, record, len);
-	shard->used += len;
-	return LEAT_OK;
+	row = leat_shard_unpack(table, record, shard->value);
+	for (size_t i = 0; shard->image && i < table->columns && status == LEAT_OK; i++)
+		if (table->column[i].is_image)
+			status = read_image(shard, &shard->value[i], row, err);
+	return status;
+}
+
+static enum leat_status
+finish_file(struct leat_shard *shard, size_t f, struct leat_err *err)
+{
+	enum leat_status status = shard->file[f].used ? flush(shard, f, err) : LEAT_OK;
+
+	if (status == LEAT_OK)
+		status = leat_write_finish(shard->file[f].out, shard->job->p->plain ? 0 : LEAT_COMMIT_SYNC, err);
+	return status;
 }
 
 /* Call it also after a failure, whose status is given. */
 static enum leat_status
-close_shard(struct shard *shard, enum leat_status status, struct leat_err *err)
+close_shard(struct leat_shard *shard, enum leat_status status, struct leat_err *err)
 {
-	int flags = shard->job->p->plain ? 0 : LEAT_COMMIT_SYNC;
-
-	if (status == LEAT_OK)
-		status = flush(shard, err);
+	for (size_t f = 0; f < shard->files && status == LEAT_OK; f++)
+		status = finish_file(shard, f, err);
 	if (status == LEAT_OK && shard->index)
-		status = leat_index_end(shard->index, shard->out->size, err);
-	if (status == LEAT_OK)
-		status = leat_write_finish(shard->out, flags, err);
-	leat_free(shard->job->mem, shard->buffer);
-	*shard = (struct shard){.job = shard->job};
+		status = leat_index_end(shard->index, shard->file[0].out->size, err);
+	for (size_t f = 0; shard->file && f < shard->files; f++)
+		leat_free(shard->job->mem, shard->file[f].buffer);
+	leat_free(shard->job->mem, shard->file);
+	leat_free(shard->job->mem, shard->value);
+	leat_reorder_end(shard->cursor);
+	leat_shard_image_close(shard->image);
+	*shard = (struct leat_shard){.job = shard->job};
 	return status;
 }
 
@@ -133,13 +226,14 @@ close_shard(struct shard *shard, enum leat_status status, struct leat_err *err)
 /* Where records go while the table is read. */
 struct rows {
 	struct leat_shard_job *job;
+	struct leat_shard_part *part;
 	struct leat_shard_rows made; /* of the current chunk */
-	uint64_t read;               /* rows before it */
-	/* in order: */
-	struct shard shard; /* `out` is NULL: none is open */
-	size_t next;        /* shard */
-	uint64_t end;       /* first row of the next shard */
-	/* shuffled: */
+	uint64_t read, kept;         /* rows before it; those of them that are written */
+	/* direct: */
+	struct leat_shard shard; /* `file` is NULL: none is open */
+	size_t next;             /* shard */
+	uint64_t end;            /* first row of the next shard */
+	/* else: */
 	struct leat_reorder *reorder;
 	struct leat_perm perm;
 	uint64_t *position;
@@ -149,43 +243,61 @@ struct rows {
 static enum leat_status
 next_shard(struct rows *rows, struct leat_err *err)
 {
-	struct leat_shard_job *job = rows->job;
 	enum leat_status status = LEAT_OK;
 
-	if (rows->shard.out)
+	if (rows->shard.file)
 		status = close_shard(&rows->shard, LEAT_OK, err);
 	if (status == LEAT_OK)
-		status = open_shard(&rows->shard, job, rows->next, err);
-	rows->end = leat_group_begin(job->table.rows, job->outputs.count, ++rows->next);
+		status = open_shard(&rows->shard, rows->job, rows->part, rows->next, err);
+	rows->end = leat_group_begin(rows->part->rows, rows->part->count, ++rows->next);
+	return status;
+}
+
+/* Rows [from, to) of the chunk, which follow each other in memory. */
+static enum leat_status
+write_run(struct rows *rows, size_t from, size_t to, struct leat_err *err)
+{
+	const struct leat_shard_rows *made = &rows->made;
+	struct leat_shard *shard = &rows->shard;
+	uint64_t at = shard->file->out->size - made->offset[from];
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = from; shard->index && i < to && status == LEAT_OK; i++)
+		status = leat_index_add(shard->index, at + made->offset[i], false, err);
+	if (status == LEAT_OK)
+		status = leat_write(shard->file->out, made->bytes + made->offset[from],
+		                    made->offset[to - 1] + made->len[to - 1] - made->offset[from], err);
 	return status;
 }
 
 static enum leat_status
 write_in_order(struct rows *rows, struct leat_err *err)
 {
-	const struct leat_shard_rows *made = &rows->made;
 	enum leat_status status = LEAT_OK;
 
-	for (size_t i = 0; i < made->rows && status == LEAT_OK; i++) {
+	for (size_t i = 0, to; i < rows->made.rows && status == LEAT_OK; i = to) {
 		if (rows->read + i == rows->end)
 			status = next_shard(rows, err);
+		to = rows->made.rows;
+		if (to > rows->end - rows->read)
+			to = (size_t)(rows->end - rows->read);
 		if (status == LEAT_OK)
-			status = add_record(&rows->shard, made->bytes + made->offset[i], made->len[i], err);
+			status = write_run(rows, i, to, err);
 	}
 	return status;
 }
 
 /* Shuffled next to the result, which needs as much room, or in the usual folder for temporary files. */
-static enum leat_status
-spill_folder(const struct leat_shard_job *job, char **folder, struct leat_err *err)
+enum leat_status
+leat_shards_spill_folder(const struct leat_shard_job *job, char **folder, struct leat_err *err)
 {
 	const char *temp = secure_getenv("TMPDIR");
 
-	if (job->outputs.store->kind->remote)
+	if (job->set->store->kind->remote)
 		*folder = leat_strdup(job->mem, temp && *temp ? temp : "/var/tmp");
 	else
-		*folder = leat_folder_of(job->outputs.uri, job->mem);
-	return *folder ? LEAT_OK : leat_fail_mem(err, job->mem, strlen(job->outputs.uri), "a file name");
+		*folder = leat_folder_of(job->set->uri, job->mem);
+	return *folder ? LEAT_OK : leat_fail_mem(err, job->mem, strlen(job->set->uri), "a file name");
 }
 
 /* The first rows tell how large all may be. */
@@ -194,23 +306,30 @@ open_reorder(struct rows *rows, struct leat_err *err)
 {
 	struct leat_shard_job *job = rows->job;
 	struct leat_reorder_options options = {
-		.count = job->table.rows,
-		.groups = job->outputs.count,
-		.bytes = (uint64_t)((double)rows->made.total / (double)rows->made.rows * (double)job->table.rows),
+		.count = rows->part->rows,
+		.groups = rows->part->count,
+		.bytes = (uint64_t)((double)rows->made.total / (double)rows->made.rows * (double)rows->part->rows),
 		.memory = job->memory / 3,
 		.read_memory = job->memory / 4,
-		.threads = job->threads,
+		.threads = job->writers,
 		.mem = job->mem,
 	};
 	char *folder = NULL;
-	enum leat_status status = spill_folder(job, &folder, err);
+	enum leat_status status = leat_shards_spill_folder(job, &folder, err);
 
 	options.folder = folder;
-	leat_perm_init(&rows->perm, job->table.rows, (uint64_t)job->p->seed, 0, leat_stream("shards", 0));
+	if (job->p->seed >= 0)
+		leat_perm_init(&rows->perm, rows->part->rows, (uint64_t)job->p->seed, 0, leat_stream("shards", 0));
 	if (status == LEAT_OK)
 		status = leat_reorder_open(&rows->reorder, &options, err);
 	leat_free(job->mem, folder);
 	return status;
+}
+
+static bool
+is_rejected(const struct leat_shard_part *part, uint64_t row)
+{
+	return part->rejected && part->rejected[row / 64] >> (row % 64) & 1;
 }
 
 static enum leat_status
@@ -218,6 +337,7 @@ scatter(struct rows *rows, struct leat_err *err)
 {
 	const struct leat_shard_rows *made = &rows->made;
 	enum leat_status status = LEAT_OK;
+	size_t kept = 0;
 
 	if (!rows->reorder)
 		status = open_reorder(rows, err);
@@ -227,11 +347,14 @@ scatter(struct rows *rows, struct leat_err *err)
 	if (status != LEAT_OK)
 		return status;
 	for (size_t i = 0; i < made->rows; i++)
-		rows->position[i] = rows->read + i;
-	leat_perm_many(&rows->perm, rows->position, made->rows);
+		rows->position[i] = rows->kept + i;
+	if (rows->job->p->seed >= 0)
+		leat_perm_many(&rows->perm, rows->position, made->rows);
 	for (size_t i = 0; i < made->rows && status == LEAT_OK; i++)
-		status = leat_reorder_add(rows->reorder, rows->position[i], made->bytes + made->offset[i], made->len[i],
-		                          err);
+		if (!is_rejected(rows->part, rows->read + i))
+			status = leat_reorder_add(rows->reorder, rows->position[kept++], made->bytes + made->offset[i],
+			                          made->len[i], err);
+	rows->kept += kept;
 	return status;
 }
 
@@ -239,10 +362,10 @@ scatter(struct rows *rows, struct leat_err *err)
 static enum leat_status
 check_count(const struct rows *rows, uint64_t now, struct leat_err *err)
 {
-	if (now == rows->job->table.rows)
+	if (now == rows->part->read)
 		return LEAT_OK;
 	return leat_fail(err, LEAT_DATA, "the table had %" PRIu64 " rows and now has %s; was it changed?",
-	                 rows->job->table.rows, now < rows->job->table.rows ? "fewer" : "more");
+	                 rows->part->read, now < rows->part->read ? "fewer" : "more");
 }
 
 static enum leat_status
@@ -251,19 +374,20 @@ take_chunk(struct rows *rows, const struct leat_chunk *chunk, struct leat_err *e
 	struct leat_shard_job *job = rows->job;
 	enum leat_status status = leat_shards_go_on(job, err);
 
-	if (status == LEAT_OK && chunk->rows > job->table.rows - rows->read)
+	if (status == LEAT_OK && chunk->rows > rows->part->read - rows->read)
 		status = check_count(rows, rows->read + chunk->rows, err);
 	if (status == LEAT_OK)
-		status = leat_shard_rows_make(&rows->made, &job->table, chunk, rows->read, err);
+		status = (leat_shards_pack(job) ? leat_shard_rows_pack : leat_shard_rows_make)(&rows->made, &job->table,
+		                                                                               chunk, rows->read, err);
 	if (status == LEAT_OK)
-		status = job->p->seed < 0 ? write_in_order(rows, err) : scatter(rows, err);
+		status = is_direct(job) ? write_in_order(rows, err) : scatter(rows, err);
 	rows->read += chunk->rows;
 	count_rows(job, chunk->rows);
 	return status;
 }
 
 static enum leat_status
-read_table(struct rows *rows, struct leat_err *err)
+read_part(struct rows *rows, struct leat_err *err)
 {
 	struct leat_shard_job *job = rows->job;
 	struct leat_query *query = NULL;
@@ -272,7 +396,7 @@ read_table(struct rows *rows, struct leat_err *err)
 	struct leat_str sql;
 
 	leat_str_init(&sql, job->mem, MAX_SQL);
-	leat_shard_table_query(&job->table, &sql);
+	leat_shard_table_query(&job->table, rows->part, NULL, &sql);
 	if (sql.failed)
 		status = leat_fail_mem(err, job->mem, sql.len, "a query");
 	else
@@ -290,14 +414,16 @@ read_table(struct rows *rows, struct leat_err *err)
 
 /* Any thread. */
 static enum leat_status
-write_shuffled(void *arg, size_t i, struct leat_err *err)
+write_shard(void *arg, size_t i, struct leat_err *err)
 {
 	struct rows *rows = arg;
-	struct shard shard;
-	enum leat_status status = open_shard(&shard, rows->job, i, err);
+	struct leat_shard shard;
+	enum leat_status status = open_shard(&shard, rows->job, rows->part, i, err);
 
 	if (status == LEAT_OK)
-		status = leat_reorder_read(rows->reorder, i, add_record, &shard, err);
+		status = leat_reorder_begin(rows->reorder, i, &shard.cursor, err);
+	if (status == LEAT_OK)
+		status = rows->job->format->write(&shard, err);
 	return close_shard(&shard, status, err);
 }
 
@@ -305,25 +431,26 @@ static void
 free_rows(struct rows *rows)
 {
 	if (rows->reorder)
-		rows->job->spilled = leat_reorder_spilled(rows->reorder);
+		rows->job->spilled += leat_reorder_spilled(rows->reorder);
 	leat_reorder_close(rows->reorder);
 	leat_free(rows->job->mem, rows->position);
 	leat_shard_rows_free(&rows->made);
 }
 
 enum leat_status
-leat_shards_write(struct leat_shard_job *job, struct leat_err *err)
+leat_shards_write(struct leat_shard_job *job, struct leat_shard_part *part, struct leat_err *err)
 {
-	struct rows rows = {.job = job, .shard = {.job = job}};
+	struct rows rows = {.job = job, .part = part, .shard = {.job = job}};
 	enum leat_status status;
 
-	status = read_table(&rows, err);
-	if (job->p->seed < 0 && rows.shard.out)
+	status = read_part(&rows, err);
+	if (rows.shard.file)
 		status = close_shard(&rows.shard, status, err);
-	leat_shards_close_tables(job); /* its memory is needed */
 	leat_shard_rows_free(&rows.made);
-	if (status == LEAT_OK && job->p->seed >= 0)
-		status = leat_parallel(job->mem, job->threads, job->outputs.count, write_shuffled, &rows, err);
+	if (status == LEAT_OK && rows.reorder)
+		status = leat_parallel(job->mem, job->writers, part->count, write_shard, &rows, err);
+	if (status != LEAT_OK && part->name && status != LEAT_CANCELLED)
+		leat_err_in(err, "part '%s'", part->name);
 	free_rows(&rows);
 	return status;
 }

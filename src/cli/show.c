@@ -100,11 +100,24 @@ print_json(struct leat_cas *cas, const struct leat_manifest *m, struct leat_err 
 }
 
 static void
-print_manifest(struct leat_cas *cas, const struct leat_manifest *m)
+print_drift(const struct leat_manifest *m, struct leat_mem *mem)
+{
+	struct leat_str text;
+
+	leat_str_init(&text, mem, 1 << 16);
+	leat_ask_drift(m, mem, &text);
+	if (text.len)
+		leat_ask_print("drift", WIDTH, leat_str_text(&text));
+	leat_str_free(&text);
+}
+
+static void
+print_manifest(struct leat_cas *cas, const struct leat_manifest *m, struct leat_mem *mem)
 {
 	leat_print_line(stdout, "%s-%llu%s%s%s%s", m->step, (unsigned long long)m->number, *m->slice ? "  " : "",
 	                *m->slice ? m->step : "", *m->slice ? ":" : "", m->slice);
 	print_run(m);
+	print_drift(m, mem);
 	print_output(cas, &m->output);
 	print_fields(m);
 }
@@ -115,7 +128,7 @@ run_show(const struct leat_invocation *run, struct leat_err *err)
 	const struct params *p = run->params;
 	struct leat_manifest *manifest = NULL;
 	struct leat_steps steps;
-	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, err);
+	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, LEAT_LOOK_BACK, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -128,7 +141,7 @@ run_show(const struct leat_invocation *run, struct leat_err *err)
 	if (status == LEAT_OK && p->json)
 		status = print_json(steps.cas, manifest, err);
 	else if (status == LEAT_OK)
-		print_manifest(steps.cas, manifest);
+		print_manifest(steps.cas, manifest, run->mem);
 	leat_manifest_free(manifest, run->mem);
 	leat_steps_close(&steps);
 	return status;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cas/gc.h"
 #include "cas/manifest.h"
 #include "cli/ask.h"
 #include "cli/print.h"
@@ -34,7 +35,7 @@ static void
 print_reject(const char *line)
 {
 	json_t *reject = json_loads(line, JSON_ALLOW_NUL, NULL);
-	char raw[SHOWN_RAW];
+	char raw[SHOWN_RAW], line_number[40] = "";
 	const char *column;
 
 	if (!reject) {
@@ -42,8 +43,10 @@ print_reject(const char *line)
 		return;
 	}
 	column = text_of(reject, "column");
-	leat_print_line(stdout, "%s, line %lld%s%s: %s", text_of(reject, "file"),
-	                (long long)json_integer_value(json_object_get(reject, "line")), *column ? ", column " : "",
+	if (json_is_integer(json_object_get(reject, "line"))) /* else it is not about a row */
+		snprintf(line_number, sizeof(line_number), ", line %lld",
+		         (long long)json_integer_value(json_object_get(reject, "line")));
+	leat_print_line(stdout, "%s%s%s%s: %s", text_of(reject, "file"), line_number, *column ? ", column " : "",
 	                column, text_of(reject, "reason"));
 	leat_print_line(stdout, "    %s",
 	                leat_show(raw, sizeof(raw), text_of(reject, "raw"), strlen(text_of(reject, "raw"))));
@@ -115,15 +118,38 @@ show_output(struct showing *s, const struct leat_content *output, struct leat_er
 	return print_file(s, &search.found, err);
 }
 
+/* Rows of an attempt that failed, which the next attempt removes. `number`: only of this one; 0: of any. LEAT_END:
+ * there is none. */
+static enum leat_status
+show_failed(struct showing *s, const struct leat_step *step, const char *slice, uint64_t number, struct leat_err *err)
+{
+	struct leat_content content;
+	uint64_t failed;
+
+	if (!leat_rejects_find(s->steps->cas, step->name, slice, &failed, &content) || (number && number != failed))
+		return LEAT_END;
+	s->files++;
+	if (!s->json)
+		leat_print_line(stdout, "%s-%llu%s%s failed because of these:", step->name, (unsigned long long)failed,
+		                *slice ? ", " : "", slice);
+	return print_file(s, &content, err);
+}
+
 static enum leat_status
 show_slice(struct showing *s, const struct leat_step *step, size_t slice, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
+	enum leat_status status;
 	struct leat_made made;
 	struct leat_str text;
 
 	leat_str_init(&text, s->steps->project->mem, 1 << 16);
 	leat_slice_text(&step->slices, slice, &text);
+	status = show_failed(s, step, leat_str_text(&text), 0, err);
+	if (status != LEAT_END) {
+		leat_str_free(&text);
+		return status;
+	}
+	status = LEAT_OK;
 	if (leat_index_last(s->steps->cas, step->name, leat_str_text(&text), &made))
 		status = show_output(s, &made.output, err);
 	else
@@ -142,12 +168,36 @@ show_all(struct showing *s, const struct leat_step *step, struct leat_err *err)
 	return status;
 }
 
+/* By the id of an attempt that failed. LEAT_END: it is none. */
+static enum leat_status
+show_failed_id(struct showing *s, const char *what, struct leat_err *err)
+{
+	const struct leat_step *step;
+	enum leat_status status = LEAT_END;
+	struct leat_str text;
+	uint64_t number;
+	char name[256];
+
+	if (!leat_ask_is_id(what, name, &number) || !(step = leat_project_step(s->steps->project, name)))
+		return LEAT_END;
+	for (size_t i = 0; i < step->slices.count && status == LEAT_END; i++) {
+		leat_str_init(&text, s->steps->project->mem, 1 << 16);
+		leat_slice_text(&step->slices, i, &text);
+		status = show_failed(s, step, leat_str_text(&text), number, err);
+		leat_str_free(&text);
+	}
+	return status;
+}
+
 static enum leat_status
 show_action(struct showing *s, const char *what, struct leat_err *err)
 {
 	struct leat_manifest *manifest = NULL;
-	enum leat_status status = leat_ask_action(s->steps, what, &manifest, err);
+	enum leat_status status = show_failed_id(s, what, err);
 
+	if (status != LEAT_END)
+		return status;
+	status = leat_ask_action(s->steps, what, &manifest, err);
 	if (status == LEAT_OK)
 		status = show_output(s, &manifest->output, err);
 	leat_manifest_free(manifest, s->steps->project->mem);

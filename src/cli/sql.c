@@ -1,6 +1,7 @@
 /* sql.c - `leat sql`: a query over files, sources and results of steps, by DuckDB */
 #include "cli/sql.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -8,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/steps.h"
@@ -38,6 +41,14 @@ static const struct leat_opt options[] = {
                      LEAT_OPT_REPEATS),
 	LEAT_STRING(struct leat_sql_params, action, "fail",
                     "with --check, what to do with rows that fail; see 'leat check'"),
+	LEAT_STRINGS(struct leat_sql_params, by, "",
+                     "with --step, TABLE=COLUMN: the table is a partition, split by this column; repeat it for more",
+                     LEAT_OPT_REPEATS),
+	LEAT_STRING(struct leat_sql_params, split, "",
+                    "with --step, split the result by a hash of this column; --output is then a folder, with a Parquet "
+                    "file for each partition"),
+	LEAT_INT(struct leat_sql_params, partitions, "64", 1, LEAT_MAX_PARTITIONS,
+                 "with --split, number of partitions"),
 	LEAT_STRING(struct leat_sql_params, duckdb, "", "with --step, the version of DuckDB to expect"),
 	LEAT_OPT_END,
 };
@@ -76,6 +87,7 @@ stop(void *arg)
 {
 	struct leat_sql_job *job = arg;
 
+	atomic_store(&job->stops_fetch, true);
 	pthread_mutex_lock(&job->lock);
 	job->stopped = true;
 	if (job->is_open)
@@ -104,6 +116,40 @@ open_tables(struct leat_sql_job *job, struct leat_err *err)
 
 /* ---- progress ---- */
 
+static uint64_t
+spilled_bytes(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	struct stat file;
+	uint64_t bytes = 0;
+
+	while (dir && (entry = readdir(dir)) != NULL)
+		if (fstatat(dirfd(dir), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(file.st_mode))
+			bytes += (uint64_t)file.st_blocks * 512;
+	if (dir)
+		closedir(dir);
+	return bytes;
+}
+
+/* What is known for certain: DuckDB's percentage is wrong for joins and sorts. */
+static void
+tell_build(const struct leat_sql_job *job)
+{
+	const char *phase = atomic_load(&job->phase);
+	uint64_t spilled = spilled_bytes(job->spill), written;
+	char left[32], size[32];
+	struct stat result;
+
+	if (!phase)
+		return;
+	written = job->result && stat(job->result, &result) == 0 ? (uint64_t)result.st_size : 0;
+	leat_format_size(size, sizeof(size), written);
+	leat_format_size(left, sizeof(left), spilled);
+	leat_progress_say("%s%s%s%s%s", phase, written > 4 ? ", wrote " : "", written > 4 ? size : "",
+	                  spilled ? ", spilled " : "", spilled ? left : "");
+}
+
 static void
 show_progress(struct leat_sql_job *job, uint64_t begun)
 {
@@ -131,8 +177,12 @@ watch_progress(void *arg)
 	while (!job->ended) {
 		if (pthread_cond_timedwait(&job->wake, &job->lock, &next) != ETIMEDOUT || job->ended)
 			continue;
-		show_progress(job, begun);
-		drawn = true;
+		if (job->params->step) {
+			tell_build(job);
+		} else {
+			show_progress(job, begun);
+			drawn = true;
+		}
 		next.tv_nsec += 250000000;
 		next.tv_sec += next.tv_nsec / 1000000000;
 		next.tv_nsec %= 1000000000;
@@ -146,7 +196,7 @@ watch_progress(void *arg)
 static void
 begin_progress(struct leat_sql_job *job)
 {
-	if (leat_is_terminal(stderr))
+	if (leat_is_terminal(stderr) || job->params->step)
 		job->shows_progress = pthread_create(&job->progress, NULL, watch_progress, job) == 0;
 }
 
@@ -228,9 +278,15 @@ run_query(struct leat_sql_job *job, struct leat_err *err)
 	if (job->params->step)
 		return leat_sql_run_step(job, err);
 	status = leat_sql_define_tables(job, err);
-	if (status != LEAT_OK)
-		return status;
-	return *job->params->output ? write_file(job, err) : leat_sql_print(job, err);
+	if (status == LEAT_OK)
+		status = *job->params->output ? write_file(job, err) : leat_sql_print(job, err);
+	if (status != LEAT_OK && strstr(err->text, "extension httpfs")) {
+		leat_err_clear(err);
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "queries do not read from servers: give the URI a name under 'sources:' in leat.yaml, "
+		                 "and read it by that name");
+	}
+	return status;
 }
 
 static enum leat_status
@@ -238,10 +294,15 @@ check_params(const struct leat_sql_params *p, struct leat_err *err)
 {
 	if (p->json + p->csv + (*p->output != '\0') > 1)
 		return leat_fail(err, LEAT_INVALID, "use one of --json, --csv and --output");
-	if (p->step && (!p->key.count || !*p->output))
-		return leat_fail(err, LEAT_INVALID, "--step needs --key and --output");
-	if (!p->step && (p->key.count || *p->duckdb || p->check.count))
-		return leat_fail(err, LEAT_INVALID, "--key, --check and --duckdb go with --step");
+	if (p->step && ((!p->key.count && !*p->split) || !*p->output))
+		return leat_fail(err, LEAT_INVALID, "--step needs --key or --split, and --output");
+	if (!p->step && (p->key.count || *p->duckdb || p->check.count || p->by.count || *p->split))
+		return leat_fail(err, LEAT_INVALID, "--key, --check, --by, --split and --duckdb go with --step");
+	if (*p->split && (p->key.count || p->check.count || p->by.count))
+		return leat_fail(err, LEAT_INVALID, "--split goes without --key, --check and --by");
+	for (size_t i = 0; i < p->by.count; i++)
+		if (!strchr(p->by.value[i], '='))
+			return leat_fail(err, LEAT_INVALID, "--by is TABLE=COLUMN, not '%s'", p->by.value[i]);
 	for (size_t i = 0; i < p->table.count; i++)
 		if (!strchr(p->table.value[i], '=') || *p->table.value[i] == '=')
 			return leat_fail(err, LEAT_INVALID, "--table is NAME=PATH, not '%s'", p->table.value[i]);
@@ -259,6 +320,7 @@ end_job(struct leat_sql_job *job)
 	leat_tables_close(job->tables);
 	if (job->spill)
 		nftw(job->spill, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	leat_cas_close(job->cas);
 	leat_free(job->mem, job->spill);
 	leat_free(job->mem, job->result);
 	leat_sql_free(&job->sql);

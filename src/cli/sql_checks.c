@@ -1,13 +1,15 @@
 /* sql_checks.c - the checks of a step's result; see sql.h
  *
  * The result is written already, so that checks read rows that stay the same. All rows that fail are listed in
- * rejects.jsonl, as those that loading a source rejects: `leat show STEP --rejects` prints both. If the step fails, its
- * folder is not kept, and the first rows are in its log. */
+ * rejects.jsonl, as those that loading a source rejects: `leat show STEP --rejects` prints both. If the step fails, the
+ * build keeps that file and nothing else of the folder (cas/gc.h); the first rows are in its log, too. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/print.h"
 #include "cli/sql.h"
@@ -101,6 +103,45 @@ run_sql(struct judging *j, struct leat_str *sql, struct leat_err *err)
 	return status;
 }
 
+/* All columns of `r` as a text of JSON. */
+static void
+add_raw(struct leat_str *sql, const struct leat_columns *columns)
+{
+	leat_str_add(sql, "CAST(to_json(struct_pack(");
+	for (size_t i = 0; i < columns->count; i++) {
+		leat_str_add(sql, i ? ", " : "");
+		leat_sql_quote(sql, columns->name[i], '"');
+		leat_str_add(sql, " := r.");
+		leat_sql_quote(sql, columns->name[i], '"');
+	}
+	leat_str_add(sql, ")) AS VARCHAR) AS raw");
+}
+
+/* Values that a join lost are of no row: {"file": "events", "line": null, "reason": "lost: fails id: count as
+ * events.id", "raw": "{\"id\":7}"} */
+static enum leat_status
+add_lost(struct judging *j, struct leat_str *sql, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; i < j->checked.count && status == LEAT_OK; i++) {
+		const struct leat_check *check = &j->checks.check[i];
+
+		if (!j->checked.of[i].lost)
+			continue;
+		leat_str_add(sql, " UNION ALL SELECT ");
+		leat_sql_quote(sql, check->table, '\'');
+		leat_str_add(sql, ", NULL, 'lost: fails ' || ");
+		leat_sql_quote(sql, check->name, '\'');
+		leat_str_add(sql, ", CAST(to_json(struct_pack(");
+		leat_sql_quote(sql, check->other, '"');
+		leat_str_add(sql, " := lost)) AS VARCHAR) FROM (");
+		status = leat_checks_add_lost(&j->checks, &j->run, i, sql, err);
+		leat_str_add(sql, ")");
+	}
+	return status;
+}
+
 /* {"file": "result", "line": 17, "reason": "fails amount: 0..1e6", "raw": "{...}"}, in the order of rows. */
 static enum leat_status
 write_rejects(struct judging *j, const char *path, struct leat_err *err)
@@ -111,17 +152,14 @@ write_rejects(struct judging *j, const char *path, struct leat_err *err)
 
 	numbered.sql = leat_str_text(&j->numbered);
 	leat_str_init(&sql, j->job->mem, SIZE_MAX);
-	leat_str_add(&sql, "COPY (SELECT 'result' AS file, leat_row AS line, 'fails ' || leat_failed AS reason, "
-	                   "CAST(to_json(struct_pack(");
-	for (size_t i = 0; i < j->columns->count; i++) {
-		leat_str_add(&sql, i ? ", " : "");
-		leat_sql_quote(&sql, j->columns->name[i], '"');
-		leat_str_add(&sql, " := r.");
-		leat_sql_quote(&sql, j->columns->name[i], '"');
-	}
-	leat_str_add(&sql, ")) AS VARCHAR) AS raw FROM (");
+	leat_str_add(&sql, "COPY (SELECT 'result' AS file, leat_row AS line, 'fails ' || leat_failed AS reason, ");
+	add_raw(&sql, j->columns);
+	leat_str_add(&sql, " FROM (");
 	status = leat_checks_add_failing(&j->checks, &numbered, &j->checked, "leat_failed", &sql, err);
-	leat_str_add(&sql, ") AS r ORDER BY leat_row) TO ");
+	leat_str_add(&sql, ") AS r");
+	if (status == LEAT_OK)
+		status = add_lost(j, &sql, err);
+	leat_str_add(&sql, " ORDER BY line NULLS LAST, file, reason, raw) TO ");
 	leat_sql_quote(&sql, path, '\'');
 	leat_str_add(&sql, " (FORMAT json)");
 	if (status == LEAT_OK)
@@ -170,6 +208,39 @@ log_rejects(const char *path)
 	free(line);
 	if (file)
 		fclose(file);
+}
+
+/* ---- keys ---- */
+
+enum leat_status
+leat_sql_reject_rows(struct leat_sql_job *job, const struct leat_columns *columns, const struct leat_str *rows,
+                     const char *reason, struct leat_err *err)
+{
+	char *temp = leat_asprintf(job->mem, "%s/rejects.jsonl", job->spill);
+	char *path = leat_asprintf(job->mem, "%s/rejects.jsonl", job->params->output);
+	struct leat_str sql;
+	enum leat_status status = LEAT_OK;
+
+	leat_str_init(&sql, job->mem, SIZE_MAX);
+	leat_str_add(&sql, "COPY (SELECT 'result' AS file, leat_row AS line, ");
+	leat_sql_quote(&sql, reason, '\'');
+	leat_str_add(&sql, " AS reason, ");
+	add_raw(&sql, columns);
+	leat_str_addf(&sql, " FROM (%s) AS r ORDER BY line) TO ", leat_str_text(rows));
+	leat_sql_quote(&sql, temp ? temp : "", '\'');
+	leat_str_add(&sql, " (FORMAT json)");
+	if (!temp || !path || rows->failed || sql.failed)
+		status = leat_fail_mem(err, job->mem, sql.len, "a query");
+	if (status == LEAT_OK)
+		status = leat_tables_run(job->tables, leat_str_text(&sql), err);
+	if (status == LEAT_OK &&
+	    (unlink(job->result) != 0 || (mkdir(job->params->output, 0777) != 0 && errno != EEXIST) ||
+	     rename(temp, path) != 0))
+		status = leat_fail_errno(err, errno, "cannot write '%s'", path);
+	leat_str_free(&sql);
+	leat_free(job->mem, temp);
+	leat_free(job->mem, path);
+	return status;
 }
 
 /* ---- all of it ---- */

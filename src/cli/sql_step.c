@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/names.h"
 #include "cli/sql.h"
+#include "cli/table_session.h"
 #include "table/lint.h"
 
 enum { SHOWN = 3 };
@@ -82,6 +83,13 @@ allow_tables(struct leat_sql_job *job, struct allowed *allowed, struct leat_err 
 	return status;
 }
 
+/* Is --output a folder? */
+static bool
+has_folder(const struct leat_sql_job *job)
+{
+	return job->params->check.count || *job->params->split;
+}
+
 static enum leat_status
 confine(struct leat_sql_job *job, struct leat_err *err)
 {
@@ -89,7 +97,7 @@ confine(struct leat_sql_job *job, struct leat_err *err)
 	enum leat_status status = allow_tables(job, &allowed, err);
 
 	if (status == LEAT_OK)
-		status = allow(&allowed, job->params->output, job->params->check.count ? "/" : "", err);
+		status = allow(&allowed, job->params->output, has_folder(job) ? "/" : "", err);
 	if (status == LEAT_OK)
 		status = allow(&allowed, job->spill, "/", err);
 	if (status == LEAT_OK)
@@ -316,9 +324,47 @@ count_rows(struct leat_sql_job *job, bool nulls, int64_t *count, struct leat_err
 	return status;
 }
 
+/* Lists all rows whose key is NULL, or that share it with another row. */
+static enum leat_status
+reject(struct leat_sql_job *job, const struct leat_columns *columns, bool nulls, const char *keys, struct leat_err *err)
+{
+	const struct leat_sql_params *p = job->params;
+	char *reason = leat_asprintf(job->mem, "the key (%s) is %s", keys, nulls ? "NULL" : "not unique");
+	struct leat_str rows;
+	enum leat_status status;
+
+	if (!reason)
+		return leat_fail_mem(err, job->mem, strlen(keys), "a reason");
+	leat_str_init(&rows, job->mem, SIZE_MAX);
+	leat_str_add(&rows, "SELECT * FROM (SELECT *, row_number() OVER () AS leat_row FROM read_parquet(");
+	leat_sql_quote(&rows, job->result, '\'');
+	leat_str_add(&rows, ")) WHERE ");
+	if (nulls) {
+		leat_str_add(&rows, "false");
+		for (size_t i = 0; i < p->key.count; i++) {
+			leat_str_add(&rows, " OR ");
+			leat_sql_quote(&rows, p->key.value[i], '"');
+			leat_str_add(&rows, " IS NULL");
+		}
+	} else {
+		leat_str_add(&rows, "(");
+		add_keys(&rows, &p->key, "", "");
+		leat_str_add(&rows, ") IN (SELECT (");
+		add_keys(&rows, &p->key, "", "");
+		leat_str_add(&rows, ") FROM ");
+		add_pairs(&rows, job);
+		add_condition(&rows, p, false);
+		leat_str_add(&rows, ")");
+	}
+	status = leat_sql_reject_rows(job, columns, &rows, reason, err);
+	leat_str_free(&rows);
+	leat_free(job->mem, reason);
+	return status;
+}
+
 /* `nulls`: no column of the key may be NULL; else: no two rows may have the same. */
 static enum leat_status
-check_rows(struct leat_sql_job *job, bool nulls, struct leat_err *err)
+check_rows(struct leat_sql_job *job, const struct leat_columns *columns, bool nulls, struct leat_err *err)
 {
 	struct leat_str keys, shown;
 	int64_t count = 0;
@@ -331,6 +377,8 @@ check_rows(struct leat_sql_job *job, bool nulls, struct leat_err *err)
 	for (size_t i = 0; i < job->params->key.count; i++)
 		leat_str_addf(&keys, "%s%s", i ? ", " : "", job->params->key.value[i]);
 	status = show_rows(job, nulls, &shown, err);
+	if (status == LEAT_OK)
+		status = reject(job, columns, nulls, leat_str_text(&keys), err);
 	if (status == LEAT_OK)
 		status = leat_fail(
 			err, LEAT_DATA,
@@ -380,16 +428,22 @@ report(struct leat_sql_job *job, size_t columns, struct leat_err *err)
 static enum leat_status
 make_result(struct leat_sql_job *job, const struct leat_columns *columns, struct leat_err *err)
 {
-	enum leat_status status = write_result(job, err);
+	enum leat_status status;
 
+	atomic_store(&job->phase, "running the query");
+	status = write_result(job, err);
+	atomic_store(&job->phase, "checking the key");
 	if (status == LEAT_OK)
-		status = check_rows(job, true, err);
+		status = check_rows(job, columns, true, err);
 	if (status == LEAT_OK)
-		status = check_rows(job, false, err);
+		status = check_rows(job, columns, false, err);
+	atomic_store(&job->phase, "checking rows");
 	if (status == LEAT_OK && job->params->check.count)
 		status = leat_sql_check_result(job, columns, err);
 	if (status == LEAT_OK)
 		status = report(job, columns->count, err);
+	if (status == LEAT_OK)
+		leat_record_profile(job->tables, job->result, job->mem);
 	if (status != LEAT_OK)
 		unlink(job->result);
 	return status;
@@ -411,7 +465,7 @@ static enum leat_status
 choose_result(struct leat_sql_job *job, struct leat_err *err)
 {
 	const char *output = job->params->output;
-	bool folder = job->params->check.count > 0;
+	bool folder = has_folder(job);
 
 	job->result = leat_asprintf(job->mem, "%s%s", output, folder ? "/kept.parquet" : "");
 	if (!job->result)
@@ -432,10 +486,16 @@ leat_sql_run_step(struct leat_sql_job *job, struct leat_err *err)
 		                   job->sql.file);
 	if (status == LEAT_OK)
 		status = choose_result(job, err);
+	if (status == LEAT_OK && *job->params->split)
+		status = leat_sql_begin_split(job, err);
 	if (status == LEAT_OK)
 		status = confine(job, err);
 	if (status == LEAT_OK)
 		status = define_tables(job, err);
+	if (status == LEAT_OK && *job->params->split)
+		return leat_sql_split_result(job, err);
+	if (status == LEAT_OK)
+		status = leat_sql_check_by(job, err);
 	if (status == LEAT_OK)
 		status = leat_query_describe(job->tables, job->sql.text, &columns, err);
 	if (status == LEAT_OK)

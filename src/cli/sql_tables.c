@@ -84,16 +84,23 @@ add_source_paths(const struct leat_project *project, struct leat_paths *paths, s
 }
 
 static enum leat_status
-add_source(const struct leat_project *project, const struct leat_raw_source *source, struct leat_str *sql,
-           struct leat_err *err)
+add_source(struct leat_sql_job *job, const struct leat_project *project, const struct leat_raw_source *source,
+           struct leat_str *sql, struct leat_err *err)
 {
 	const struct leat_slices none = {.count = 1};
 	struct leat_paths paths = {0};
 	enum leat_status status;
 
+	if (has_variable(source->pattern) && leat_is_remote(source->pattern))
+		return leat_fail(err, LEAT_UNSUPPORTED,
+		                 "source '%s' is remote and has a file for each slice; declare one without {...} to "
+		                 "query it",
+		                 source->name);
 	if (has_variable(source->pattern))
 		return add_sliced_source(project, source->pattern, sql, err);
 	status = leat_source_paths(project, source, &none, 0, NULL, &paths, err);
+	if (status == LEAT_OK && paths.is_remote)
+		status = leat_sql_stage(job, project, &paths, err);
 	if (status == LEAT_OK)
 		status = add_source_paths(project, &paths, sql, err);
 	leat_paths_free(&paths, project->mem);
@@ -117,7 +124,8 @@ add_step(const struct leat_project *project, const struct leat_step *step, struc
 
 /* LEAT_END: the project has nothing of this name. */
 static enum leat_status
-add_named(const struct leat_project *project, const char *name, struct leat_str *sql, struct leat_err *err)
+add_named(struct leat_sql_job *job, const struct leat_project *project, const char *name, struct leat_str *sql,
+          struct leat_err *err)
 {
 	for (size_t i = 0; i < project->steps; i++)
 		if (!strcasecmp(project->step[i].name, name)) {
@@ -127,7 +135,7 @@ add_named(const struct leat_project *project, const char *name, struct leat_str 
 	for (size_t i = 0; i < project->sources; i++)
 		if (!strcasecmp(project->source[i].name, name)) {
 			begin_view(sql, project->source[i].name);
-			return add_source(project, &project->source[i], sql, err);
+			return add_source(job, project, &project->source[i], sql, err);
 		}
 	return LEAT_END;
 }
@@ -161,7 +169,7 @@ define(struct leat_sql_job *job, const struct leat_project *project, const char 
 		begin_view(&sql, name);
 		status = leat_sql_add_file(&sql, path, err);
 	} else if (project) {
-		status = add_named(project, name, &sql, err);
+		status = add_named(job, project, name, &sql, err);
 	}
 	if (status == LEAT_OK && sql.failed)
 		status = leat_fail_mem(err, job->mem, sql.len, "a query");

@@ -109,7 +109,7 @@ run_status(const struct leat_invocation *run, struct leat_err *err)
 	const struct status *params = run->params;
 	struct leat_step_status *s = NULL;
 	struct leat_steps steps;
-	enum leat_status status = leat_steps_open(&steps, run->mem, params->project, LEAT_CAS_READ, err);
+	enum leat_status status = leat_steps_open(&steps, run->mem, params->project, LEAT_CAS_READ, LEAT_LOOK_TRY, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -120,6 +120,7 @@ run_status(const struct leat_invocation *run, struct leat_err *err)
 		status = leat_build_status(steps.project, steps.cas, s, err);
 	if (status == LEAT_OK)
 		status = (params->json ? print_json : print_table)(steps.project, s, run->mem, err);
+	leat_steps_say_doubt(&steps);
 	leat_free(run->mem, s);
 	leat_steps_close(&steps);
 	return status;
@@ -131,7 +132,7 @@ const struct leat_command leat_command_status = {
 	.operands = "",
 	.help = "For each step: how many of its actions are made, how many would run now, how many wait\n"
 		"for those, and how long they took the last time. Names what failed last, until it is made.\n"
-		"Writes nothing.",
+		"Asks servers which versions of remote sources there are. Writes and fetches nothing.",
 	.example = "leat status",
 	.opts = options,
 	.params_size = sizeof(struct status),

@@ -1,8 +1,10 @@
 /* steps.c - see steps.h */
 #include "cli/steps.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
+#include "cli/print.h"
 #include "step/build.h"
 
 static enum leat_status
@@ -28,17 +30,26 @@ open_store(struct leat_steps *steps, enum leat_cas_mode mode, struct leat_err *e
 
 enum leat_status
 leat_steps_open(struct leat_steps *steps, struct leat_mem *mem, const char *file, enum leat_cas_mode mode,
-                struct leat_err *err)
+                enum leat_looks looks, struct leat_err *err)
 {
 	enum leat_status status;
 
 	*steps = (struct leat_steps){0};
-	status = leat_project_open(&steps->project, mem, file, err);
+	status = leat_project_open_now(&steps->project, mem, file, looks, err);
 	if (status == LEAT_OK)
 		status = open_store(steps, mode, err);
 	if (status != LEAT_OK)
 		leat_steps_close(steps);
 	return status;
+}
+
+void
+leat_steps_say_doubt(const struct leat_steps *steps)
+{
+	const char *doubt = leat_staging_doubt(steps->project->staging);
+
+	if (doubt)
+		leat_print_line(stderr, "as the last build saw remote sources: %s", doubt);
 }
 
 void

@@ -13,9 +13,11 @@ struct leat_steps {
 	struct leat_cas *cas; /* NULL: opened for reading, and there is none yet */
 };
 
-/* The store is the folder .leat beside leat.yaml. */
+/* The store is the folder .leat beside leat.yaml. `looks`: whether servers are asked about remote sources. */
 enum leat_status leat_steps_open(struct leat_steps *steps, struct leat_mem *mem, const char *file,
-                                 enum leat_cas_mode mode, struct leat_err *err);
+                                 enum leat_cas_mode mode, enum leat_looks looks, struct leat_err *err);
+/* Says on stderr if a server could not be reached, so that what the last build saw counts. */
+void leat_steps_say_doubt(const struct leat_steps *steps);
 void leat_steps_close(struct leat_steps *steps);
 
 #endif

@@ -114,7 +114,7 @@ add_step(struct leat_str *sql, const char *name, const char *project, struct lea
 	char path[PATH_MAX], step[256];
 	uint64_t number;
 	bool all = false;
-	enum leat_status status = leat_ask_open(&steps, sql->mem, project, err);
+	enum leat_status status = leat_ask_open(&steps, sql->mem, project, LEAT_LOOK_BACK, err);
 
 	if (status != LEAT_OK)
 		return status;

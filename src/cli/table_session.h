@@ -33,4 +33,9 @@ enum leat_status leat_table_session_close(struct leat_table_session *session, en
  * result of a step of `project`, which is also given as STEP:SLICE or ID. */
 enum leat_status leat_table_add(struct leat_str *sql, const char *name, const char *project, struct leat_err *err);
 
+/* In a step of a build, writes profile.json: a sketch (table/sketch.h) of this Parquet file, compared with the one of
+ * the last run, which $LEAT_STEP has. Elsewhere, does nothing. The result is the same with and without it, so a failure
+ * is only printed. */
+void leat_record_profile(struct leat_tables *tables, const char *path, struct leat_mem *mem);
+
 #endif

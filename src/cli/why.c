@@ -423,12 +423,13 @@ run_why(const struct leat_invocation *run, struct leat_err *err)
 	const struct params *p = run->params;
 	struct why why = {.mem = run->mem, .diff = p->diff};
 	struct leat_steps steps;
-	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, err);
+	enum leat_status status = leat_ask_open(&steps, run->mem, p->project, LEAT_LOOK_TRY, err);
 
 	if (status != LEAT_OK)
 		return status;
 	why.cas = steps.cas;
 	status = ask(&steps, run->operand[0], &why, err);
+	leat_steps_say_doubt(&steps);
 	for (size_t i = 0; i < why.groups; i++) {
 		leat_free(run->mem, why.group[i].answer);
 		leat_free(run->mem, why.group[i].slice);
@@ -446,7 +447,8 @@ const struct leat_command leat_command_why = {
 	.min_operands = 1,
 	.max_operands = 1,
 	.help = "Compares what the step depends on now with its last action: command, parameters, seed, inputs,\n"
-		"code, packages, environment. Slices that changed in the same way are shown once.",
+		"code, packages, environment. Slices that changed in the same way are shown once.\n"
+		"Asks servers which versions of remote sources there are, and fetches nothing.",
 	.example = "leat why decode\n"
 		   "leat why decode:subject=3,bin=7",
 	.opts = options,

@@ -24,6 +24,13 @@ struct path {
 	struct leat_affine step[LEAT_BULK_STEPS];
 	enum leat_layout layout;
 	enum leat_dtype dtype;
+	int members, first_member; /* of a joined field, in the list of members */
+};
+
+/* Fields of the source that are joined. Each is once at most. */
+struct members {
+	int count;
+	int field[LEAT_MAX_FIELDS];
 };
 
 static bool
@@ -63,7 +70,7 @@ add_stage(struct path *path, const struct leat_stage *stage, int s, const struct
 	const struct leat_op *op = stage->op[0]->op;
 	int channels = (int)leat_field_channels(field, on->layout);
 
-	if (path->stage >= 0 || on->layout == LEAT_CHW || channels < 1 || channels > LEAT_MAX_CHANNELS)
+	if (path->stage >= 0 || path->members || on->layout == LEAT_CHW || channels < 1 || channels > LEAT_MAX_CHANNELS)
 		return false;
 	path->stage = s;
 	path->layout = on->layout;
@@ -77,8 +84,26 @@ add_stage(struct path *path, const struct leat_stage *stage, int s, const struct
 	return path->layout == on->layout;
 }
 
+/* Output field i of a stage as fields of the source in a row. */
 static bool
-follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIELDS])
+join(const struct leat_stage *stage, int s, int i, const struct path *before, struct members *members,
+     struct path *path)
+{
+	const struct leat_op *op = stage->op[0]->op;
+	const int *from;
+	int count = op->on_fields.joins ? op->on_fields.joins(stage->op[0]->params, i, &from) : 0;
+
+	*path = (struct path){.stage = s, .members = count, .first_member = members->count};
+	for (int k = 0; k < count; k++) {
+		if (before[from[k]].stage >= 0 || before[from[k]].members || members->count == LEAT_MAX_FIELDS)
+			return false;
+		members->field[members->count++] = before[from[k]].field;
+	}
+	return count > 0;
+}
+
+static bool
+follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIELDS], struct members *members)
 {
 	const struct leat_stage *stage = &p->stage[s];
 	struct path before[LEAT_MAX_FIELDS];
@@ -88,9 +113,10 @@ follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIE
 		for (int i = 0; i < stage->count; i++) {
 			int from = leat_stage_carries(stage, i);
 
-			if (from < 0)
+			if (from >= 0)
+				path[i] = before[from];
+			else if (!join(stage, s, i, before, members, &path[i]))
 				return false;
-			path[i] = before[from];
 		}
 		return true;
 	}
@@ -104,13 +130,50 @@ follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIE
 }
 
 static bool
-follow(const struct leat_pipeline *p, struct path path[LEAT_MAX_FIELDS])
+follow(const struct leat_pipeline *p, struct path path[LEAT_MAX_FIELDS], struct members *members)
 {
 	for (int i = 0; i < p->source.schema.count; i++)
 		path[i] = (struct path){.field = i, .stage = -1, .dtype = p->source.schema.entry[i].field.dtype};
 	for (int s = 0; s < p->stages; s++)
-		if (!follow_stage(p, s, path))
+		if (!follow_stage(p, s, path, members))
 			return false;
+	return true;
+}
+
+/* Adds a member to a joined row, or makes the last one longer if both are neighbours in the source. */
+static void
+add_member(struct leat_bulk *bulk, struct leat_bulk_column *column, const struct leat_row_form *form, int field)
+{
+	struct leat_bulk_member *last = column->members ? &bulk->member[bulk->members - 1] : NULL;
+	size_t width = leat_dtype_size(form->dtype);
+
+	if (last && form->record && last->form.record == form->record && last->form.dtype == form->dtype &&
+	    form->dtype == column->dtype && form->offset == last->form.offset + last->form.elements * width) {
+		last->form.elements += form->elements;
+	} else {
+		bulk->member[bulk->members++] =
+			(struct leat_bulk_member){.field = field, .form = *form, .offset = column->row_bytes};
+		column->members++;
+	}
+	column->row_bytes += form->elements * leat_dtype_size(column->dtype);
+}
+
+static bool
+make_joined(const struct leat_pipeline *p, struct leat_bulk *bulk, struct leat_bulk_column *column,
+            const struct path *path, const struct members *members, const struct leat_field *field)
+{
+	const struct leat_source *source = &p->source;
+
+	*column = (struct leat_bulk_column){.dtype = field->dtype, .stage = path->stage, .first_member = bulk->members};
+	for (int i = 0; i < path->members; i++) {
+		int from = members->field[path->first_member + i];
+		struct leat_row_form form;
+
+		/* Rows that are stored in another type would need two steps. */
+		if (!source->kind->rows(source, from, &form) || form.dtype != source->schema.entry[from].field.dtype)
+			return false;
+		add_member(bulk, column, &form, from);
+	}
 	return true;
 }
 
@@ -158,17 +221,22 @@ struct leat_bulk *
 leat_bulk_new(const struct leat_pipeline *p, struct leat_mem *mem)
 {
 	struct path path[LEAT_MAX_FIELDS];
+	struct members members = {0};
 	struct leat_bulk *bulk;
 
-	if (!p->source.kind->rows || !p->source.all_fit || p->cache || p->in_processes || !follow(p, path))
+	if (!p->source.kind->rows || !p->source.all_fit || p->cache || p->in_processes || !follow(p, path, &members))
 		return NULL;
-	bulk = leat_alloc(mem, sizeof(*bulk) + (size_t)p->schema.count * sizeof(bulk->column[0]));
+	bulk = leat_alloc(mem, sizeof(*bulk) + (size_t)p->schema.count * sizeof(bulk->column[0]) +
+	                               (size_t)members.count * sizeof(bulk->member[0]));
 	if (!bulk)
 		return NULL;
+	bulk->member = (struct leat_bulk_member *)(void *)&bulk->column[p->schema.count];
 	for (; bulk->columns < p->schema.count; bulk->columns++) {
 		int i = bulk->columns;
+		const struct leat_field *field = &p->schema.entry[i].field;
 
-		if (!make_column(p, &bulk->column[i], &path[i], &p->schema.entry[i].field)) {
+		if (!(path[i].members ? make_joined(p, bulk, &bulk->column[i], &path[i], &members, field)
+		                      : make_column(p, &bulk->column[i], &path[i], field))) {
 			leat_free(mem, bulk);
 			return NULL;
 		}
@@ -232,22 +300,67 @@ convert_rows(const struct leat_bulk_column *c, unsigned char *to, const unsigned
 	}
 }
 
+/* The part of joined rows that a member is. */
+static void
+fill_member(const struct leat_bulk_member *m, const struct leat_bulk_column *c, unsigned char *to,
+            const unsigned char *const *at, size_t count)
+{
+	size_t bytes = m->form.elements * leat_dtype_size(m->form.dtype), stride = c->row_bytes;
+
+	to += m->offset;
+	for (size_t i = 0; i < count; i++, to += stride) {
+		if (i + AHEAD < count)
+			prefetch(at[i + AHEAD], bytes);
+		if (m->form.dtype != c->dtype)
+			leat_cast(at[i], m->form.dtype, to, c->dtype, m->form.elements);
+		else if (bytes == 4)
+			memcpy(to, at[i], 4);
+		else if (bytes == 8)
+			memcpy(to, at[i], 8);
+		else
+			memcpy(to, at[i], bytes);
+	}
+}
+
+static void
+join_rows(const struct leat_bulk *bulk, const struct leat_bulk_column *c, const struct leat_source *source,
+          const uint64_t *sample, size_t count, unsigned char *to)
+{
+	const unsigned char *at[LEAT_RUN_ROWS_DIRECT];
+
+	for (int m = c->first_member; m < c->first_member + c->members; m++) {
+		source->kind->rows_at(source, bulk->member[m].field, sample, count, at);
+		fill_member(&bulk->member[m], c, to, at, count);
+	}
+}
+
+static void
+fill_rows(const struct leat_bulk_column *c, const struct leat_source *source, const uint64_t *sample, size_t count,
+          unsigned char *to, bool past_cache)
+{
+	const unsigned char *at[LEAT_RUN_ROWS_DIRECT];
+
+	source->kind->rows_at(source, c->field, sample, count, at);
+	if (c->affine || c->form.dtype != c->dtype)
+		convert_rows(c, to, at, count);
+	else
+		copy_rows(to, at, count, c->row_bytes, past_cache);
+}
+
 void
 leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_source *source, const uint64_t *sample, size_t count,
                const struct leat_batch *batch, int64_t row, struct leat_lane *lane)
 {
-	const unsigned char *at[LEAT_RUN_ROWS_DIRECT];
 	uint64_t begin = leat_now(), end;
 
 	for (int i = 0; i < bulk->columns; i++, begin = end) {
 		const struct leat_bulk_column *c = &bulk->column[i];
 		unsigned char *to = leat_batch_values(batch, i) + (size_t)row * c->row_bytes;
 
-		source->kind->rows_at(source, c->field, sample, count, at);
-		if (c->affine || c->form.dtype != c->dtype)
-			convert_rows(c, to, at, count);
+		if (c->members)
+			join_rows(bulk, c, source, sample, count, to);
 		else
-			copy_rows(to, at, count, c->row_bytes, batch->form->large);
+			fill_rows(c, source, sample, count, to, batch->form->large);
 		end = leat_now();
 		leat_count(c->stage < 0 ? &lane->store_ns : &lane->stage_ns[c->stage], end - begin);
 	}

@@ -21,6 +21,13 @@ struct leat_pipeline;
 
 enum { LEAT_BULK_STEPS = 3 }; /* scale and normalize */
 
+/* Neighbours in a joined row: a field of the source, or several that are neighbours there, too. */
+struct leat_bulk_member {
+	int field; /* the first of them */
+	struct leat_row_form form;
+	size_t offset; /* in the row of the batch */
+};
+
 struct leat_bulk_column {
 	int field; /* of the source */
 	struct leat_row_form form;
@@ -30,11 +37,14 @@ struct leat_bulk_column {
 	bool affine;           /* by the steps; else by a cast, if the types differ */
 	int steps;
 	struct leat_affine_spread step[LEAT_BULK_STEPS];
+	int members; /* of a joined row (op concat), from `first_member` on; 0: a row is one field */
+	int first_member;
 };
 
 struct leat_bulk {
 	int rows; /* most of a run */
-	int columns;
+	int columns, members;
+	struct leat_bulk_member *member;
 	struct leat_bulk_column column[];
 };
 

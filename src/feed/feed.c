@@ -41,7 +41,7 @@ static enum leat_status
 prepare(struct leat_feed *feed, const char *spec, enum leat_batching batching, struct leat_err *err)
 {
 	const struct leat_options *o = &feed->options;
-	const struct leat_functions functions = {o->functions, o->function_count};
+	const struct leat_functions functions = {o->functions, o->function_count, o->arrow};
 	const struct leat_limits limits = {o->max_pixels, o->max_bytes};
 	enum leat_status status;
 	int64_t rows = 0;
@@ -244,6 +244,14 @@ static bool
 is_foreign(const struct leat_batch *batch)
 {
 	return batch->feed->pid != getpid();
+}
+
+void
+leat_batch_hold_field(struct leat_batch *batch, int column)
+{
+	if (batch->block)
+		atomic_fetch_add(&batch->block[column].refs, 1);
+	atomic_fetch_add(&batch->refs, 1);
 }
 
 void

@@ -47,7 +47,7 @@ leat_pipeline_open(struct leat_pipeline *p, const char *spec, enum leat_batching
 	if (status == LEAT_OK)
 		status = leat_bind_functions(p, functions, err);
 	if (status == LEAT_OK)
-		status = leat_bind_source(p, err);
+		status = leat_bind_source(p, functions, err);
 	if (status == LEAT_OK && batching == LEAT_BATCH_REQUIRED)
 		status = check_batched(p, err);
 	/* After binding: report a mistake in the spec before indexing a large source. */

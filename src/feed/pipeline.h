@@ -102,10 +102,11 @@ struct leat_pipeline {
 	bool explained;             /* stages keep their schemas */
 };
 
-/* The caller's functions, for `map`. */
+/* What the program gives: functions, for `map`, and a table, for `arrow`. */
 struct leat_functions {
 	const struct leat_function *one;
 	size_t count;
+	struct leat_arrow *arrow;
 };
 
 /* Must the spec have `batch`? Commands that look at single samples don't need it and get batches of 1. EXPLAINED:

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "feed/pipeline_compile.h"
+#include "format/arrow.h"
 #include "op/map.h"
 
 static enum leat_status
@@ -191,10 +192,11 @@ leat_bind_functions(struct leat_pipeline *p, const struct leat_functions *functi
 }
 
 enum leat_status
-leat_bind_source(struct leat_pipeline *p, struct leat_err *err)
+leat_bind_source(struct leat_pipeline *p, const struct leat_functions *functions, struct leat_err *err)
 {
 	const struct leat_call *call = &p->spec.call[0];
 	const struct leat_source_kind *kind = leat_source_find(call->name);
+	enum leat_status status;
 
 	p->source_params = leat_alloc(p->mem, kind->params_size);
 	if (!p->source_params)
@@ -202,7 +204,10 @@ leat_bind_source(struct leat_pipeline *p, struct leat_err *err)
 	p->source_kind = kind;
 	if (kind->parse)
 		return kind->parse(p->source_params, call, p->spec.text, p->mem, err);
-	return leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
+	status = leat_opts_set(kind->opts, p->source_params, call, p->spec.text, p->mem, err);
+	if (status == LEAT_OK && kind == &leat_source_arrow && functions)
+		((struct leat_arrow_params *)p->source_params)->table = functions->arrow;
+	return status;
 }
 
 /* ---- close ---- */

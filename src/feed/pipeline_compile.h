@@ -13,7 +13,8 @@ enum leat_status leat_bind_ops(struct leat_pipeline *p, struct leat_err *err);
 enum leat_status leat_bind_functions(struct leat_pipeline *p, const struct leat_functions *functions,
                                      struct leat_err *err);
 /* The same for the source. Does not open it. */
-enum leat_status leat_bind_source(struct leat_pipeline *p, struct leat_err *err);
+enum leat_status leat_bind_source(struct leat_pipeline *p, const struct leat_functions *functions,
+                                  struct leat_err *err);
 void leat_unbind(struct leat_pipeline *p); /* frees ops and source */
 
 enum leat_status leat_compile_stages(struct leat_pipeline *p, struct leat_err *err);

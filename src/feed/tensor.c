@@ -194,9 +194,7 @@ leat_batch_dlpack(struct leat_batch *batch, const char *name, enum leat_part par
 	}
 	e->managed.tensor.shape = e->shape;
 	e->managed.deleter = exported_delete;
-	if (batch->block)
-		atomic_fetch_add(&batch->block[e->column].refs, 1);
-	atomic_fetch_add(&batch->refs, 1);
+	leat_batch_hold_field(batch, e->column);
 	*out = &e->managed;
 	return LEAT_OK;
 }
@@ -218,5 +216,7 @@ leat_capsule_free(void *capsule)
 		struct DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, "dltensor");
 
 		tensor->deleter(tensor);
+	} else {
+		leat_arrow_capsule_free(capsule);
 	}
 }

@@ -174,16 +174,18 @@ leat_row_put_int64s(const struct leat_row_feature *feature, unsigned char *to, c
 unsigned char *
 leat_row_put_bytes(const struct leat_row_feature *feature, unsigned char *to, const void *bytes, size_t len)
 {
+	const unsigned char *ready;
 	unsigned char *end;
 
 	if (len >= feature->short_text)
 		return put_copy(put_values_head(feature, to, len), bytes, len);
-	/* The lengths of entry, feature, list and text, each after its tag. */
+	/* The lengths of entry, feature, list and text, each after its tag; not read from where they were just written. */
 	end = put_ready(feature, 0, to);
-	to[1] = (unsigned char)(to[1] + len);
-	end[-5] = (unsigned char)(end[-5] + len);
-	end[-3] = (unsigned char)(end[-3] + len);
-	end[-1] = (unsigned char)(end[-1] + len);
+	ready = feature->head[0].bytes + feature->head[0].len;
+	to[1] = (unsigned char)(feature->head[0].bytes[1] + len);
+	end[-5] = (unsigned char)(ready[-5] + len);
+	end[-3] = (unsigned char)(ready[-3] + len);
+	end[-1] = (unsigned char)(ready[-1] + len);
 	return put_copy(end, bytes, len);
 }
 
@@ -203,17 +205,40 @@ leat_row_put_texts(const struct leat_row_feature *feature, unsigned char *to, co
 
 /* ---- records ---- */
 
+/* What precedes and follows the features, `len` bytes at `features`. Returns the beginning of the record. */
+static inline unsigned char *
+put_frame(unsigned char *features, size_t len, size_t digits)
+{
+	unsigned char *data = features - digits - 1, *record = data - LEAT_TFRECORD_HEAD;
+
+	put_head(data, 1, len);
+	leat_store64(record, 1 + digits + len);
+	leat_store32(record + 8, leat_tfrecord_crc(record, 8));
+	leat_store32(features + len, leat_tfrecord_crc(data, 1 + digits + len));
+	return record;
+}
+
 unsigned char *
 leat_row_end(unsigned char *buffer, unsigned char *to, size_t *len)
 {
 	unsigned char *features = buffer + LEAT_ROW_GAP;
-	size_t features_len = (size_t)(to - features), head_len = 1 + varint_size(features_len);
-	unsigned char *data = features - head_len, *record = data - LEAT_TFRECORD_HEAD;
+	size_t features_len = (size_t)(to - features), digits = varint_size(features_len);
 
-	put_head(data, 1, features_len);
-	leat_store64(record, head_len + features_len);
-	leat_store32(record + 8, leat_tfrecord_crc(record, 8));
-	leat_store32(to, leat_tfrecord_crc(data, head_len + features_len));
-	*len = LEAT_TFRECORD_FRAME + head_len + features_len;
-	return record;
+	*len = LEAT_TFRECORD_FRAME + 1 + digits + features_len;
+	return put_frame(features, features_len, digits);
+}
+
+unsigned char *
+leat_row_end_at(unsigned char *begin, unsigned char *to, size_t *digits)
+{
+	unsigned char *features = leat_row_begin_at(begin, *digits);
+	size_t len = (size_t)(to - features), needed = varint_size(len);
+
+	if (needed != *digits) {
+		memmove(leat_row_begin_at(begin, needed), features, len);
+		features = leat_row_begin_at(begin, needed);
+		*digits = needed;
+	}
+	put_frame(features, len, needed);
+	return features + len + LEAT_TFRECORD_TAIL;
 }

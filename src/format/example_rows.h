@@ -65,4 +65,15 @@ leat_row_begin(unsigned char *buffer)
 }
 unsigned char *leat_row_end(unsigned char *buffer, unsigned char *to, size_t *len);
 
+/* The same without a gap before the record, which begins at `begin`. How many bytes its length takes is known at the
+ * end, so `digits` is a guess, from 1 to LEAT_MAX_VARINT: that of the record before. If it is wrong, the features are
+ * moved. */
+static inline unsigned char *
+leat_row_begin_at(unsigned char *begin, size_t digits)
+{
+	return begin + LEAT_ROW_GAP - LEAT_MAX_VARINT + digits;
+}
+/* Returns the end of the record. */
+unsigned char *leat_row_end_at(unsigned char *begin, unsigned char *to, size_t *digits);
+
 #endif

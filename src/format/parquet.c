@@ -18,18 +18,7 @@ static const struct leat_opt options[] = {
 	LEAT_STRINGS(struct leat_parquet_params, patterns, LEAT_REQUIRED,
                      "files, glob patterns (*, ?, [..]) or folders; the matches of each are sorted by name",
                      LEAT_OPT_LOCATION),
-	LEAT_STRINGS(struct leat_parquet_params, columns, "[]",
-                     "columns to read as fields; []: all. A list or bytes whose length never varies may be given a "
-                     "shape, as in 'image[28, 28]', and becomes dense",
-                     LEAT_OPT_NAMED),
-	LEAT_OPT_(struct leat_parquet_params, null, LEAT_OPT_ENUM, "error", 0, 0, "error|zero|nan",
-                  "what a null becomes: a bad sample; zero, or an empty list or text; NaN in columns of floats, and a "
-                  "bad sample in others",
-                  LEAT_OPT_NAMED),
-	LEAT_OPT_(struct leat_parquet_params, keep, LEAT_OPT_ENUM, "auto", 0, 0, "auto|never",
-                  "auto: decode the table when the feed opens and keep it, if it fits in half of `memory`, so that "
-                  "samples can come in any order; never: decode row groups when they are needed",
-                  LEAT_OPT_NAMED | LEAT_OPT_LOCATION), /* the samples are the same */
+	LEAT_PARQUET_OPTIONS(struct leat_parquet_params),
 	LEAT_OPT_END,
 };
 
@@ -54,11 +43,12 @@ free_files(struct leat_source *source)
 	leat_free(source->mem, table->columns.column);
 	leat_free(source->mem, table->row);
 	leat_free(source->mem, table->first);
+	leat_free(source->mem, table->pick);
 	leat_free(source->mem, table->ragged_bytes);
 }
 
-static void
-close_source(struct leat_source *source)
+void
+leat_parquet_close(struct leat_source *source)
 {
 	if (source->state) {
 		leat_parquet_keep_free(source);
@@ -217,7 +207,7 @@ decode(const struct leat_source *source, const struct leat_extent *extent, const
        struct leat_unit *to, struct leat_scratch *scratch, struct leat_err *err)
 {
 	const struct leat_parquet *table = source->state;
-	struct leat_parquet_place place[LEAT_MAX_FIELDS];
+	struct leat_parquet_place place[LEAT_MAX_FIELDS + 1];
 	struct leat_parquet_decoder *decoder;
 	struct leat_parquet_part part;
 	struct leat_parquet_rows rows = {
@@ -257,8 +247,24 @@ room_for_table(const struct leat_source *source, unsigned threads)
 	return all;
 }
 
+/* Which rows are of a split is only known once they are decoded. */
 static enum leat_status
-open_table(struct leat_source *source, unsigned threads, struct leat_err *err)
+fail_split(struct leat_source *source, struct leat_err *err)
+{
+	const struct leat_parquet_params *params = source->params;
+	enum leat_status status = leat_parquet_measure_all(source, 1, err);
+
+	if (status != LEAT_OK)
+		return status;
+	advise(source);
+	return leat_fail(err, LEAT_LIMIT,
+	                 "split='%s' needs the table in memory: %s, or write each split to its own files with 'leat "
+	                 "shards'",
+	                 params->split, source->scatter_remedy);
+}
+
+static enum leat_status
+open_table(struct leat_source *source, const struct leat_strings *patterns, unsigned threads, struct leat_err *err)
 {
 	const struct leat_parquet_params *params = source->params;
 	struct leat_parquet *table;
@@ -268,11 +274,13 @@ open_table(struct leat_source *source, unsigned threads, struct leat_err *err)
 	table = source->state = leat_alloc(source->mem, sizeof(*table));
 	if (!table)
 		return leat_fail_mem(err, source->mem, sizeof(*table), "a Parquet table");
-	status = leat_parquet_open(source, threads, err);
+	status = leat_parquet_open(source, patterns, threads, err);
 	if (status != LEAT_OK)
 		return status;
 	leat_err_clear(&why);
 	status = params->keep ? LEAT_LIMIT : leat_parquet_keep(source, threads, room_for_table(source, threads), &why);
+	if (status == LEAT_LIMIT && *params->split)
+		return fail_split(source, err);
 	if (status == LEAT_LIMIT)
 		return use_units(source, threads, err);
 	if (status != LEAT_OK)
@@ -281,14 +289,22 @@ open_table(struct leat_source *source, unsigned threads, struct leat_err *err)
 	return LEAT_OK;
 }
 
+enum leat_status
+leat_parquet_source_open(struct leat_source *source, const struct leat_strings *patterns, unsigned threads,
+                         struct leat_err *err)
+{
+	enum leat_status status = open_table(source, patterns, threads, err);
+
+	if (status != LEAT_OK)
+		leat_parquet_close(source);
+	return status;
+}
+
 static enum leat_status
 open_source(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
-	enum leat_status status = open_table(source, threads, err);
-
-	if (status != LEAT_OK)
-		close_source(source);
-	return status;
+	return leat_parquet_source_open(source, &((const struct leat_parquet_params *)source->params)->patterns,
+	                                threads, err);
 }
 
 /* ---- samples ---- */
@@ -302,6 +318,13 @@ ragged_row(const struct leat_parquet_place *place, unsigned char *values, uint64
 
 	*len = (size_t)(place->ends[row] - begin);
 	return values ? values + begin : (unsigned char *)(uintptr_t)&none;
+}
+
+/* The row of a sample. */
+static uint64_t
+row_of(const struct leat_parquet *table, uint64_t sample)
+{
+	return table->pick ? table->pick[sample] : sample;
 }
 
 static uint64_t
@@ -324,6 +347,7 @@ locate(const struct leat_source *source, uint64_t sample, struct leat_extent *ex
 	struct leat_parquet *table = source->state;
 	const struct leat_parquet_unit *u;
 
+	sample = row_of(table, sample);
 	if (sample < table->row[table->last] || sample >= table->row[table->last + 1])
 		table->last = leat_parquet_unit_of(table, sample);
 	u = &table->unit[table->last];
@@ -356,7 +380,8 @@ rows(const struct leat_source *source, int field, struct leat_row_form *form)
 
 	if (!table->whole || table->faults || !column->row_bytes)
 		return false;
-	*form = (struct leat_row_form){column->dtype, column->row_bytes / leat_dtype_size(column->dtype)};
+	*form = (struct leat_row_form){column->dtype, column->row_bytes / leat_dtype_size(column->dtype),
+	                               column->offset, table->columns.stride};
 	return true;
 }
 
@@ -368,7 +393,7 @@ rows_at(const struct leat_source *source, int field, const uint64_t *sample, siz
 	size_t stride = table->columns.stride;
 
 	for (size_t i = 0; i < count; i++)
-		at[i] = values + sample[i] * stride;
+		at[i] = values + row_of(table, sample[i]) * stride;
 }
 
 static enum leat_status
@@ -378,7 +403,7 @@ fail_row(const struct leat_source *source, size_t unit, uint64_t row, unsigned f
 	const struct leat_parquet_unit *u = &table->unit[unit];
 	const struct leat_parquet_column *column = &table->columns.column[fault / LEAT_PARQUET_FAULTS];
 	const char *uri = leat_files_at(source->files, u->file)->uri;
-	unsigned long long in_file = row - table->first[u->file];
+	unsigned long long in_file = leat_parquet_row_in_file(table, unit, row);
 	bool floats = column->dtype == LEAT_F32 || column->dtype == LEAT_F64;
 
 	if (fault % LEAT_PARQUET_FAULTS == LEAT_PARQUET_LENGTH)
@@ -400,8 +425,9 @@ fail_unit(const struct leat_source *source, size_t unit, uint64_t row, struct le
 	const struct leat_parquet_unit *u = &table->unit[unit];
 
 	return leat_fail(err, LEAT_DATA, "'%s', row %llu: row group %u is damaged: %s",
-	                 leat_files_at(source->files, u->file)->uri, (unsigned long long)(row - table->first[u->file]),
-	                 u->group, (const char *)u->fault);
+	                 leat_files_at(source->files, u->file)->uri,
+	                 (unsigned long long)leat_parquet_row_in_file(table, unit, row), u->group,
+	                 (const char *)u->fault);
 }
 
 /* Fields of row `row` of what `place` holds, which begins with a unit's row if `first`. */
@@ -411,8 +437,8 @@ set_fields(const struct leat_parquet *table, const struct leat_parquet_place *pl
 {
 	uint64_t bytes = table->dense_bytes;
 
-	sample->count = (int)table->columns.count;
-	for (size_t i = 0; i < table->columns.count; i++) {
+	sample->count = (int)table->fields;
+	for (size_t i = 0; i < table->fields; i++) {
 		const struct leat_parquet_column *column = &table->columns.column[i];
 		struct leat_datum *datum = &sample->field[i];
 		size_t len = column->row_bytes;
@@ -437,27 +463,27 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
        struct leat_sample *sample, struct leat_err *err)
 {
 	const struct leat_parquet *table = source->state;
-	struct leat_parquet_place place[LEAT_MAX_FIELDS];
-	size_t number = leat_parquet_unit_of(table, raw->index);
-	uint64_t row = raw->index - table->row[number], bytes;
+	struct leat_parquet_place place[LEAT_MAX_FIELDS + 1];
+	uint64_t at = row_of(table, raw->index), bytes;
+	size_t number = leat_parquet_unit_of(table, at);
+	uint64_t row = at - table->row[number];
 	uint16_t *fault = table->fault;
 	struct leat_extent extent = raw->extent;
 
 	(void)scratch;
 	if (table->whole) {
-		if (fault[raw->index] == LEAT_PARQUET_DAMAGED)
-			return fail_unit(source, number, raw->index, err);
-		if (fault[raw->index])
-			return fail_row(source, number, raw->index, fault[raw->index], err);
-		set_fields(table, table->place, table->ragged + number * table->columns.ragged, raw->index, row == 0,
-		           sample);
+		if (fault[at] == LEAT_PARQUET_DAMAGED)
+			return fail_unit(source, number, at, err);
+		if (fault[at])
+			return fail_row(source, number, at, fault[at], err);
+		set_fields(table, table->place, table->ragged + number * table->columns.ragged, at, row == 0, sample);
 		return LEAT_OK;
 	}
 	if (extent.damaged || raw->unit->fault)
-		return fail_unit(source, number, raw->index, err);
+		return fail_unit(source, number, at, err);
 	lay_out(table, number, raw->unit->bytes, &fault, place);
 	if (fault[row])
-		return fail_row(source, number, raw->index, fault[row], err);
+		return fail_row(source, number, at, fault[row], err);
 	bytes = set_fields(table, place, NULL, row, row == 0, sample);
 	if (bytes <= source->max_bytes)
 		return LEAT_OK;
@@ -465,6 +491,11 @@ unpack(const struct leat_source *source, const struct leat_raw *raw, struct leat
 	extent.in_unit = false; /* its offset is in the file */
 	return leat_source_fail_oversized(source, &extent, err);
 }
+
+/* The parts that `parquet` and `table` share. */
+#define CALLBACKS                                                                                                      \
+	.close = leat_parquet_close, .locate = locate, .touch = touch, .rows = rows, .rows_at = rows_at,               \
+	.unpack = unpack, .unit = unit, .decode = decode
 
 const struct leat_source_kind leat_source_parquet = {
 	.name = "parquet",
@@ -477,12 +508,44 @@ const struct leat_source_kind leat_source_parquet = {
 	.opts = options,
 	.params_size = sizeof(struct leat_parquet_params),
 	.open = open_source,
-	.close = close_source,
-	.locate = locate,
-	.touch = touch,
-	.rows = rows,
-	.rows_at = rows_at,
-	.unpack = unpack,
-	.unit = unit,
-	.decode = decode,
+	CALLBACKS,
+};
+
+/* ---- tables of steps ---- */
+
+static const struct leat_opt step_options[] = {
+	LEAT_OPT_(struct leat_parquet_params, step, LEAT_OPT_STRING, LEAT_REQUIRED, 0, 0, NULL,
+                  "step or loaded source of leat.yaml, whose last result is read", LEAT_OPT_LOCATION),
+	LEAT_OPT_(struct leat_parquet_params, project, LEAT_OPT_STRING, "", 0, 0, NULL,
+                  "folder with leat.yaml; default: the nearest one, from the current folder upwards",
+                  LEAT_OPT_NAMED | LEAT_OPT_LOCATION),
+	LEAT_PARQUET_OPTIONS(struct leat_parquet_params),
+	LEAT_OPT_END,
+};
+
+static enum leat_status
+open_step(struct leat_source *source, unsigned threads, struct leat_err *err)
+{
+	struct leat_strings files = {0};
+	enum leat_status status = leat_parquet_step_files(source->params, &files, source->mem, err);
+
+	if (status == LEAT_OK)
+		status = leat_parquet_source_open(source, &files, threads, err);
+	for (size_t i = 0; i < files.count; i++)
+		leat_free(source->mem, (void *)(uintptr_t)files.value[i]);
+	leat_free(source->mem, files.value);
+	return status;
+}
+
+const struct leat_source_kind leat_source_table = {
+	.name = "table",
+	.doc = "Read the last result of a step of leat.yaml as a table, as `parquet` reads files: the rows of a sql "
+               "step, the "
+	       "features of a features step, the records of a loaded source. Needs DuckDB.",
+	.example = "table(feats, split=train, columns=[amount, label])",
+	.version = 1,
+	.opts = step_options,
+	.params_size = sizeof(struct leat_parquet_params),
+	.open = open_step,
+	CALLBACKS,
 };

@@ -17,11 +17,34 @@
 #include "format/parquet_decode.h"
 #include "format/source.h"
 
+/* Of `parquet`, and of `table`, which has a step in place of patterns. */
 struct leat_parquet_params {
 	struct leat_strings patterns, columns;
-	int null; /* enum leat_parquet_null */
-	int keep; /* index into "auto|never" */
+	const char *step, *project;
+	int null;          /* enum leat_parquet_null */
+	int keep;          /* index into "auto|never" */
+	const char *split; /* only rows whose column `split` is this; "": all */
 };
+
+/* Option tables of `parquet` and `table` end with these. */
+#define LEAT_PARQUET_OPTIONS(T)                                                                                        \
+	LEAT_STRINGS(T, columns, "[]",                                                                                 \
+	             "columns to read as fields; []: all. A list or bytes whose length never varies may be given a "   \
+	             "shape, as in 'image[28, 28]', and becomes dense",                                                \
+	             LEAT_OPT_NAMED),                                                                                  \
+		LEAT_OPT_(T, null, LEAT_OPT_ENUM, "error", 0, 0, "error|zero|nan",                                     \
+	                  "what a null becomes: a bad sample; zero, or an empty list or text; NaN in columns of "      \
+	                  "floats, and a bad sample in others",                                                        \
+	                  LEAT_OPT_NAMED),                                                                             \
+		LEAT_OPT_(                                                                                             \
+			T, keep, LEAT_OPT_ENUM, "auto", 0, 0, "auto|never",                                            \
+			"auto: decode the table when the feed opens and keep it, if it fits in half of `memory`, so "  \
+			"that samples can come in any order; never: decode row groups when they are needed",           \
+			LEAT_OPT_NAMED | LEAT_OPT_LOCATION), /* the samples are the same */                            \
+		LEAT_OPT_(T, split, LEAT_OPT_STRING, "", 0, 0, NULL,                                                   \
+	                  "only rows whose text column `split` is this, such as train in the features of a step; "     \
+	                  "needs keep=auto",                                                                           \
+	                  LEAT_OPT_NAMED | LEAT_OPT_NEW)
 
 /* Which leaf columns of a file are wanted; shared by files with the same columns. */
 struct leat_parquet_layout {
@@ -49,6 +72,7 @@ struct leat_parquet_unit {
 
 struct leat_parquet {
 	struct leat_parquet_columns columns;
+	size_t fields;        /* of the columns; the last column may be hidden: whether a row is of the split */
 	uint64_t dense_bytes; /* of a row */
 	struct leat_parquet_file *file;
 	struct leat_parquet_layout *layout;
@@ -71,13 +95,25 @@ struct leat_parquet {
 	unsigned char **ragged; /* values of the ragged columns of each unit */
 	uint16_t *fault;        /* of each row; see LEAT_PARQUET_DAMAGED */
 	bool faults;            /* some are not 0 */
+	uint64_t *pick;         /* row of each sample, if only some rows are; NULL: row i is sample i */
 };
 
 enum { LEAT_PARQUET_DAMAGED = UINT16_MAX }; /* a row's fault if its unit is damaged */
 
+/* parquet.c: opens the files that patterns match, as a source whose params begin with struct leat_parquet_params. */
+enum leat_status leat_parquet_source_open(struct leat_source *source, const struct leat_strings *patterns,
+                                          unsigned threads, struct leat_err *err);
+void leat_parquet_close(struct leat_source *source);
+/* parquet_step.c: the Parquet files of a step's last result, as patterns that match just them. On failure, too, the
+ * caller frees each of them and the list. */
+enum leat_status leat_parquet_step_files(const struct leat_parquet_params *params, struct leat_strings *files,
+                                         struct leat_mem *mem, struct leat_err *err);
+
 /* parquet_open.c: files, footers, columns and units. On failure, the caller closes. */
-enum leat_status leat_parquet_open(struct leat_source *source, unsigned threads, struct leat_err *err);
+enum leat_status leat_parquet_open(struct leat_source *source, const struct leat_strings *patterns, unsigned threads,
+                                   struct leat_err *err);
 /* parquet_table.c: decodes the whole table. LEAT_LIMIT (no error text): it does not fit in `most` bytes. */
+/* Likewise; with a `split`, also picks its rows. */
 enum leat_status leat_parquet_keep(struct leat_source *source, unsigned threads, size_t most, struct leat_err *err);
 void leat_parquet_keep_free(struct leat_source *source);
 /* Measures all units. */
@@ -85,6 +121,7 @@ enum leat_status leat_parquet_measure_all(struct leat_source *source, unsigned t
 
 /* The unit that holds a row. */
 size_t leat_parquet_unit_of(const struct leat_parquet *table, uint64_t row);
+uint64_t leat_parquet_row_in_file(const struct leat_parquet *table, size_t unit, uint64_t row);
 /* Describes a unit for the decoder; `bytes` as there. */
 enum leat_status leat_parquet_part_of(const struct leat_source *source, size_t unit, const unsigned char *bytes,
                                       struct leat_parquet_part *part, struct leat_err *err);

@@ -24,46 +24,17 @@ uri_of(const struct leat_source *source, size_t file)
 
 /* A folder is the Parquet files in it. */
 static enum leat_status
-expand_folder(struct leat_source *source, const char *pattern, char **expanded, struct leat_err *err)
+open_files(struct leat_source *source, const struct leat_strings *patterns, struct leat_err *err)
 {
-	struct leat_store *store;
-	char *uri;
-	enum leat_status status = leat_stores_find(&source->stores, pattern, &store, &uri, err);
-	size_t len = strlen(pattern);
+	static const char *const inside[] = {"*.parquet", NULL};
+	char **name = NULL;
+	enum leat_status status =
+		leat_files_expand(&source->stores, patterns->value, patterns->count, inside, &name, source->mem, err);
 
-	*expanded = NULL;
-	if (status != LEAT_OK)
-		return status;
-	if (!strpbrk(pattern, "*?[") && leat_what_is(store, uri) == LEAT_IS_FOLDER) {
-		*expanded =
-			leat_asprintf(source->mem, "%s%s*.parquet", pattern, len && pattern[len - 1] == '/' ? "" : "/");
-		if (!*expanded)
-			status = leat_fail_mem(err, source->mem, len + 16, "the list of files");
-	}
-	leat_free(source->mem, uri);
-	return status;
-}
-
-static enum leat_status
-open_files(struct leat_source *source, struct leat_err *err)
-{
-	const struct leat_strings *patterns = &((const struct leat_parquet_params *)source->params)->patterns;
-	const char **name = leat_alloc_array(source->mem, patterns->count, sizeof(*name));
-	char **made = leat_alloc_array(source->mem, patterns->count, sizeof(*made));
-	enum leat_status status = LEAT_OK;
-
-	if (!name || !made)
-		status = leat_fail_mem(err, source->mem, patterns->count * sizeof(*name), "the list of files");
-	for (size_t i = 0; status == LEAT_OK && i < patterns->count; i++) {
-		status = expand_folder(source, patterns->value[i], &made[i], err);
-		name[i] = made[i] ? made[i] : patterns->value[i];
-	}
 	if (status == LEAT_OK)
-		status = leat_files_open(&source->files, &source->stores, name, patterns->count, source->mem, err);
-	for (size_t i = 0; made && i < patterns->count; i++)
-		leat_free(source->mem, made[i]);
-	leat_free(source->mem, made);
-	leat_free(source->mem, name);
+		status = leat_files_open(&source->files, &source->stores, (const char *const *)name, patterns->count,
+		                         source->mem, err);
+	leat_files_expand_free(name, patterns->count, source->mem);
 	return status;
 }
 
@@ -321,11 +292,39 @@ take_column(struct leat_source *source, struct leat_parquet_column *from, struct
 	return from->name ? LEAT_OK : leat_fail_mem(err, source->mem, LEAT_MAX_NAME, "the columns");
 }
 
+/* A hidden column after all others: whether a row is of the split. */
+static enum leat_status
+add_split(const struct found *found, struct leat_err *err)
+{
+	struct leat_source *source = found->source;
+	const struct leat_parquet_params *params = source->params;
+	struct leat_parquet *table = source->state;
+	const struct leat_parquet_column *split = find_name(found, "split", 5);
+	struct leat_parquet_column *hidden = &table->columns.column[table->columns.count];
+	struct leat_str sql;
+
+	if (!split || (split->type && strcmp(split->type, "VARCHAR") != 0))
+		return leat_fail(err, LEAT_SPEC, "split='%s': the table has no text column 'split'", params->split);
+	*hidden = (struct leat_parquet_column){.number = split->number, .dtype = LEAT_U8, .row_bytes = 1};
+	table->columns.count++;
+	leat_str_init(&sql, source->mem, 1 << 16);
+	leat_str_add(&sql, "CAST(coalesce(\"split\" = ");
+	leat_sql_quote(&sql, params->split, '\'');
+	leat_str_add(&sql, ", false) AS UTINYINT)");
+	hidden->sql = leat_str_take(&sql);
+	hidden->name = leat_strdup(source->mem, "split");
+	hidden->type = leat_strdup(source->mem, "VARCHAR");
+	return hidden->sql && hidden->name && hidden->type
+	               ? LEAT_OK
+	               : leat_fail_mem(err, source->mem, LEAT_MAX_NAME, "the columns");
+}
+
 static enum leat_status
 choose_columns(struct found *found, struct leat_err *err)
 {
 	struct leat_source *source = found->source;
-	const struct leat_strings *names = &((const struct leat_parquet_params *)source->params)->columns;
+	const struct leat_parquet_params *params = source->params;
+	const struct leat_strings *names = &params->columns;
 	struct leat_parquet *table = source->state;
 	size_t count = names->count ? names->count : found->count;
 	enum leat_status status = LEAT_OK;
@@ -335,7 +334,7 @@ choose_columns(struct found *found, struct leat_err *err)
 		                 "parquet: a sample has at most %d fields, but there are %zu columns; choose some with "
 		                 "columns=[...]",
 		                 LEAT_MAX_FIELDS, count);
-	table->columns.column = leat_alloc_array(source->mem, count, sizeof(*table->columns.column));
+	table->columns.column = leat_alloc_array(source->mem, count + 1, sizeof(*table->columns.column));
 	if (!table->columns.column)
 		return leat_fail_mem(err, source->mem, count * sizeof(*table->columns.column), "the columns");
 	for (size_t i = 0; i < count && status == LEAT_OK; i++) {
@@ -348,6 +347,9 @@ choose_columns(struct found *found, struct leat_err *err)
 		if (status == LEAT_OK)
 			status = take_column(source, column, err);
 	}
+	table->fields = table->columns.count;
+	if (status == LEAT_OK && *params->split)
+		status = add_split(found, err);
 	leat_parquet_columns_place(&table->columns);
 	return status;
 }
@@ -424,7 +426,7 @@ learn_file(struct leat_source *source, size_t file, struct leat_parquet_decoder 
 {
 	struct leat_parquet *table = source->state;
 	struct found found = {.source = source};
-	uint16_t number[LEAT_MAX_FIELDS];
+	uint16_t number[LEAT_MAX_FIELDS + 1];
 	enum leat_status status = find_columns(&found, file, decoder, err);
 
 	if (status == LEAT_OK && file == 0) {
@@ -607,11 +609,12 @@ find_units(struct leat_source *source, struct leat_err *err)
 }
 
 enum leat_status
-leat_parquet_open(struct leat_source *source, unsigned threads, struct leat_err *err)
+leat_parquet_open(struct leat_source *source, const struct leat_strings *patterns, unsigned threads,
+                  struct leat_err *err)
 {
 	const struct leat_parquet_params *params = source->params;
 	struct leat_parquet *table = source->state;
-	enum leat_status status = open_files(source, err);
+	enum leat_status status = open_files(source, patterns, err);
 
 	table->columns.null = (enum leat_parquet_null)params->null;
 	if (status == LEAT_OK)
@@ -624,6 +627,17 @@ leat_parquet_open(struct leat_source *source, unsigned threads, struct leat_err 
 }
 
 /* ---- units ---- */
+
+/* Units follow the files, so the first one of its file is at or before it. */
+uint64_t
+leat_parquet_row_in_file(const struct leat_parquet *table, size_t unit, uint64_t row)
+{
+	size_t first = unit;
+
+	while (first > 0 && table->unit[first - 1].file == table->unit[unit].file)
+		first--;
+	return row - table->row[first];
+}
 
 size_t
 leat_parquet_unit_of(const struct leat_parquet *table, uint64_t row)

@@ -271,6 +271,36 @@ fits(const struct leat_source *source, size_t most, size_t *left)
 	return true;
 }
 
+/* Samples are the rows whose last, hidden column is 1. Rows of a damaged unit may be, too: they are bad. */
+static enum leat_status
+pick_rows(struct leat_source *source, struct leat_err *err)
+{
+	struct leat_parquet *table = source->state;
+	const unsigned char *is = table->place[table->fields].values;
+	uint64_t rows = source->count, count = 0;
+
+	for (uint64_t row = 0; row < rows; row++)
+		count += is[row * table->columns.stride] || table->fault[row] == LEAT_PARQUET_DAMAGED;
+	if (!count)
+		return leat_fail(err, LEAT_DATA, "split='%s': no row has this value in the column 'split'",
+		                 ((const struct leat_parquet_params *)source->params)->split);
+	table->pick = leat_alloc_array(source->mem, count, sizeof(*table->pick));
+	if (!table->pick)
+		return leat_fail_mem(err, source->mem, count * sizeof(*table->pick), "the rows of a split");
+	source->count = 0;
+	memset(table->first, 0, (leat_files_count(source->files) + 1) * sizeof(*table->first));
+	for (size_t unit = 0; unit < table->units; unit++) {
+		for (uint64_t row = table->row[unit]; row < table->row[unit + 1]; row++)
+			if (is[row * table->columns.stride] || table->fault[row] == LEAT_PARQUET_DAMAGED)
+				table->pick[source->count++] = row;
+		table->first[table->unit[unit].file + 1] = source->count;
+	}
+	for (size_t i = 1; i <= leat_files_count(source->files); i++) /* files without units */
+		if (!table->first[i])
+			table->first[i] = table->first[i - 1];
+	return LEAT_OK;
+}
+
 enum leat_status
 leat_parquet_keep(struct leat_source *source, unsigned threads, size_t most, struct leat_err *err)
 {
@@ -289,8 +319,10 @@ leat_parquet_keep(struct leat_source *source, unsigned threads, size_t most, str
 		status = leat_parallel(source->mem, job.threads, table->units, keep_unit, &job, err);
 	}
 	free_decoders(&job);
+	if (status == LEAT_OK && table->columns.count > table->fields)
+		status = pick_rows(source, err);
 	for (uint64_t i = 0; status == LEAT_OK && i < source->count && !table->faults; i++)
-		table->faults = table->fault[i];
+		table->faults = table->fault[table->pick ? table->pick[i] : i];
 	if (status != LEAT_OK)
 		leat_parquet_keep_free(source);
 	else

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -150,8 +151,8 @@ leat_reorder_spilled(const struct leat_reorder *r)
 /* ---- the file ---- */
 
 /* Not all file systems have files without a name. */
-static int
-open_unlinked(const char *folder)
+int
+leat_open_unlinked(const char *folder)
 {
 	int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 	char path[PATH_MAX];
@@ -183,7 +184,7 @@ append(struct leat_reorder *r, const void *bytes, size_t len, struct leat_err *e
 {
 	const char *from = bytes;
 
-	if (r->fd < 0 && (r->fd = open_unlinked(r->folder)) < 0)
+	if (r->fd < 0 && (r->fd = leat_open_unlinked(r->folder)) < 0)
 		return fail_file(r, err);
 	while (len) {
 		ssize_t n = pwrite(r->fd, from, len, (off_t)r->end);
@@ -234,6 +235,7 @@ cut_block(struct leat_reorder *r, unsigned char **memory, struct leat_err *err)
 		r->slab[r->slabs] = leat_map(r->mem, r->slab_size);
 		if (!r->slab[r->slabs])
 			return leat_fail_mem(err, r->mem, r->slab_size, "records to be shuffled");
+		madvise(r->slab[r->slabs], r->slab_size, MADV_HUGEPAGE); /* records are read in random order */
 		r->slabs++;
 		r->slab_used = 0;
 	}
@@ -338,9 +340,12 @@ leat_reorder_add(struct leat_reorder *r, uint64_t position, const void *record, 
 
 /* ---- reading ---- */
 
-/* A bucket that is read. */
-struct loaded {
+/* Reads the buckets of a group, one after the other. */
+struct leat_reorder_cursor {
 	struct leat_reorder *r;
+	size_t next, end; /* buckets */
+	size_t row;       /* the next one, of `rows` in the bucket that is loaded */
+	/* The bucket: */
 	const struct bucket *bucket;
 	size_t rows;
 	unsigned char *arena;     /* what was in the file; NULL: it is too much, and read piece by piece */
@@ -351,12 +356,17 @@ struct loaded {
 };
 
 static void
-unload(struct loaded *l)
+unload(struct leat_reorder_cursor *l)
 {
 	leat_free(l->r->mem, l->arena);
 	leat_free(l->r->mem, l->at);
 	leat_free(l->r->mem, l->offset);
 	leat_free(l->r->mem, l->piece);
+	l->arena = NULL;
+	l->at = NULL;
+	l->offset = NULL;
+	l->piece = NULL;
+	l->piece_cap = 0;
 }
 
 static enum leat_status
@@ -367,7 +377,8 @@ fail_entry(struct leat_err *err)
 
 /* Notes where the entries of a block are. `offset`: of the block in the file, if entries are to be read later. */
 static enum leat_status
-note_entries(struct loaded *l, const unsigned char *bytes, size_t used, const uint64_t *offset, struct leat_err *err)
+note_entries(struct leat_reorder_cursor *l, const unsigned char *bytes, size_t used, const uint64_t *offset,
+             struct leat_err *err)
 {
 	for (size_t at = 0; at < used;) {
 		uint32_t position = leat_load32(bytes + at);
@@ -385,7 +396,7 @@ note_entries(struct loaded *l, const unsigned char *bytes, size_t used, const ui
 
 /* Notes the entries of a block without keeping it. Of one that is a large record, its entry is enough. */
 static enum leat_status
-pass_block(struct loaded *l, const struct block *block, struct leat_err *err)
+pass_block(struct leat_reorder_cursor *l, const struct block *block, struct leat_err *err)
 {
 	size_t len = block->used > l->r->block_size ? ENTRY : block->used;
 	enum leat_status status =
@@ -397,7 +408,7 @@ pass_block(struct loaded *l, const struct block *block, struct leat_err *err)
 }
 
 static enum leat_status
-make_room(struct loaded *l, struct leat_err *err)
+make_room(struct leat_reorder_cursor *l, struct leat_err *err)
 {
 	struct leat_mem *mem = l->r->mem;
 	bool whole = l->bucket->spilled <= l->r->load_most;
@@ -413,7 +424,7 @@ make_room(struct loaded *l, struct leat_err *err)
 }
 
 static enum leat_status
-load(struct loaded *l, struct leat_err *err)
+load(struct leat_reorder_cursor *l, struct leat_err *err)
 {
 	enum leat_status status = make_room(l, err);
 	unsigned char *to = l->arena;
@@ -436,7 +447,7 @@ load(struct loaded *l, struct leat_err *err)
 }
 
 static enum leat_status
-read_entry(struct loaded *l, uint64_t offset, const unsigned char **entry, struct leat_err *err)
+read_entry(struct leat_reorder_cursor *l, uint64_t offset, const unsigned char **entry, struct leat_err *err)
 {
 	unsigned char head[ENTRY];
 	enum leat_status status = read_at(l->r, offset, head, sizeof(head), err);
@@ -448,39 +459,78 @@ read_entry(struct loaded *l, uint64_t offset, const unsigned char **entry, struc
 	return status == LEAT_OK ? read_at(l->r, offset, l->piece, len, err) : status;
 }
 
+enum leat_status
+leat_reorder_begin(struct leat_reorder *r, size_t group, struct leat_reorder_cursor **cursor, struct leat_err *err)
+{
+	struct leat_reorder_cursor *l = *cursor = leat_alloc(r->mem, sizeof(*l));
+
+	if (!l)
+		return leat_fail_mem(err, r->mem, sizeof(*l), "the order of records");
+	*l = (struct leat_reorder_cursor){.r = r, .next = group * r->per_group, .end = (group + 1) * r->per_group};
+	return LEAT_OK;
+}
+
 static enum leat_status
-visit_all(struct loaded *l, leat_record_visit *visit, void *arg, struct leat_err *err)
+next_bucket(struct leat_reorder_cursor *l, struct leat_err *err)
+{
+	struct leat_reorder *r = l->r;
+
+	unload(l);
+	l->bucket = &r->bucket[l->next];
+	l->rows = (size_t)(leat_group_begin(r->count, r->buckets, l->next + 1) - l->bucket->first);
+	l->row = 0;
+	l->next++;
+	return load(l, err);
+}
+
+enum leat_status
+leat_reorder_next(struct leat_reorder_cursor *l, const void **record, size_t *len, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
+	const unsigned char *entry;
+	size_t i;
 
-	for (size_t i = 0; i < l->rows && status == LEAT_OK; i++) {
-		const unsigned char *entry = l->at[i];
-
-		if (i + AHEAD < l->rows)
-			__builtin_prefetch(l->at[i + AHEAD]);
-		if (!entry && !(l->offset && l->offset[i]))
-			return fail_entry(err);
-		if (!entry)
-			status = read_entry(l, l->offset[i] - 1, &entry, err);
-		if (status == LEAT_OK)
-			status = visit(arg, entry + ENTRY, leat_load32(entry + 4), err);
+	while (l->row == l->rows && status == LEAT_OK) {
+		if (l->next == l->end)
+			return LEAT_END;
+		status = next_bucket(l, err);
 	}
-	return status;
+	if (status != LEAT_OK)
+		return status;
+	i = l->row++;
+	entry = l->at[i];
+	if (i + AHEAD < l->rows)
+		__builtin_prefetch(l->at[i + AHEAD]);
+	if (!entry && !(l->offset && l->offset[i]))
+		return fail_entry(err);
+	if (!entry)
+		status = read_entry(l, l->offset[i] - 1, &entry, err);
+	if (status != LEAT_OK)
+		return status;
+	*record = entry + ENTRY;
+	*len = leat_load32(entry + 4);
+	return LEAT_OK;
+}
+
+void
+leat_reorder_end(struct leat_reorder_cursor *l)
+{
+	if (!l)
+		return;
+	unload(l);
+	leat_free(l->r->mem, l);
 }
 
 enum leat_status
 leat_reorder_read(struct leat_reorder *r, size_t group, leat_record_visit *visit, void *arg, struct leat_err *err)
 {
-	enum leat_status status = LEAT_OK;
+	struct leat_reorder_cursor *cursor = NULL;
+	enum leat_status status = leat_reorder_begin(r, group, &cursor, err);
+	const void *record;
+	size_t len;
 
-	for (size_t i = group * r->per_group; i < (group + 1) * r->per_group && status == LEAT_OK; i++) {
-		struct loaded l = {.r = r, .bucket = &r->bucket[i]};
-
-		l.rows = (size_t)(leat_group_begin(r->count, r->buckets, i + 1) - r->bucket[i].first);
-		status = load(&l, err);
-		if (status == LEAT_OK)
-			status = visit_all(&l, visit, arg, err);
-		unload(&l);
-	}
-	return status;
+	while (status == LEAT_OK && (status = leat_reorder_next(cursor, &record, &len, err)) == LEAT_OK)
+		status = visit(arg, record, len, err);
+	leat_reorder_end(cursor);
+	return status == LEAT_END ? LEAT_OK : status;
 }

@@ -44,6 +44,17 @@ typedef enum leat_status leat_record_visit(void *arg, const void *record, size_t
 enum leat_status leat_reorder_read(struct leat_reorder *reorder, size_t group, leat_record_visit *visit, void *arg,
                                    struct leat_err *err);
 
+/* The same, one by one. End also after failures. LEAT_END: there are no more. A record is valid until the next call. */
+struct leat_reorder_cursor;
+enum leat_status leat_reorder_begin(struct leat_reorder *reorder, size_t group, struct leat_reorder_cursor **cursor,
+                                    struct leat_err *err);
+enum leat_status leat_reorder_next(struct leat_reorder_cursor *cursor, const void **record, size_t *len,
+                                   struct leat_err *err);
+void leat_reorder_end(struct leat_reorder_cursor *cursor); /* accepts NULL */
+
+/* A file in `folder` without a name, which disappears with the process. -1: see errno. */
+int leat_open_unlinked(const char *folder);
+
 /* Bytes in the file. */
 uint64_t leat_reorder_spilled(const struct leat_reorder *reorder);
 

@@ -50,6 +50,8 @@ struct leat_raw {
 struct leat_row_form {
 	enum leat_dtype dtype; /* of the elements in memory; the field's may be wider */
 	size_t elements;
+	/* If fields of a sample are together in memory: where this one begins there, and the size of all. 0: not. */
+	size_t offset, record;
 };
 
 struct leat_source {

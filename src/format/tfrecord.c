@@ -12,9 +12,11 @@
 #include "format/source.h"
 
 static const struct leat_opt options[] = {
-	LEAT_STRINGS(struct leat_tfrecord_params, patterns, LEAT_REQUIRED,
-                     "files or glob patterns (*, ?, [..]); the matches of a pattern are sorted by name",
-                     LEAT_OPT_LOCATION),
+	LEAT_STRINGS(
+		struct leat_tfrecord_params, patterns, LEAT_REQUIRED,
+		"files, glob patterns (*, ?, [..]) or folders, such as Spark writes; the matches of each are sorted by "
+		"name",
+		LEAT_OPT_LOCATION),
 	LEAT_OPT_(struct leat_tfrecord_params, crc, LEAT_OPT_BOOL, "true", 0, 1, NULL,
                   "verify the checksums of each record", LEAT_OPT_NAMED), /* all positional arguments are patterns */
 	LEAT_OPT_END,
@@ -258,19 +260,42 @@ decode(const struct leat_source *source, const struct leat_extent *extent, const
 	return status;
 }
 
+/* Servers are asked about folders only if a name looks like one: each question takes a request. */
+static bool
+may_have_folder(const struct leat_strings *patterns)
+{
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *pattern = patterns->value[i], *slash = strrchr(pattern, '/');
+
+		if (!strpbrk(pattern, "*?[") && (!strstr(pattern, "://") || !strchr(slash, '.')))
+			return true;
+	}
+	return false;
+}
+
 static enum leat_status
 open_indexed(struct leat_source *source, unsigned threads, struct leat_err *err)
 {
 	const struct leat_tfrecord_params *params = source->params;
+	static const char *const inside[] = {"*.tfrecord", "*.tfrecord.gz", "part-*", NULL};
 	struct state *state = source->state = leat_alloc(source->mem, sizeof(*state));
+	struct leat_strings patterns = params->patterns;
+	enum leat_status status = LEAT_OK;
 	struct leat_indexed *indexed;
-	enum leat_status status;
+	char **name = NULL;
 
 	if (!state)
 		return leat_fail_mem(err, source->mem, sizeof(*state), "the indexes of the files");
 	indexed = &state->indexed;
-	status = leat_indexed_open(indexed, &leat_tfrecord_index, &source->stores, &params->patterns, &source->files,
-	                           threads, source->mem, source->log, err);
+	if (may_have_folder(&patterns)) {
+		status = leat_files_expand(&source->stores, patterns.value, patterns.count, inside, &name, source->mem,
+		                           err);
+		patterns.value = (const char **)name;
+	}
+	if (status == LEAT_OK)
+		status = leat_indexed_open(indexed, &leat_tfrecord_index, &source->stores, &patterns, &source->files,
+		                           threads, source->mem, source->log, err);
+	leat_files_expand_free(name, patterns.count, source->mem);
 	if (status == LEAT_OK)
 		status = leat_tfrecord_readable(indexed, err);
 	if (status != LEAT_OK)

@@ -171,6 +171,9 @@ struct leat_fields_op {
 	/* The input field that output field `i` is, unchanged, or -1 if it is new; NULL: all are new. An unchanged
 	 * field may already have been written to the batch. */
 	int (*carries)(const void *params, int i);
+	/* Optional, after `infer`: output field `i`, which is new, is the elements of these input fields, one after the
+	 * other, converted to its type by leat_cast. Returns how many fields; 0: it is something else. */
+	int (*joins)(const void *params, int i, const int **from);
 };
 
 /* An op on whole batches, for dense fields only (`infer` checks that, and must not change the schema). One thread runs

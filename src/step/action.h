@@ -10,6 +10,7 @@ struct leat_input {
 	const char *name;
 	struct leat_content content;
 	const char *path;        /* absolute; NULL: in the store */
+	const char *suffix;      /* of a remote file in the store: the end of its name; NULL: the step's, or none */
 	struct leat_stamp stamp; /* of `path` */
 	/* Of a sliced step: which slices. With `use`, the content is a folder with an entry for each, named by
 	 * leat_slice_entry(&step->slices, slice, use) and the step's suffix, in the order of the names. */

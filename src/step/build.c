@@ -127,20 +127,39 @@ start_guard(struct leat_builder *b, struct leat_guard *guard, struct leat_err *e
 	return leat_guard_start(guard, folder, err);
 }
 
+/* Where the actions run: on a cluster, or here, under a guard and in sandboxes that are used again. */
+static enum leat_status
+open_place(struct leat_builder *b, struct leat_guard *guard, struct leat_err *err)
+{
+	const char *on = b->options->on;
+	enum leat_status status;
+
+	if (on && *on && strcmp(on, "local") != 0) {
+		status = leat_executor_open(&b->executor, b->cas, b->mem, on, err);
+		if (status == LEAT_OK && (b->options->jobs == 0 || leat_executor_cpus(b->executor) < b->options->jobs))
+			b->jobs = leat_executor_cpus(b->executor);
+		else if (status == LEAT_OK)
+			b->jobs = b->options->jobs;
+		b->free_cpus = b->jobs;
+		return status;
+	}
+	status = start_guard(b, guard, err);
+	return status == LEAT_OK ? leat_sandbox_pool_open(&b->sandboxes, b->mem, b->jobs, err) : status;
+}
+
 static enum leat_status
 run_jobs(struct leat_builder *b, struct leat_err *err)
 {
 	size_t left = b->totals->actions - b->totals->cached;
-	unsigned count = left < b->jobs ? (unsigned)left : b->jobs;
 	struct leat_threads workers = {0};
 	struct leat_guard guard = {0};
 	enum leat_status status;
+	unsigned count;
 
 	if (b->queue.count == 0)
 		return LEAT_OK;
-	status = start_guard(b, &guard, err);
-	if (status == LEAT_OK)
-		status = leat_sandbox_pool_open(&b->sandboxes, b->mem, count, err);
+	status = open_place(b, &guard, err);
+	count = left < b->jobs ? (unsigned)left : b->jobs;
 	if (status == LEAT_OK)
 		status = leat_threads_start(&workers, b->mem, count, "leat-step", leat_worker, b, err);
 	if (status == LEAT_OK) {
@@ -148,7 +167,9 @@ run_jobs(struct leat_builder *b, struct leat_err *err)
 		close_queue(b);
 		leat_threads_join(&workers);
 	}
+	leat_executor_close(b->executor);
 	leat_sandbox_pool_close(b->sandboxes);
+	b->executor = NULL;
 	b->sandboxes = NULL;
 	leat_guard_end(&guard);
 	return status;
@@ -178,6 +199,8 @@ builder_init(struct leat_builder *b, const struct leat_project *project, struct 
 static void
 builder_end(struct leat_builder *b)
 {
+	if (b->is_watching)
+		leat_staging_unwatch(b->plan->project->staging);
 	leat_plan_close(b->plan);
 	leat_run_log_close(b->log);
 	leat_free(b->mem, b->queue.job);
@@ -188,6 +211,20 @@ builder_end(struct leat_builder *b)
 	pthread_mutex_destroy(&b->event_lock);
 }
 
+/* Fetching needs the run's folder, and somebody who ends it. */
+static enum leat_status
+begin_fetching(struct leat_builder *b, struct leat_staging *staging, struct leat_err *err)
+{
+	const struct leat_build_options *o = b->options;
+	enum leat_status status = o->dry ? LEAT_OK : leat_cas_begin(b->cas, err);
+
+	if (status == LEAT_OK)
+		status = leat_staging_watch(staging, o->stop, o->hashing, err);
+	b->is_watching = status == LEAT_OK;
+	b->plan->fetches = !o->dry;
+	return status;
+}
+
 /* Errors of the user's come first: a run that cannot begin leaves no log. */
 static enum leat_status
 begin(struct leat_builder *b, const struct leat_project *project, struct leat_err *err)
@@ -196,9 +233,11 @@ begin(struct leat_builder *b, const struct leat_project *project, struct leat_er
 	struct leat_plan_targets targets = {o->target, o->targets};
 	enum leat_status status = leat_plan_open(&b->plan, project, b->cas, &targets, err);
 
+	if (status == LEAT_OK && project->staging)
+		status = begin_fetching(b, project->staging, err);
 	if (status == LEAT_OK)
 		status = leat_build_hash(b, err);
-	if (status == LEAT_OK && !o->dry)
+	if (status == LEAT_OK && !o->dry && !leat_cas_run(b->cas))
 		status = leat_cas_begin(b->cas, err);
 	if (status == LEAT_OK && !o->dry)
 		status = leat_run_log_open(&b->log, b->cas, project, o, err);

@@ -53,9 +53,11 @@ struct leat_event {
 struct leat_build_options {
 	const char *const *target; /* steps, or STEP:SLICE; none: all */
 	size_t targets;
-	unsigned jobs;           /* cpus to use at once; 0: all that this process may use */
+	unsigned jobs;           /* cpus to use at once; 0: all that this process may use, or all of the cluster */
+	const char *on;          /* where actions run (step/executor.h); NULL or "local": here */
 	bool keep_going;         /* go on with what does not depend on a failure */
 	bool again;              /* run the targets although they were made before, and compare */
+	bool accept_drift;       /* checks of drift only warn */
 	bool dry;                /* plan only: counts what would run */
 	const atomic_bool *stop; /* start nothing more; what runs is finished */
 	const atomic_bool *kill; /* end what runs, too */

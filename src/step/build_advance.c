@@ -29,7 +29,7 @@ complete_group(struct leat_builder *b, const struct leat_plan_out *out, uint32_t
 {
 	struct leat_plan_step *s = &b->plan->step[out->step];
 	struct leat_plan_edge *edge = &s->edge[out->edge];
-	enum leat_status status = leat_plan_gather(b->plan, edge, group, err);
+	enum leat_status status = leat_plan_gather(b->plan, s, edge, group, err);
 
 	for (uint32_t i = leat_members_count(&edge->users, group); status == LEAT_OK && i-- > 0;) {
 		uint32_t user = leat_members_at(&edge->users, group, i);

@@ -10,6 +10,7 @@
 
 #include "step/build.h"
 #include "step/build_plan.h"
+#include "step/executor.h"
 #include "step/run_log.h"
 
 /* An action that has to run. */
@@ -48,7 +49,9 @@ struct leat_builder {
 	struct leat_build_totals *totals;
 	struct leat_run_log *log;            /* NULL: a dry run */
 	unsigned jobs;                       /* cpus to use at a time */
+	struct leat_executor *executor;      /* NULL: actions run here */
 	struct leat_sandbox_pool *sandboxes; /* while workers run */
+	bool is_watching;                    /* leat_staging_watch */
 	size_t dry_runs;                     /* actions that would run */
 	struct leat_err why;                 /* the first failure of an action */
 	struct leat_job *next;               /* actions the planner looks at next, the last one first */

@@ -2,7 +2,9 @@
  *
  * They stay where they are. A source without pattern characters is one file or folder. A pattern stands for a folder
  * with its files, named by their paths after the fixed part of the pattern: raw/s-1/a.csv of raw/s-{subject}/x*.csv is
- * a.csv. */
+ * a.csv.
+ *
+ * Files on servers are fetched into the store (step/staging.h), and actions read them there, as they read results. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +13,10 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/threads.h"
 #include "step/build_plan.h"
 
-enum { MAX_TREE = 1 << 30 };
+enum { MAX_TREE = 1 << 30, REMOTE_THREADS = 16 };
 
 /* ---- which files ---- */
 
@@ -40,7 +43,37 @@ list_files(const struct leat_plan *plan, const struct leat_plan_step *step, cons
 		return LEAT_NOMEM;
 	paths->path[0] = leat_strdup(plan->mem, leat_slice_value(slices, slice, edge->variable));
 	paths->count = paths->path[0] != NULL;
+	paths->is_remote = paths->count && leat_is_remote(paths->path[0]);
 	return paths->count ? LEAT_OK : leat_fail_mem(err, plan->mem, 1, "the files of a slice");
+}
+
+bool
+leat_files_are_remote(const struct leat_plan *plan, const struct leat_plan_step *step,
+                      const struct leat_plan_edge *edge)
+{
+	const struct leat_slices *slices = &step->step->slices;
+
+	if (!plan->project->staging || edge->up != SIZE_MAX)
+		return false;
+	return leat_is_remote(edge->source ? edge->source->pattern : leat_slice_value(slices, 0, edge->variable));
+}
+
+enum leat_status
+leat_files_look(struct leat_plan *plan, const struct leat_plan_step *step, const struct leat_plan_edge *edge,
+                size_t slice, struct leat_err *err)
+{
+	struct leat_paths paths = {0};
+	enum leat_status status = list_files(plan, step, edge, slice, &paths, err);
+
+	for (size_t i = 0; status == LEAT_OK && i < paths.count; i++) {
+		struct leat_remote_file *file;
+
+		status = leat_staging_find(plan->project->staging, paths.path[i], &file, err);
+		if (status == LEAT_OK && plan->cas)
+			leat_staging_count(plan->project->staging, plan->cas, file);
+	}
+	leat_paths_free(&paths, plan->mem);
+	return status == LEAT_CANCELLED ? LEAT_END : status;
 }
 
 /* ---- content ---- */
@@ -71,21 +104,23 @@ by_name(const void *a, const void *b)
 }
 
 static enum leat_status
-digest_tree(struct leat_plan *plan, const struct leat_str *tree, uint64_t bytes, struct leat_content *content,
-            struct leat_err *err)
+digest_tree(const struct leat_plan *plan, const struct leat_str *tree, uint64_t bytes, bool put,
+            struct leat_content *content, struct leat_err *err)
 {
 	if (tree->failed)
 		return leat_fail_mem(err, plan->mem, tree->len, "the list of a folder's files");
+	if (put)
+		return leat_cas_put_tree(plan->cas, tree, content, err);
 	content->kind = LEAT_CONTENT_FOLDER;
 	content->bytes = bytes;
 	leat_sha256(leat_str_text(tree), tree->len, content->digest.byte);
 	return LEAT_OK;
 }
 
-/* The tree of `count` files whose names, after `skip` bytes, are in one folder. */
+/* The tree of `count` files whose names, after `skip` bytes, are in one folder. With `put`, it goes into the store. */
 static enum leat_status
-tree_of(struct leat_plan *plan, const struct file *file, size_t count, size_t skip, struct leat_content *content,
-        struct leat_err *err)
+tree_of(const struct leat_plan *plan, const struct file *file, size_t count, size_t skip, bool put,
+        struct leat_content *content, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 	struct leat_str tree;
@@ -107,14 +142,66 @@ tree_of(struct leat_plan *plan, const struct file *file, size_t count, size_t sk
 		while (slash && i + n < count && strncmp(file[i + n].name + skip, name, len + 1) == 0)
 			n++;
 		if (slash)
-			status = tree_of(plan, file + i, n, skip + len + 1, &entry, err);
+			status = tree_of(plan, file + i, n, skip + len + 1, put, &entry, err);
 		if (status == LEAT_OK)
 			status = leat_tree_add(&tree, part, &entry, err);
 		bytes += entry.bytes;
 	}
 	if (status == LEAT_OK)
-		status = digest_tree(plan, &tree, bytes, content, err);
+		status = digest_tree(plan, &tree, bytes, put, content, err);
 	leat_str_free(&tree);
+	return status;
+}
+
+/* Contents of files on servers. */
+struct remote {
+	const struct leat_plan *plan;
+	const struct leat_paths *paths;
+	struct file *file;
+	bool bring; /* make sure that the store has them, too */
+};
+
+static enum leat_status
+hash_remote(void *arg, size_t i, struct leat_err *err)
+{
+	const struct remote *remote = arg;
+	const struct leat_plan *plan = remote->plan;
+	struct leat_staging *staging = plan->project->staging;
+	struct leat_content *content = &remote->file[i].content;
+	struct leat_remote_file *file;
+	enum leat_status status = leat_staging_find(staging, remote->paths->path[i], &file, err);
+
+	remote->file[i].name = remote->paths->path[i] + remote->paths->fixed;
+	if (status == LEAT_OK)
+		status = leat_staging_hash(staging, plan->cas, file, plan->fetches, content, err);
+	if (status == LEAT_OK && remote->bring)
+		status = leat_staging_bring(staging, plan->cas, file, content, err);
+	return status == LEAT_CANCELLED ? LEAT_END : status;
+}
+
+static enum leat_status
+hash_remotes(const struct leat_plan *plan, const struct leat_paths *paths, bool bring, struct leat_content *content,
+             struct leat_err *err)
+{
+	struct file *file = leat_alloc_array(plan->mem, paths->count, sizeof(*file));
+	struct remote remote = {plan, paths, file, bring};
+	enum leat_status status;
+	bool is_stand_in = false;
+
+	if (!file)
+		return leat_fail_mem(err, plan->mem, paths->count * sizeof(*file), "the files of a source");
+	status = leat_parallel(plan->mem, REMOTE_THREADS, paths->count, hash_remote, &remote, err);
+	for (size_t i = 0; status == LEAT_OK && i < paths->count; i++)
+		is_stand_in |= leat_digest_is_stand_in(&file[i].content.digest);
+	if (status == LEAT_OK && !paths->is_pattern) {
+		*content = file[0].content;
+	} else if (status == LEAT_OK) {
+		qsort(file, paths->count, sizeof(*file), by_name);
+		status = tree_of(plan, file, paths->count, 0, bring, content, err);
+		if (is_stand_in)
+			leat_digest_make_stand_in(&content->digest);
+	}
+	leat_free(plan->mem, file);
 	return status;
 }
 
@@ -150,7 +237,7 @@ hash_pattern(struct leat_plan *plan, const struct leat_paths *paths, struct leat
 	status = hash_all(plan, paths, file, stamp, err);
 	if (status == LEAT_OK) {
 		qsort(file, paths->count, sizeof(*file), by_name);
-		status = tree_of(plan, file, paths->count, 0, content, err);
+		status = tree_of(plan, file, paths->count, 0, false, content, err);
 	}
 	leat_free(plan->mem, file);
 	return status;
@@ -166,6 +253,9 @@ leat_files_hash(struct leat_plan *plan, const struct leat_plan_step *step, const
 
 	if (status == LEAT_OK && !plan->cas) {
 		*content = (struct leat_content){0}; /* without a store nothing is made, so nothing is compared */
+	} else if (status == LEAT_OK && paths.is_remote) {
+		*stamp = (struct leat_stamp){{0}};
+		status = hash_remotes(plan, &paths, false, content, err);
 	} else if (status == LEAT_OK && paths.is_pattern) {
 		status = hash_pattern(plan, &paths, content, stamp, err);
 	} else if (status == LEAT_OK) {
@@ -174,7 +264,7 @@ leat_files_hash(struct leat_plan *plan, const struct leat_plan_step *step, const
 			status = leat_cas_hash(plan->cas, path, content, stamp, err);
 	}
 	leat_paths_free(&paths, plan->mem);
-	return status;
+	return status == LEAT_CANCELLED ? LEAT_END : status;
 }
 
 void
@@ -184,7 +274,7 @@ leat_files_measure(const struct leat_plan *plan, const struct leat_plan_step *st
 	struct leat_paths paths = {0};
 	char path[PATH_MAX];
 
-	if (list_files(plan, step, edge, slice, &paths, NULL) != LEAT_OK)
+	if (leat_files_are_remote(plan, step, edge) || list_files(plan, step, edge, slice, &paths, NULL) != LEAT_OK)
 		return;
 	for (size_t i = 0; i < paths.count; i++)
 		if (absolute(plan->project, paths.path[i], path, NULL) == LEAT_OK)
@@ -221,7 +311,11 @@ leat_files_check(const struct leat_plan *plan, const struct leat_plan_step *step
 {
 	struct leat_paths paths = {0};
 	struct leat_stamp now;
-	enum leat_status status = list_files(plan, step, edge, slice, &paths, err);
+	enum leat_status status;
+
+	if (leat_files_are_remote(plan, step, edge)) /* the action read a copy */
+		return LEAT_OK;
+	status = list_files(plan, step, edge, slice, &paths, err);
 
 	if (status == LEAT_OK)
 		status = stamp_all(plan, &paths, &now, err);
@@ -278,6 +372,20 @@ link_all(const struct leat_plan *plan, const struct leat_paths *paths, const cha
 	return status;
 }
 
+/* Puts what is on servers into the store. `suffix` is the end of a file's name. */
+static enum leat_status
+bring_all(const struct leat_plan *plan, const struct leat_paths *paths, const struct leat_content *wanted,
+          char suffix[PATH_MAX], struct leat_err *err)
+{
+	struct leat_content content;
+	enum leat_status status = hash_remotes(plan, paths, true, &content, err);
+
+	snprintf(suffix, PATH_MAX, "%s", paths->is_pattern ? "" : leat_path_extension(paths->path[0]));
+	if (status == LEAT_OK && !leat_content_equal(&content, wanted))
+		status = leat_fail(err, LEAT_DATA, "'%s' changed while the build ran; build again", paths->path[0]);
+	return status;
+}
+
 enum leat_status
 leat_files_path(const struct leat_plan *plan, const struct leat_plan_step *step, const struct leat_plan_edge *edge,
                 size_t slice, char path[PATH_MAX], bool *made, struct leat_err *err)
@@ -285,6 +393,12 @@ leat_files_path(const struct leat_plan *plan, const struct leat_plan_step *step,
 	struct leat_paths paths = {0};
 	enum leat_status status = list_files(plan, step, edge, slice, &paths, err);
 
+	if (status == LEAT_OK && paths.is_remote) {
+		*made = false;
+		status = bring_all(plan, &paths, leat_plan_content(plan, edge, slice), path, err);
+		leat_paths_free(&paths, plan->mem);
+		return status;
+	}
 	*made = paths.is_pattern;
 	if (status == LEAT_OK && !*made)
 		status = absolute(plan->project, paths.path[0], path, err);

@@ -1,4 +1,4 @@
-/* build_hash.c - hash the sources of a build, and say how far that is
+/* build_hash.c - fetch and hash the sources of a build, and say how far that is
  *
  * How much there is to hash is not known beforehand, and to count it costs a stat for each file. So a thread counts
  * only if hashing takes long; a build that finds all hashes in the index ends before. */
@@ -84,7 +84,11 @@ leat_build_hash(struct leat_builder *b, struct leat_err *err)
 	if (b->options->hashing) /* without the thread, nobody learns how much there is: no failure */
 		leat_threads_start(&thread, b->mem, 1, "leat-count", count, &counter, NULL);
 	leat_cas_watch_hashing(b->cas, hashing);
-	status = leat_plan_hash(b->plan, b->jobs, false, err);
+	status = b->is_watching ? leat_plan_look(b->plan, err) : LEAT_OK;
+	if (status == LEAT_OK)
+		status = leat_plan_hash(b->plan, b->jobs, false, err);
+	if (status == LEAT_OK && b->plan->fetches)
+		status = leat_staging_remember(b->plan->project->staging, b->options->targets == 0, err);
 	leat_cas_watch_hashing(b->cas, NULL); /* what is finished later is hashed to its end */
 	end_counter(&counter);
 	leat_threads_join(&thread);

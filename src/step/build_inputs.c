@@ -44,13 +44,19 @@ leat_inputs_open(struct leat_inputs *inputs, const struct leat_plan *plan, size_
 		uint32_t group = leat_group_of(edge->groups.down, slice);
 
 		*input = (struct leat_input){.name = edge->name, .content = *leat_plan_content(plan, edge, slice)};
+		if (edge->how == LEAT_EDGE_ENTRY) /* a folder, which is known by its content alone */
+			continue;
 		if (edge->up != SIZE_MAX) {
 			fill_slices(inputs, i, plan, edge, group);
 			continue;
 		}
+		status = leat_files_path(plan, s, edge, slice, inputs->path[i], &inputs->made[i], err);
+		if (leat_files_are_remote(plan, s, edge)) {
+			input->suffix = inputs->path[i];
+			continue;
+		}
 		input->path = inputs->path[i];
 		input->stamp = edge->stamp[group];
-		status = leat_files_path(plan, s, edge, slice, inputs->path[i], &inputs->made[i], err);
 	}
 	if (status != LEAT_OK)
 		leat_inputs_close(inputs);

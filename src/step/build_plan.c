@@ -7,6 +7,8 @@
 #include "base/array.h"
 #include "base/threads.h"
 
+enum { REMOTE_THREADS = 16 }; /* that wait for servers */
+
 /* ---- edges ---- */
 
 static bool
@@ -30,7 +32,9 @@ grouping_variables(const struct leat_plan *plan, const struct leat_step *step, c
 	for (size_t i = 0; by && i < slices->variables; i++) {
 		const char *name = slices->variable[i].name;
 
-		if (edge->up != SIZE_MAX)
+		if (edge->up != SIZE_MAX && edge->how != LEAT_EDGE_SHARES)
+			by[i] = false; /* one group, of all slices */
+		else if (edge->up != SIZE_MAX)
 			by[i] = leat_slice_variable(&plan->project->step[edge->up].slices, name) != SIZE_MAX;
 		else
 			by[i] = edge->source ? names_variable(edge->source->pattern, name) : i == edge->variable;
@@ -50,7 +54,8 @@ set_entry_variables(const struct leat_plan *plan, const struct leat_step *step, 
 	if (!edge->entry)
 		return leat_fail_mem(err, plan->mem, up->variables, "the plan");
 	for (size_t i = 0; i < up->variables; i++)
-		any |= edge->entry[i] = leat_slice_variable(&step->slices, up->variable[i].name) == SIZE_MAX;
+		any |= edge->entry[i] = edge->how != LEAT_EDGE_SHARES ||
+		                        leat_slice_variable(&step->slices, up->variable[i].name) == SIZE_MAX;
 	if (!any) {
 		leat_free(plan->mem, edge->entry);
 		edge->entry = NULL;
@@ -86,16 +91,18 @@ check_members(const struct leat_plan *plan, const struct leat_step *step, const 
 }
 
 static enum leat_status
-alloc_groups(const struct leat_plan *plan, struct leat_plan_edge *edge, struct leat_err *err)
+alloc_groups(const struct leat_plan *plan, const struct leat_step *step, struct leat_plan_edge *edge,
+             struct leat_err *err)
 {
-	uint32_t count = edge->groups.count;
+	bool is_entry = edge->how == LEAT_EDGE_ENTRY;
+	size_t count = is_entry ? step->slices.count : edge->groups.count;
 	bool is_step = edge->up != SIZE_MAX, fits = true;
 
 	if (is_step)
 		fits &= (edge->pending = leat_alloc_array(plan->mem, count, sizeof(*edge->pending))) != NULL;
 	if (!is_step)
 		fits &= (edge->stamp = leat_alloc_array(plan->mem, count, sizeof(*edge->stamp))) != NULL;
-	if (!is_step || edge->entry)
+	if (!is_step || is_entry || edge->entry)
 		fits &= (edge->content = leat_alloc_array(plan->mem, count, sizeof(*edge->content))) != NULL;
 	if (!fits)
 		return leat_fail_mem(err, plan->mem, count * sizeof(*edge->content), "the plan");
@@ -125,7 +132,7 @@ join_edge(const struct leat_plan *plan, const struct leat_step *step, struct lea
 		status = check_members(plan, step, edge, err);
 	if (status == LEAT_OK && up)
 		status = set_entry_variables(plan, step, edge, err);
-	return status == LEAT_OK ? alloc_groups(plan, edge, err) : status;
+	return status == LEAT_OK ? alloc_groups(plan, step, edge, err) : status;
 }
 
 static enum leat_status
@@ -160,6 +167,7 @@ name_edges(struct leat_plan *plan, struct leat_plan_step *s)
 
 		s->edge[n].name = from->name;
 		s->edge[n].up = from->step;
+		s->edge[n].how = from->how;
 		if (from->step == SIZE_MAX)
 			s->edge[n].source = &plan->project->source[from->source];
 	}
@@ -482,6 +490,36 @@ leat_plan_lacks_file(const struct leat_plan_step *s, size_t slice)
 	return false;
 }
 
+static enum leat_status
+look_group(void *arg, size_t group, struct leat_err *err)
+{
+	const struct hashing *h = arg;
+	size_t slice;
+
+	if (!is_group_wanted(h->step, h->edge, (uint32_t)group, &slice))
+		return LEAT_OK;
+	return leat_files_look(h->plan, h->step, h->edge, slice, err);
+}
+
+enum leat_status
+leat_plan_look(struct leat_plan *plan, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+
+	for (size_t i = 0; status == LEAT_OK && i < plan->project->steps; i++) {
+		struct leat_plan_step *s = &plan->step[i];
+
+		for (size_t e = 0; status == LEAT_OK && s->wanted && e < s->edges; e++) {
+			struct hashing hashing = {plan, s, &s->edge[e], false};
+
+			if (leat_files_are_remote(plan, s, &s->edge[e]))
+				status = leat_parallel(plan->mem, REMOTE_THREADS, s->edge[e].groups.count, look_group,
+				                       &hashing, err);
+		}
+	}
+	return status;
+}
+
 enum leat_status
 leat_plan_hash(struct leat_plan *plan, unsigned threads, bool tolerant, struct leat_err *err)
 {
@@ -492,7 +530,10 @@ leat_plan_hash(struct leat_plan *plan, unsigned threads, bool tolerant, struct l
 
 		for (size_t e = 0; status == LEAT_OK && s->wanted && e < s->edges; e++)
 			if (s->edge[e].up == SIZE_MAX)
-				status = hash_edge(plan, s, &s->edge[e], threads, tolerant, err);
+				status = hash_edge(plan, s, &s->edge[e],
+				                   leat_files_are_remote(plan, s, &s->edge[e]) ? REMOTE_THREADS
+				                                                               : threads,
+				                   tolerant, err);
 	}
 	return status;
 }
@@ -528,6 +569,8 @@ leat_plan_content(const struct leat_plan *plan, const struct leat_plan_edge *edg
 {
 	uint32_t group = leat_group_of(edge->groups.down, slice);
 
+	if (edge->how == LEAT_EDGE_ENTRY)
+		return &edge->content[slice];
 	if (edge->content)
 		return &edge->content[group];
 	return &plan->step[edge->up].action[leat_members_at(&edge->members, group, 0)].output;

@@ -34,6 +34,7 @@ struct leat_plan_edge {
 	size_t up;                            /* index of the upstream step; SIZE_MAX: files of the user */
 	const struct leat_raw_source *source; /* NULL: a step, or files that a variable names */
 	size_t variable;                      /* of the slice, if it names the file */
+	enum leat_edge_how how;               /* LEAT_EDGE_ENTRY: `content` is by slice of this step, not by group */
 	bool *entry;                          /* upstream variables that name entries of a folder; NULL: no folder */
 	struct leat_groups groups;
 	struct leat_members users, members; /* slices of this step, and of the upstream step, by group */
@@ -65,7 +66,8 @@ struct leat_plan {
 	const struct leat_project *project;
 	struct leat_cas *cas; /* NULL: there is no store yet */
 	struct leat_mem *mem;
-	bool writes; /* trees of groups are put into the store */
+	bool writes;  /* trees of groups are put into the store */
+	bool fetches; /* remote files that were never fetched are; else stand-ins take the place of their contents */
 	struct leat_listings
 		*listings; /* while sources are hashed: all slices see the same folders. NULL: read them now */
 	struct leat_plan_step *step;
@@ -89,12 +91,18 @@ void leat_plan_close(struct leat_plan *plan); /* accepts NULL */
  * `tolerant`, it is noted in its step, whose actions then stay as they are. LEAT_END: it was stopped
  * (leat_cas_watch_hashing). */
 enum leat_status leat_plan_hash(struct leat_plan *plan, unsigned threads, bool tolerant, struct leat_err *err);
+/* Lists the remote files that wanted actions read, and counts what has to be fetched. */
+enum leat_status leat_plan_look(struct leat_plan *plan, struct leat_err *err);
 /* Adds up what leat_plan_hash reads, without reading it; meanwhile, another thread may hash. */
 void leat_plan_count(const struct leat_plan *plan, struct leat_hashing *hashing, const atomic_bool *stop);
 bool leat_plan_lacks_file(const struct leat_plan_step *step, size_t slice); /* one that was noted as missing */
 /* Computes the content of a group of slices that are all made. */
-enum leat_status leat_plan_gather(struct leat_plan *plan, struct leat_plan_edge *edge, uint32_t group,
-                                  struct leat_err *err);
+enum leat_status leat_plan_gather(struct leat_plan *plan, const struct leat_plan_step *step,
+                                  struct leat_plan_edge *edge, uint32_t group, struct leat_err *err);
+/* The same for LEAT_EDGE_ENTRY, for all slices of this step: entry i of each upstream folder, together in one folder.
+ */
+enum leat_status leat_plan_entries(struct leat_plan *plan, const struct leat_plan_step *step,
+                                   struct leat_plan_edge *edge, struct leat_err *err);
 /* The content of a folder with an entry for each of `count` slices. With `put` its tree goes into the store. */
 enum leat_status leat_plan_folder(struct leat_plan *plan, const struct leat_plan_step *up, const bool *entry,
                                   const uint32_t *slice, size_t count, bool put, struct leat_content *content,
@@ -115,6 +123,12 @@ enum leat_status leat_plan_code(struct leat_plan *plan, struct leat_err *err);
 enum leat_status leat_files_hash(struct leat_plan *plan, const struct leat_plan_step *step,
                                  const struct leat_plan_edge *edge, size_t slice, struct leat_content *content,
                                  struct leat_stamp *stamp, struct leat_err *err);
+/* Is it on a server? */
+bool leat_files_are_remote(const struct leat_plan *plan, const struct leat_plan_step *step,
+                           const struct leat_plan_edge *edge);
+/* Lists what is on servers, and counts what has to be fetched. */
+enum leat_status leat_files_look(struct leat_plan *plan, const struct leat_plan_step *step,
+                                 const struct leat_plan_edge *edge, size_t slice, struct leat_err *err);
 /* Adds up its files and bytes, without reading it. What is missing is left out. */
 void leat_files_measure(const struct leat_plan *plan, const struct leat_plan_step *step,
                         const struct leat_plan_edge *edge, size_t slice, struct leat_hashing *hashing,
@@ -124,7 +138,7 @@ enum leat_status leat_files_check(const struct leat_plan *plan, const struct lea
                                   const struct leat_plan_edge *edge, size_t slice, const struct leat_stamp *stamp,
                                   struct leat_err *err);
 /* Where a command can read it: the file or folder itself, or, if the source is a pattern, a new folder of links at
- * `path`, and *made is true. Any thread. */
+ * `path`, and *made is true. If it is on servers, it is in the store, and `path` is the end of its name. Any thread. */
 enum leat_status leat_files_path(const struct leat_plan *plan, const struct leat_plan_step *step,
                                  const struct leat_plan_edge *edge, size_t slice, char path[PATH_MAX], bool *made,
                                  struct leat_err *err);

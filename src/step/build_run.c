@@ -6,10 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "cas/gc.h"
 #include "step/build_core.h"
+#include "step/drift.h"
 #include "step/kind.h"
 
-enum { MAX_SLICE_TEXT = 1 << 16, MAX_COMMAND = 1 << 24 };
+enum { MAX_SLICE_TEXT = 1 << 16 };
 
 /* One job in work. */
 struct work {
@@ -20,10 +22,13 @@ struct work {
 	struct leat_inputs inputs;
 	struct leat_action action;
 	struct leat_key_fields fields;
-	struct leat_str slice, command;
+	struct leat_order order;
+	struct leat_str slice;
 	struct leat_running running;
 	struct leat_made last; /* of this step and slice */
 	bool has_last;
+	struct leat_manifest *last_made; /* of steps that make tables; NULL: none */
+	char last_id[300];
 	uint64_t number;
 	unsigned attempts;
 	double begun_s;
@@ -96,17 +101,55 @@ fail_action(struct work *w, const struct leat_ran *ran, const char *why)
 	leat_builder_tell(w->b, &event);
 }
 
+/* Of a command that failed because of rows that it lists in $out/rejects.jsonl, that list is kept until the next
+ * attempt; nothing else of $out is. */
+static bool
+keep_rejects(struct work *w, const struct leat_ran *ran)
+{
+	const char *step = w->s->step->name, *slice = leat_str_text(&w->slice);
+	struct leat_content rows = ran->rejects;
+	struct leat_err why;
+	enum leat_status status = LEAT_OK;
+
+	leat_err_clear(&why);
+	if (rows.kind == LEAT_CONTENT_NONE)
+		status = leat_ran_take_rejects(ran, w->b->cas, &rows, &why);
+	if (status == LEAT_OK && rows.kind == LEAT_CONTENT_NONE) {
+		leat_rejects_drop(w->b->cas, step, slice);
+		return false;
+	}
+	if (status == LEAT_OK)
+		status = leat_rejects_keep(w->b->cas, step, slice, w->number, &rows, &why);
+	if (status == LEAT_OK)
+		return true;
+	warn(w, why.text); /* of a full disk; the failure itself is what counts */
+	return false;
+}
+
+static void
+fail_attempt(struct work *w, const struct leat_ran *ran)
+{
+	char why[sizeof(ran->why) + 400];
+
+	snprintf(why, sizeof(why), "%s", ran->why);
+	if (keep_rejects(w, ran))
+		snprintf(why + strlen(why), sizeof(why) - strlen(why),
+		         "; 'leat show %.200s --rejects' lists all of them", w->s->step->name);
+	fail_action(w, ran, why);
+}
+
 /* ---- before ---- */
 
-static enum leat_status
-write_command(struct work *w, struct leat_err *err)
+/* What the table of this run is compared with. If it cannot be read, there is no drift. */
+static void
+find_last_profile(struct work *w)
 {
-	const struct leat_step *step = w->s->step;
-
-	if (step->kind->command)
-		return step->kind->command(step, &w->command, err);
-	leat_str_add(&w->command, step->text);
-	return LEAT_OK;
+	if (leat_cas_manifest(w->b->cas, &w->last.key, &w->last_made, NULL) != LEAT_OK || !*w->last_made->profile)
+		return;
+	snprintf(w->last_id, sizeof(w->last_id), "%.200s-%llu", w->s->step->name,
+	         (unsigned long long)w->last_made->number);
+	w->order.last_id = w->last_id;
+	w->order.last_profile = w->last_made->profile;
 }
 
 static enum leat_status
@@ -125,14 +168,16 @@ prepare(struct work *w, struct leat_err *err)
 	                                 .code = w->s->code};
 	status = leat_action_fields(&w->action, &w->fields, err);
 	if (status == LEAT_OK)
-		status = write_command(w, err);
+		status = leat_order_make(&w->order, &w->action, leat_job_cpus(w->b, w->job), err);
 	if (status == LEAT_OK)
 		status = leat_index_next_number(w->b->cas, step->name, &w->number, err);
 	leat_slice_text(&step->slices, w->job->slice, &w->slice);
-	if (status == LEAT_OK && (w->slice.failed || w->command.failed))
-		status = leat_fail_mem(err, w->b->mem, w->command.len, "the command");
+	if (status == LEAT_OK && w->slice.failed)
+		status = leat_fail_mem(err, w->b->mem, w->slice.len, "the values of a slice");
 	if (status == LEAT_OK)
 		w->has_last = leat_index_last(w->b->cas, step->name, leat_str_text(&w->slice), &w->last);
+	if (status == LEAT_OK && w->has_last && step->kind->table)
+		find_last_profile(w);
 	w->begun_s = wall_clock();
 	return status;
 }
@@ -155,11 +200,15 @@ check_inputs(struct work *w, struct leat_err *err)
 static enum leat_status
 learn(struct work *w, const struct leat_ran *ran, struct leat_err *err)
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX] = "";
+	enum leat_status status = LEAT_OK;
 
-	if (snprintf(folder, sizeof(folder), "%s/imports", ran->sandbox) >= (int)sizeof(folder))
-		return leat_fail(err, LEAT_IO, "the path '%s/imports' is too long", ran->sandbox);
-	return leat_code_learned(w->s->code, folder, leat_str_text(&w->command), &w->fields, err);
+	if (ran->imports.kind != LEAT_CONTENT_NONE)
+		status = leat_cas_view(w->b->cas, &ran->imports, folder, err);
+	else if (*ran->sandbox && snprintf(folder, sizeof(folder), "%s/imports", ran->sandbox) >= (int)sizeof(folder))
+		status = leat_fail(err, LEAT_IO, "the path '%s/imports' is too long", ran->sandbox);
+	return status == LEAT_OK ? leat_code_learned(w->s->code, folder, ran->work, w->order.command, &w->fields, err)
+	                         : status;
 }
 
 /* The same key gave other bytes before. */
@@ -196,7 +245,8 @@ record(struct work *w, const struct leat_ran *ran, size_t learned, struct leat_e
 	                          .threads = ran->threads,
 	                          .attempts = w->attempts,
 	                          .metrics = ran->metrics ? ran->metrics : "",
-	                          .warning = ran->warning};
+	                          .warning = ran->warning,
+	                          .profile = ran->profile ? ran->profile : ""};
 	enum leat_status status;
 
 	m.field = w->fields.field;
@@ -224,6 +274,25 @@ tell_made(struct work *w, const struct leat_ran *ran)
 	leat_builder_tell(w->b, &event);
 }
 
+/* False: the table drifted more than the checks allow, and the action failed. */
+static bool
+check_drift(struct work *w, const struct leat_ran *ran)
+{
+	char why[300], text[sizeof(why) + 300];
+	enum leat_drift_verdict verdict = leat_drift_check(w->s->step, ran->profile, w->b->mem, why, sizeof(why));
+
+	if (verdict == LEAT_DRIFT_FAILS && !w->b->options->accept_drift) {
+		snprintf(text, sizeof(text),
+		         "%s; its result is not kept. If it is right, run 'leat build %.200s --accept-drift'", why,
+		         w->s->step->name);
+		fail_action(w, ran, text);
+		return false;
+	}
+	if (verdict != LEAT_DRIFT_HOLDS)
+		warn(w, why);
+	return true;
+}
+
 static enum leat_status
 keep(struct work *w, const struct leat_ran *ran, struct leat_err *err)
 {
@@ -240,7 +309,10 @@ keep(struct work *w, const struct leat_ran *ran, struct leat_err *err)
 		fail_action(w, ran, text);
 		return LEAT_OK;
 	}
-	if (status == LEAT_OK)
+	if (status == LEAT_OK && !check_drift(w, ran))
+		return LEAT_OK;
+	w->finished->output = ran->output;
+	if (status == LEAT_OK && ran->output.kind == LEAT_CONTENT_NONE)
 		status = leat_cas_take(w->b->cas, ran->out, &w->finished->output, &why);
 	if (status == LEAT_DATA) { /* such as a socket, or a link that leaves the folder */
 		fail_action(w, ran, why.text);
@@ -251,6 +323,7 @@ keep(struct work *w, const struct leat_ran *ran, struct leat_err *err)
 	status = record(w, ran, w->fields.count - known, err);
 	if (status != LEAT_OK)
 		return status;
+	leat_rejects_drop(w->b->cas, w->s->step->name, leat_str_text(&w->slice));
 	w->finished->end = LEAT_JOB_MADE;
 	w->finished->same =
 		!w->finished->differs && w->has_last && leat_content_equal(&w->last.output, &w->finished->output);
@@ -266,12 +339,11 @@ keep(struct work *w, const struct leat_ran *ran, struct leat_err *err)
 static enum leat_status
 attempt(struct work *w, bool *again, struct leat_err *err)
 {
-	struct leat_runner runner = {.cas = w->b->cas,
-	                             .pool = w->b->sandboxes,
-	                             .stop = w->b->options->kill,
-	                             .cpus = leat_job_cpus(w->b, w->job)};
+	struct leat_runner runner = {.cas = w->b->cas, .pool = w->b->sandboxes, .stop = w->b->options->kill};
 	struct leat_ran ran;
-	enum leat_status status = leat_runner_run(&runner, &w->action, &w->running, &ran, err);
+	enum leat_status status =
+		w->b->executor ? leat_executor_run(w->b->executor, &w->order, runner.stop, &w->running, &ran, err)
+			       : leat_runner_run(&runner, &w->order, &w->running, &ran, err);
 
 	*again = false;
 	w->attempts++;
@@ -288,7 +360,7 @@ attempt(struct work *w, bool *again, struct leat_err *err)
 			event.why = ran.why;
 			leat_builder_tell(w->b, &event);
 		} else {
-			fail_action(w, &ran, ran.why);
+			fail_attempt(w, &ran);
 		}
 	}
 	leat_ran_end(&ran, w->b->mem);
@@ -341,7 +413,6 @@ run_job(struct leat_builder *b, struct leat_finished *finished)
 
 	leat_err_clear(&err);
 	leat_str_init(&w.slice, b->mem, MAX_SLICE_TEXT);
-	leat_str_init(&w.command, b->mem, MAX_COMMAND);
 	leat_running_init(&w.running);
 	status = prepare(&w, &err);
 	if (status == LEAT_OK) {
@@ -351,17 +422,20 @@ run_job(struct leat_builder *b, struct leat_finished *finished)
 		status = run_attempts(&w, &err);
 		tell_stopped(&w, status, &err);
 	}
-	if (status != LEAT_OK) {
+	if (status == LEAT_END) { /* while an input was fetched */
+		finished->end = LEAT_JOB_STOPPED;
+	} else if (status != LEAT_OK) {
 		finished->end = LEAT_JOB_BROKEN;
 		finished->why = err;
 		finished->why.status = status;
 	}
 	leat_running_end(&w.running);
+	leat_manifest_free(w.last_made, b->mem);
 	leat_key_fields_clear(&w.fields);
 	leat_free(b->mem, w.fields.field);
 	leat_inputs_close(&w.inputs);
 	leat_str_free(&w.slice);
-	leat_str_free(&w.command);
+	leat_order_free(&w.order);
 }
 
 /* ---- workers ---- */

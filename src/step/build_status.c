@@ -26,10 +26,12 @@ hash(struct leat_plan *plan, struct leat_err *err)
 
 static enum leat_status
 open_plan(struct leat_plan **plan, const struct leat_project *project, struct leat_cas *cas,
-          const struct leat_plan_targets *targets, struct leat_err *err)
+          const struct leat_plan_targets *targets, bool fetches, struct leat_err *err)
 {
 	enum leat_status status = leat_plan_open(plan, project, cas, targets, err);
 
+	if (status == LEAT_OK)
+		(*plan)->fetches = fetches;
 	if (status == LEAT_OK)
 		status = hash(*plan, err);
 	if (status == LEAT_OK && cas)
@@ -79,7 +81,7 @@ leat_build_status(const struct leat_project *project, struct leat_cas *cas, stru
 {
 	struct leat_plan_targets all = {0};
 	struct leat_plan *plan = NULL;
-	enum leat_status s = open_plan(&plan, project, cas, &all, err);
+	enum leat_status s = open_plan(&plan, project, cas, &all, false, err);
 
 	if (s == LEAT_OK && cas)
 		s = find_all(plan, err);
@@ -145,7 +147,7 @@ leat_build_fields(const struct leat_project *project, struct leat_cas *cas, cons
 	struct leat_plan_targets target = {&step->name, 1};
 	size_t first = slice == SIZE_MAX ? 0 : slice, end = slice == SIZE_MAX ? step->slices.count : slice + 1;
 	struct leat_plan *plan = NULL;
-	enum leat_status status = open_plan(&plan, project, cas, &target, err);
+	enum leat_status status = open_plan(&plan, project, cas, &target, false, err);
 
 	if (status == LEAT_OK)
 		status = find_all(plan, err);
@@ -208,7 +210,7 @@ leat_build_tune(const struct leat_project *project, struct leat_cas *cas, const 
 	size_t step = 0, slice, len = strcspn(target, ":");
 
 	if (status == LEAT_OK)
-		status = open_plan(&plan, project, cas, &targets, err);
+		status = open_plan(&plan, project, cas, &targets, true, err);
 	if (status == LEAT_OK) {
 		plan->writes = true;
 		status = find_all(plan, err);

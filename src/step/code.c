@@ -194,12 +194,11 @@ put_tree(struct leat_code *code, size_t first, size_t end, size_t skip, struct l
 static enum leat_status
 make_snapshot(struct leat_code *code, struct leat_err *err)
 {
-	struct leat_content content;
 	char path[PATH_MAX];
-	enum leat_status status = put_tree(code, 0, code->files, 0, &content, err);
+	enum leat_status status = put_tree(code, 0, code->files, 0, &code->content, err);
 
 	if (status == LEAT_OK)
-		status = leat_cas_view(code->cas, &content, path, err);
+		status = leat_cas_view(code->cas, &code->content, path, err);
 	if (status != LEAT_OK)
 		return status;
 	code->snapshot = leat_strdup(code->mem, path);
@@ -217,6 +216,12 @@ leat_code_snapshot(struct leat_code *code, struct leat_err *err)
 	snapshot = code->snapshot;
 	pthread_mutex_unlock(&code->lock);
 	return snapshot;
+}
+
+struct leat_content
+leat_code_content(const struct leat_code *code)
+{
+	return code->content;
 }
 
 /* ---- opening and closing ---- */

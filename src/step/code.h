@@ -25,7 +25,8 @@ void leat_code_close(struct leat_code *code); /* accepts NULL */
 /* Has the step the same globs? Then it uses this one, too: opening walks through the project's folder. */
 bool leat_code_serves(const struct leat_code *code, const struct leat_step *step);
 const char *leat_code_snapshot(struct leat_code *code,
-                               struct leat_err *err); /* folder, made on the first call; NULL: err */
+                               struct leat_err *err);                /* folder, made on the first call; NULL: err */
+struct leat_content leat_code_content(const struct leat_code *code); /* of the snapshot, once it is made */
 
 /* Appends "code.PATH" fields of the files that the command names, sorted. */
 struct leat_key_fields {
@@ -39,10 +40,11 @@ void leat_key_fields_clear(struct leat_key_fields *fields);
 enum leat_status leat_code_named(struct leat_code *code, const char *command, struct leat_key_fields *fields,
                                  struct leat_err *err);
 
-/* Reads what the hook wrote to `folder` (the sandbox's imports/) during a run, and appends the learned fields, sorted.
+/* Reads what the hook wrote to `folder` (the sandbox's imports/) during a run in the folder `work`, and appends the
+ * learned fields, sorted.
  * What `fields` has already as "code.PATH" is left out, unless an imported file names it. LEAT_DATA: a module
  * that is not in the snapshot changed while the command ran, so nobody knows which bytes it read. */
-enum leat_status leat_code_learned(struct leat_code *code, const char *folder, const char *command,
+enum leat_status leat_code_learned(struct leat_code *code, const char *folder, const char *work, const char *command,
                                    struct leat_key_fields *fields, struct leat_err *err);
 /* Are the learned fields of this set still true? Answers are remembered by `learned` for the time of the build. */
 bool leat_code_still(struct leat_code *code, struct leat_cas *cas, const struct leat_digest *learned);

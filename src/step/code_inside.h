@@ -39,6 +39,7 @@ struct leat_code {
 	size_t *by_name;      /* indexes into `file`, sorted by the last part of the path */
 	pthread_mutex_t lock; /* guards what follows */
 	char *snapshot;
+	struct leat_content content;    /* of the snapshot */
 	struct leat_step_key *step_key; /* one per step of the project; `sha` NULL: not made yet */
 	struct leat_still *still;
 	struct leat_pythons *pythons;

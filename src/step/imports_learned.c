@@ -443,13 +443,11 @@ mark_named(struct learning *l, const struct leat_key_fields *fields, struct leat
 }
 
 static enum leat_status
-set_roots(struct learning *l, const char *folder, struct leat_err *err)
+set_roots(struct learning *l, const char *work, struct leat_err *err)
 {
 	char path[PATH_MAX];
-	const char *slash = strrchr(folder, '/');
 
-	snprintf(path, sizeof(path), "%.*s/work", slash ? (int)(slash - folder) : 0, folder);
-	l->root[0] = leat_strdup(l->mem, path);
+	l->root[0] = leat_strdup(l->mem, work);
 	if (l->code->snapshot) {
 		l->root[1] = leat_strdup(l->mem, l->code->snapshot);
 		l->root[2] = leat_strdup(l->mem, realpath(l->code->snapshot, path) ? path : l->code->snapshot);
@@ -476,8 +474,8 @@ end_learning(struct learning *l)
 }
 
 enum leat_status
-leat_code_learned(struct leat_code *code, const char *folder, const char *command, struct leat_key_fields *fields,
-                  struct leat_err *err)
+leat_code_learned(struct leat_code *code, const char *folder, const char *work, const char *command,
+                  struct leat_key_fields *fields, struct leat_err *err)
 {
 	struct learning l = {.code = code, .mem = code->mem};
 	enum leat_status status;
@@ -486,7 +484,7 @@ leat_code_learned(struct leat_code *code, const char *folder, const char *comman
 	if (!l.marked)
 		return leat_fail_mem(err, l.mem, code->files, "the list of imports");
 	pthread_mutex_lock(&code->lock);
-	status = set_roots(&l, folder, err);
+	status = set_roots(&l, work, err);
 	if (status == LEAT_OK)
 		status = read_records(&l, folder, err);
 	if (status == LEAT_OK)

@@ -27,6 +27,7 @@ struct leat_step_kind {
 	const char *value; /* what `text` is, for the reference: "the name of a step"; NULL: a text */
 	bool shell;        /* `text` is run by /bin/sh -c in the sandbox */
 	bool source;       /* of sources that are loaded: no key of a step */
+	bool table;        /* its command leaves a sketch of its table (table/sketch.h) in profile.json */
 	bool reads;        /* `text` is the name of a source or step, which the step reads as if it were in `in` */
 	/* Finds out what the step reads, once all names are known (`names`); may replace the text, and adds edges with
 	 * leat_step_add_edge. NULL: `in` says all. LEAT_SPEC: `err` is about the text. */
@@ -37,6 +38,12 @@ struct leat_step_kind {
 	 * "$LEAT_COMMAND" is this program, "$LEAT_MEMORY" the limit in bytes, if there is one. */
 	enum leat_status (*command)(const struct leat_step *step, struct leat_str *command, struct leat_err *err);
 };
+
+/* kind_sql.c, for kinds that become a query: makes it the step's, with its tables and those of its checks. */
+enum leat_status leat_sql_step_read(struct leat_step *step, const struct leat_step_names *names, const char *query,
+                                    size_t len, struct leat_err *err);
+enum leat_status leat_sql_step_check(const struct leat_step *step, struct leat_err *err);
+enum leat_status leat_sql_step_command(const struct leat_step *step, struct leat_str *text, struct leat_err *err);
 
 extern const struct leat_step_kind *const leat_step_kinds[]; /* sorted by name, NULL at the end */
 

@@ -7,8 +7,10 @@
  *	  product: vocab(min_count=5)
  *	  label: keep
  *
- * The key holds the normal form of columns and split, so white space, comments and options that are written out change
- * nothing. The version is bumped with that of any transform. */
+ * `dedupe: {by: [user, item], order: ts, keep: last}` drops rows first.
+ *
+ * The key holds the normal form of columns, split and dedupe, so white space, comments and options that are written out
+ *change nothing. The version is bumped with that of any transform. */
 #include "base/str.h"
 #include "step/kind.h"
 #include "table/duckdb.h"
@@ -55,6 +57,10 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 		leat_str_add(text, " --split ");
 		leat_str_add_word(text, step->split);
 	}
+	if (*step->dedupe) {
+		leat_str_add(text, " --dedupe ");
+		leat_str_add_word(text, step->dedupe);
+	}
 	leat_str_addf(text, " --threads \"$cpus\" ${LEAT_MEMORY:+--memory $LEAT_MEMORY} --output \"$out\" \"$%s\"",
 	              step->text);
 	return LEAT_OK;
@@ -63,6 +69,7 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 const struct leat_step_kind leat_step_kind_features = {
 	.name = "features",
 	.version = 1,
+	.table = true,
 	.value = "the name of a source or step",
 	.doc = "Fit the features in `columns` on the training rows of a table, and compute them for all rows; see "
 	       "FEATURES.md.",

@@ -25,6 +25,7 @@ command(const struct leat_step *step, struct leat_str *text, struct leat_err *er
 const struct leat_step_kind leat_step_kind_load = {
 	.name = "load",
 	.version = 1,
+	.table = true,
 	.doc = "Load files with declared columns; see 'leat load'.",
 	.source = true,
 	.command = command,

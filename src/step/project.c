@@ -15,6 +15,7 @@ leat_project_close(struct leat_project *project)
 {
 	if (!project)
 		return;
+	leat_staging_close(project->staging);
 	if (project->text)
 		leat_text_free(project->text);
 	leat_free(project->mem, project->text);
@@ -48,7 +49,7 @@ make_project(struct leat_mem *mem, const char *folder, struct leat_err *err)
 /* `name` is the file's in errors. `text` ends in NUL. */
 static enum leat_status
 parse(struct leat_project **project, struct leat_mem *mem, const char *folder, const char *name, const char *text,
-      size_t len, struct leat_err *err)
+      size_t len, enum leat_looks looks, struct leat_err *err)
 {
 	struct leat_project *p = make_project(mem, folder, err);
 	struct leat_project_text nodes;
@@ -65,6 +66,7 @@ parse(struct leat_project **project, struct leat_mem *mem, const char *folder, c
 	                          .text = p->text,
 	                          .mem = mem,
 	                          .err = err,
+	                          .looks = looks,
 	                          .files = folder != NULL};
 	status = leat_yaml_parse(&r.file, &root);
 	if (status == LEAT_OK)
@@ -95,7 +97,7 @@ leat_project_parse(struct leat_project **project, struct leat_mem *mem, const ch
 	if (!copy)
 		return leat_fail_mem(err, mem, len, "leat.yaml");
 	memcpy(copy, text, len);
-	status = parse(project, mem, folder, "leat.yaml", copy, len, err ? err : &unwanted);
+	status = parse(project, mem, folder, "leat.yaml", copy, len, LEAT_LOOK_BACK, err ? err : &unwanted);
 	leat_free(mem, copy);
 	return status;
 }
@@ -127,6 +129,13 @@ find_file(const char *file, char path[PATH_MAX], struct leat_err *err)
 enum leat_status
 leat_project_open(struct leat_project **project, struct leat_mem *mem, const char *file, struct leat_err *err)
 {
+	return leat_project_open_now(project, mem, file, LEAT_LOOK_BACK, err);
+}
+
+enum leat_status
+leat_project_open_now(struct leat_project **project, struct leat_mem *mem, const char *file, enum leat_looks looks,
+                      struct leat_err *err)
+{
 	char path[PATH_MAX], folder[PATH_MAX], *text = NULL, *absolute;
 	struct leat_err unwanted;
 	enum leat_status status;
@@ -144,7 +153,7 @@ leat_project_open(struct leat_project **project, struct leat_mem *mem, const cha
 		return status;
 	absolute = leat_strdup(mem, folder);
 	*strrchr(folder, '/') = '\0';
-	status = absolute ? parse(project, mem, *folder ? folder : "/.", path, text, len, err)
+	status = absolute ? parse(project, mem, *folder ? folder : "/.", path, text, len, looks, err)
 	                  : leat_fail_mem(err, mem, sizeof(folder), "a path");
 	if (status == LEAT_OK) {
 		leat_free(mem, (*project)->file);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "step/slices.h"
+#include "step/staging.h"
 
 struct leat_step_kind;
 
@@ -15,15 +16,24 @@ struct leat_named {               /* a parameter or a variable of the environmen
 	const char *name, *value; /* value NULL: an environment variable that is passed on */
 };
 
-/* What a step reads: a source or another step. */
-struct leat_edge {
-	const char *name; /* of the shell variable, and of the source or step */
-	size_t step;      /* index of the step; SIZE_MAX: a source */
-	size_t source;    /* index of the source; SIZE_MAX: a step */
+/* Which slices of a step another one gets. */
+enum leat_edge_how {
+	LEAT_EDGE_SHARES, /* those with the same values of the variables that both steps have */
+	LEAT_EDGE_WHOLE,  /* all of them, whatever the names of variables */
+	LEAT_EDGE_ENTRY,  /* of each of them, the entry of its folder that has the number of the reading slice */
 };
 
-/* A pattern below the project's folder, or absolute. {subject} stands for a value of that variable; * ? [] and ** match
- * as in a shell, and then several files arrive as a folder of links. */
+/* What a step reads: a source or another step. */
+struct leat_edge {
+	const char *name;  /* of the shell variable, and of the source or step */
+	const char *table; /* of sql: its name in the query, if that is another one; else NULL */
+	enum leat_edge_how how;
+	size_t step;   /* index of the step; SIZE_MAX: a source */
+	size_t source; /* index of the source; SIZE_MAX: a step */
+};
+
+/* A pattern below the project's folder, or absolute, or a URI of objects on a server. {subject} stands for a value of
+ * that variable; * ? [] and ** match as in a shell, and then several files arrive as a folder of links. */
 struct leat_raw_source {
 	const char *name, *pattern;
 	size_t line;
@@ -45,14 +55,24 @@ struct leat_step {
 	const char *suffix;      /* of $out and of links to it: ".npy"; "" if none */
 	const char *feed;        /* a spec, for $feed; "" if none */
 	uint64_t seed;
-	bool has_seed;          /* it was given */
-	const char *const *key; /* of sql: columns that tell rows apart; NULL-terminated; NULL: not given */
-	const char *format;     /* of shards */
+	bool has_seed;                    /* it was given */
+	const char *const *key;           /* of sql: columns that tell rows apart; NULL-terminated; NULL: not given */
+	const char *format, *compression; /* of shards; "": not given */
+	const char *parts, *images, *root, *rejects; /* of shards; "": not given */
+	unsigned resize, quality;                    /* of shards; 0: not given */
 	const char *const
-		*check;     /* of sql: checks of the result, as table/checks.h prints them; NULL-terminated, or NULL */
-	const char *checks; /* of sql: what to do with rows that fail; "" if not given */
-	unsigned count;     /* of shards; 0: not given */
-	const char *columns, *split; /* of features, as table/features.h has them; "": not given */
+		*check; /* of sql: checks of the result, as table/checks.h prints them; NULL-terminated, or NULL */
+	const char *const *drift; /* checks of drift, which judge a run and not its result; NULL-terminated, or NULL */
+	const char *checks;       /* of sql: what to do with rows that fail; "" if not given */
+	unsigned count;           /* of shards; 0: not given */
+	struct leat_named *by;    /* of sql: tables that are split, and the columns they are split by */
+	size_t bys;
+	unsigned partitions;        /* of sql with `by`, and of what splits its tables; 0: not given */
+	const char *const *carried; /* of sql with `by`: columns of the result that tell partitions apart, or NULL */
+	const char *columns, *split, *dedupe; /* of features, as table/features.h has them; "": not given */
+	const char *at;                       /* of asof: column of the time of each row; "" if not given */
+	struct leat_take *take;               /* of asof: tables that rows get columns from (kind_asof.c) */
+	size_t takes;
 	unsigned cpus, retries;
 	double timeout_s;      /* 0: none */
 	uint64_t memory_bytes; /* 0: no limit */
@@ -68,11 +88,16 @@ struct leat_project {
 	size_t *order;                  /* indexes of steps, inputs first */
 	size_t *by_name;                /* indexes of steps, sorted */
 	struct leat_project_text *text; /* the strings */
+	struct leat_staging *staging;   /* of remote sources; NULL: there are none */
 };
 
 /* `file` may be a folder, in which leat.yaml is looked for. LEAT_SPEC: the file has an error. */
 enum leat_status leat_project_open(struct leat_project **project, struct leat_mem *mem, const char *file,
                                    struct leat_err *err);
+/* Sources with columns are listed when the project is opened. leat_project_open asks servers only about those that no
+ * build has listed; this one as `looks` says. */
+enum leat_status leat_project_open_now(struct leat_project **project, struct leat_mem *mem, const char *file,
+                                       enum leat_looks looks, struct leat_err *err);
 /* The same from text, which is hostile: for tests and fuzzing. Without a `folder` (NULL), slices that read files are
  * refused. */
 enum leat_status leat_project_parse(struct leat_project **project, struct leat_mem *mem, const char *folder,
@@ -90,6 +115,7 @@ struct leat_paths {
 	size_t count, cap;
 	size_t fixed;    /* of a pattern: characters at the beginning of each path that do not name its link */
 	bool is_pattern; /* several files, which arrive as a folder of links; else one path, a file or folder */
+	bool is_remote;  /* paths are URIs */
 };
 struct leat_listings; /* of folders that were read before; NULL: they are read now */
 enum leat_status leat_source_paths(const struct leat_project *project, const struct leat_raw_source *source,

@@ -483,6 +483,10 @@ leat_project_check(struct leat_reading *r)
 	for (size_t i = 0; i < r->project->steps && status == LEAT_OK; i++)
 		status = resolve(r, &r->project->step[i], &r->at[i]);
 	if (status == LEAT_OK)
+		status = leat_project_split(r);
+	if (status == LEAT_OK)
+		status = sort_names(r);
+	if (status == LEAT_OK)
 		status = sort_steps(r);
 	for (size_t i = 0; i < r->project->steps && status == LEAT_OK; i++)
 		status = check_step(r, &r->project->step[i], &r->at[i]);

@@ -1,4 +1,5 @@
-/* project_features.c - the keys `columns` and `split` of a features step, as the texts that table/features.h reads */
+/* project_features.c - the keys `columns`, `split` and `dedupe` of a features step, as the texts that table/features.h
+ * reads */
 #include <string.h>
 
 #include "base/str.h"
@@ -7,7 +8,7 @@
 
 /* Keeps the normal form of what was read, or fails at `at`. */
 static enum leat_status
-keep_normal(struct leat_reading *r, const struct leat_yaml *at, const char *columns, const char *split, bool is_split,
+keep_normal(struct leat_reading *r, const struct leat_yaml *at, const struct leat_features_text *given,
             const char **out)
 {
 	struct leat_features *features = NULL;
@@ -16,7 +17,7 @@ keep_normal(struct leat_reading *r, const struct leat_yaml *at, const char *colu
 	enum leat_status status;
 
 	leat_err_clear(&why);
-	status = leat_features_parse(&features, r->mem, columns, split, &why);
+	status = leat_features_parse(&features, r->mem, given, &why);
 	if (status == LEAT_SPEC || status == LEAT_LIMIT) {
 		leat_without_caret(&why, status);
 		return leat_yaml_fail(&r->file, at, "%s", why.text);
@@ -24,8 +25,10 @@ keep_normal(struct leat_reading *r, const struct leat_yaml *at, const char *colu
 	if (status != LEAT_OK)
 		return leat_fail_as(r->err, &why);
 	leat_str_init(&text, r->mem, LEAT_YAML_BYTES);
-	if (is_split)
+	if (given->split)
 		leat_split_print(&features->split, &text);
+	else if (given->dedupe)
+		leat_dedupe_print(features, &text);
 	else
 		leat_features_print(features, &text);
 	leat_features_close(features);
@@ -60,7 +63,8 @@ check_feature(struct leat_reading *r, const struct leat_yaml *name, const char *
 	leat_str_init(&text, r->mem, LEAT_YAML_BYTES);
 	add_feature(&text, name);
 	status = text.failed ? leat_fail_mem(r->err, r->mem, text.len, "features")
-	                     : keep_normal(r, name->value, leat_str_text(&text), "", false, &unused);
+	                     : keep_normal(r, name->value,
+	                                   &(struct leat_features_text){leat_str_text(&text), NULL, NULL}, &unused);
 	leat_str_free(&text);
 	return status;
 }
@@ -82,7 +86,8 @@ leat_columns_read(struct leat_reading *r, const struct leat_yaml *map, struct le
 	if (status == LEAT_OK && text.failed)
 		status = leat_fail_mem(r->err, r->mem, text.len, "features");
 	if (status == LEAT_OK)
-		status = keep_normal(r, map, leat_str_text(&text), "", false, &step->columns);
+		status = keep_normal(r, map, &(struct leat_features_text){leat_str_text(&text), NULL, NULL},
+		                     &step->columns);
 	leat_str_free(&text);
 	return status;
 }
@@ -161,7 +166,55 @@ leat_split_read(struct leat_reading *r, const struct leat_yaml *map, struct leat
 	if (status == LEAT_OK && text.failed)
 		status = leat_fail_mem(r->err, r->mem, text.len, "a split");
 	if (status == LEAT_OK)
-		status = keep_normal(r, map, "x: keep", leat_str_text(&text), true, &step->split);
+		status = keep_normal(r, map, &(struct leat_features_text){"x: keep", leat_str_text(&text), NULL},
+		                     &step->split);
+	leat_str_free(&text);
+	return status;
+}
+
+/* ---- dedupe ---- */
+
+static enum leat_status
+add_rule(struct leat_reading *r, const struct leat_yaml *key, struct leat_str *text)
+{
+	enum leat_status status = LEAT_OK;
+
+	leat_str_addf(text, "%s%s=", text->len ? ", " : "", key->text);
+	if (!strcmp(key->text, "by") || !strcmp(key->text, "order")) {
+		leat_str_add(text, "[");
+		status = add_keys(r, key->value, text);
+		leat_str_add(text, "]");
+		return status;
+	}
+	if (strcmp(key->text, "keep") != 0)
+		return leat_yaml_fail(&r->file, key, "dedupe has no key '%s'; it has by, order and keep", key->text);
+	if (key->value->kind != LEAT_YAML_TEXT ||
+	    (strcmp(key->value->text, "first") != 0 && strcmp(key->value->text, "last") != 0))
+		return leat_yaml_fail(&r->file, key->value->kind == LEAT_YAML_TEXT ? key : key->value,
+		                      "'keep' must be first or last");
+	leat_str_add(text, key->value->text);
+	return LEAT_OK;
+}
+
+enum leat_status
+leat_dedupe_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step)
+{
+	enum leat_status status = LEAT_OK;
+	bool has_key = false;
+	struct leat_str text;
+
+	leat_str_init(&text, r->mem, LEAT_YAML_BYTES);
+	for (const struct leat_yaml *k = map->first; k && status == LEAT_OK; k = k->next) {
+		has_key |= !strcmp(k->text, "by");
+		status = add_rule(r, k, &text);
+	}
+	if (status == LEAT_OK && !has_key)
+		status = leat_yaml_fail(&r->file, map, "dedupe needs 'by', the columns that are equal in duplicates");
+	if (status == LEAT_OK && text.failed)
+		status = leat_fail_mem(r->err, r->mem, text.len, "dedupe");
+	if (status == LEAT_OK)
+		status = keep_normal(r, map, &(struct leat_features_text){"x: keep", NULL, leat_str_text(&text)},
+		                     &step->dedupe);
 	leat_str_free(&text);
 	return status;
 }

@@ -9,7 +9,8 @@ const struct leat_key leat_file_keys[] = {
 	{.name = "sources",
          .type = LEAT_KEY_SOURCES,
          .def = "",
-         .doc = "Files and folders that steps read: a name and a path or pattern each. {subject} stands for the value "
+         .doc = "Files and folders that steps read: a name and a path, URI or pattern each. {subject} stands for the "
+                "value "
                 "of "
                 "that slice variable; * ? [] and ** match as in a shell. CSV and JSON Lines can be loaded: give a map "
                 "of the "
@@ -21,6 +22,13 @@ const struct leat_key leat_file_keys[] = {
          .def = "",
          .doc = "What is made: a name and the keys of a step each.",
          .example = "{count: {run: 'wc -l \"$table\" > \"$out\"', in: table}}"},
+	{.name = "storage",
+         .type = LEAT_KEY_STORAGE,
+         .def = "",
+         .doc = "How remote sources are reached: settings of REMOTE.md, which no key of an action holds. Secrets are "
+                "not "
+                "among them.",
+         .example = "{endpoint: 'https://minio.lab:9000', profile: lab}"},
 	{.name = NULL},
 };
 
@@ -28,7 +36,7 @@ const struct leat_key leat_source_keys[] = {
 	{.name = "files",
          .type = LEAT_KEY_TEXT,
          .def = "",
-         .doc = "Path or pattern of the files.",
+         .doc = "Path, URI or pattern of the files.",
          .example = "raw/events-*.csv.gz"},
 	{.name = "columns",
          .type = LEAT_KEY_COLUMNS,
@@ -156,6 +164,22 @@ const struct leat_key leat_step_keys[] = {
          .def = "",
          .doc = "Columns that no two rows have alike and that are never NULL. Rows are sorted by them.",
          .example = "[user, ts]",
+         .kind = "sql|asof"},
+	{.name = "by",
+         .type = LEAT_KEY_BY,
+         .def = "",
+         .doc = "Run the query once for each partition of these tables, which are split by a hash of the column; other "
+                "tables are whole in each. Growth runs only the partitions whose rows changed.",
+         .example = "{events: user, users: id}",
+         .kind = "sql"},
+	{.name = "partitions",
+         .type = LEAT_KEY_COUNT,
+         AT(partitions),
+         .min = 1,
+         .max = 4096,
+         .def = "64",
+         .doc = "Number of partitions, with 'by'. Another number runs all of them again.",
+         .example = "16",
          .kind = "sql"},
 	{.name = "check",
          .type = LEAT_KEY_CHECKS,
@@ -165,7 +189,7 @@ const struct leat_key leat_step_keys[] = {
                 "with "
                 "kept.parquet and rejects.jsonl.",
          .example = "{amount: [not null, 0..1e6], user: in users.id, rows: 1..}",
-         .kind = "sql"},
+         .kind = "sql|asof"},
 	{.name = "checks",
          .type = LEAT_KEY_ACTION,
          AT(checks),
@@ -174,14 +198,24 @@ const struct leat_key leat_step_keys[] = {
                 "have "
                 "a share of rows above which the step fails.",
          .example = "quarantine up to 0.1%",
-         .kind = "sql"},
+         .kind = "sql|asof"},
 	{.name = "format",
          .type = LEAT_KEY_CHOICE,
          AT(format),
-         .choices = "tfrecord",
+         .choices = "tfrecord|parquet|npy|tar",
          .def = "tfrecord",
          .doc = "Format of the shards.",
-         .example = "tfrecord",
+         .example = "parquet",
+         .kind = "shards"},
+	{.name = "compression",
+         .type = LEAT_KEY_CHOICE,
+         AT(compression),
+         .choices = "auto|none|gzip|snappy|zstd",
+         .def = "auto",
+         .doc = "Compression of the shards: gzip for tfrecord; gzip, snappy or zstd for parquet. auto: zstd for "
+                "parquet, "
+                "else none.",
+         .example = "gzip",
          .kind = "shards"},
 	{.name = "count",
          .type = LEAT_KEY_COUNT,
@@ -191,6 +225,56 @@ const struct leat_key leat_step_keys[] = {
          .def = "",
          .doc = "Number of shards; their numbers of rows differ by one at most.",
          .example = "16",
+         .kind = "shards"},
+	{.name = "parts",
+         .type = LEAT_KEY_TEXT,
+         AT(parts),
+         .def = "",
+         .doc = "Column whose values divide the rows: each gets a folder of shards. Without the key, the parts of a "
+                "features step with a split (train, valid, ...); none: all rows together.",
+         .example = "split",
+         .kind = "shards"},
+	{.name = "images",
+         .type = LEAT_KEY_TEXT,
+         AT(images),
+         .def = "",
+         .doc = "Column with names of image files, which take their place.",
+         .example = "path",
+         .kind = "shards"},
+	{.name = "root",
+         .type = LEAT_KEY_TEXT,
+         AT(root),
+         .def = "",
+         .doc = "Source or step with the image files: a folder that their names are relative to.",
+         .example = "photos",
+         .kind = "shards"},
+	{.name = "resize",
+         .type = LEAT_KEY_COUNT,
+         AT(resize),
+         .min = 1,
+         .max = 65500,
+         .def = "",
+         .doc = "Scale images down to this length of the shorter side, and store them as JPEG.",
+         .example = "256",
+         .kind = "shards"},
+	{.name = "quality",
+         .type = LEAT_KEY_COUNT,
+         AT(quality),
+         .min = 1,
+         .max = 100,
+         .def = "",
+         .doc = "Store all images as JPEG of this quality. Without the key, 90 for those that were scaled; others stay "
+                "as "
+                "they are.",
+         .example = "90",
+         .kind = "shards"},
+	{.name = "rejects",
+         .type = LEAT_KEY_TEXT,
+         AT(rejects),
+         .def = "0",
+         .doc = "Rows that may be left out because their image file is missing or broken: a share such as 0.1%, or a "
+                "number; more is an error. 'leat show NAME --rejects' lists them.",
+         .example = "0.1%",
          .kind = "shards"},
 	{.name = "columns",
          .type = LEAT_KEY_CHAINS,
@@ -207,8 +291,40 @@ const struct leat_key leat_step_keys[] = {
                 "without the key, on all rows.",
          .example = "{by: user, train: 80%, valid: 10%, test: 10%}",
          .kind = "features"},
+	{.name = "dedupe",
+         .type = LEAT_KEY_DEDUPE,
+         .def = "",
+         .doc = "Of rows with equal values in 'by', keep the first or the last by 'order', before anything else is "
+                "done.",
+         .example = "{by: [user, item], order: ts, keep: last}",
+         .kind = "features"},
+	{.name = "at",
+         .type = LEAT_KEY_TEXT,
+         AT(at),
+         .def = "",
+         .doc = "Column of the time of each row.",
+         .example = "ts",
+         .kind = "asof"},
+	{.name = "take",
+         .type = LEAT_KEY_TAKE,
+         .def = "",
+         .doc = "Tables that rows get columns from, each with 'at', the column of its times, and 'columns'; and if "
+                "needed 'by', columns that both have, 'known', when a row came in, 'max_age', and 'strict'.",
+         .example = "{prices: {at: valid_from, by: product, columns: [price], max_age: 30d}}",
+         .kind = "asof"},
 	{.name = NULL},
 };
+
+bool
+leat_key_is_of(const struct leat_key *key, const char *kind)
+{
+	const char *at = key->kind;
+	size_t len = strlen(kind);
+
+	while (at && !(strncmp(at, kind, len) == 0 && (at[len] == '|' || !at[len])))
+		at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
+	return !key->kind || at;
+}
 
 const struct leat_key *
 leat_key_find(const struct leat_key *keys, const char *name)
@@ -240,10 +356,14 @@ leat_key_values(const struct leat_key *key, struct leat_str *out)
 		[LEAT_KEY_COLUMNS] = "a map of names and types",
 		[LEAT_KEY_REJECTS] = "a share such as 0.1%, or a number",
 		[LEAT_KEY_NULLS] = "a text, or a list of texts",
+		[LEAT_KEY_BY] = "a map of tables and a column of each",
 		[LEAT_KEY_CHAINS] = "a map of names and transforms",
 		[LEAT_KEY_SPLIT] = "a map of 'by', and of parts and their shares",
+		[LEAT_KEY_DEDUPE] = "a map of 'by', 'order' and 'keep'",
+		[LEAT_KEY_TAKE] = "a map of tables, each with a map of its keys",
 		[LEAT_KEY_SOURCES] = "a map of names and paths",
 		[LEAT_KEY_STEPS] = "a map of names and steps",
+		[LEAT_KEY_STORAGE] = "a map of settings and values",
 	};
 
 	if (key->type == LEAT_KEY_CHOICE)

@@ -30,10 +30,14 @@ enum leat_key_type {
 	LEAT_KEY_COLUMNS, /* of a source: a map of names and types */
 	LEAT_KEY_REJECTS, /* of a source: 0.1%, 12 */
 	LEAT_KEY_NULLS,   /* of a source: a text, or a list of texts */
+	LEAT_KEY_BY,      /* leat_named: a map of tables and columns */
 	LEAT_KEY_CHAINS,  /* of features: a map of names and transforms */
 	LEAT_KEY_SPLIT,   /* of features: a map of a column and shares */
+	LEAT_KEY_DEDUPE,  /* of features: a map of columns and what to keep */
+	LEAT_KEY_TAKE,    /* of asof: a map of tables */
 	LEAT_KEY_SOURCES, /* of the file: a map of patterns, or maps */
 	LEAT_KEY_STEPS,   /* of the file: a map of steps */
+	LEAT_KEY_STORAGE, /* of the file: a map of settings of remote stores */
 };
 
 struct leat_key {
@@ -45,12 +49,13 @@ struct leat_key {
 	const char *def;     /* "": none */
 	const char *doc;     /* a sentence */
 	const char *example;
-	const char *kind; /* the only kind of step that has it; NULL: all have */
+	const char *kind; /* the kinds of step that have it, with | between them; NULL: all have */
 };
 
 extern const struct leat_key leat_file_keys[], leat_source_keys[], leat_step_keys[]; /* name is NULL at the end */
 
 const struct leat_key *leat_key_find(const struct leat_key *keys, const char *name); /* NULL: none */
+bool leat_key_is_of(const struct leat_key *key, const char *kind);
 /* "a whole number between 1 and 4096", for errors and the reference. */
 void leat_key_values(const struct leat_key *key, struct leat_str *out);
 

@@ -37,8 +37,6 @@ fault_of_pattern(const char *pattern)
 		pattern += 2;
 	if (!*pattern)
 		return "has no path";
-	if (strstr(pattern, "://"))
-		return "is a URI, but sources are local files and folders; read it in a feed, or copy it in a step";
 	if (!strncmp(pattern, "out/", 4) || !strcmp(pattern, "out"))
 		return "is below out/, where results appear; name the step under 'in' instead";
 	if (!strncmp(pattern, ".leat/", 6) || !strcmp(pattern, ".leat"))
@@ -70,16 +68,24 @@ check_braces(struct leat_reading *r, const struct leat_yaml *node)
 }
 
 enum leat_status
-leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name, const struct leat_yaml *value)
+leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name, const struct leat_yaml *value,
+                   const char **path)
 {
 	const char *fault;
+	char text[200];
 
 	if (value->kind != LEAT_YAML_TEXT || !*value->text)
 		return leat_yaml_fail(&r->file, value->kind == LEAT_YAML_TEXT ? name : value,
 		                      "source '%s' must be a path or pattern", name->text);
-	fault = fault_of_pattern(value->text);
+	if (leat_local_path(r, value, path) != LEAT_OK)
+		return r->err->status;
+	fault = leat_is_remote(*path) ? leat_remote_fault(*path, text) : fault_of_pattern(*path);
 	if (fault)
 		return leat_yaml_fail(&r->file, value, "source '%s' %s", name->text, fault);
+	while (!strncmp(*path, "./", 2))
+		*path += 2;
+	if (leat_is_remote(*path) && leat_remote_need(r) != LEAT_OK)
+		return r->err->status;
 	return check_braces(r, value);
 }
 
@@ -96,16 +102,13 @@ read_source(struct leat_reading *r, const struct leat_yaml *name)
 		status = leat_source_read(r, name, source, &project->step[project->steps], &r->at[project->steps],
 		                          &loads);
 	else if (status == LEAT_OK)
-		status = leat_pattern_check(r, name, name->value);
+		status = leat_pattern_check(r, name, name->value, &source->pattern);
 	if (status != LEAT_OK)
 		return status;
 	if (loads) {
 		project->steps++;
 		return LEAT_OK;
 	}
-	source->pattern = source->pattern ? source->pattern : name->value->text;
-	while (!strncmp(source->pattern, "./", 2))
-		source->pattern += 2;
 	r->source_at[project->sources++] = name;
 	return LEAT_OK;
 }
@@ -213,9 +216,9 @@ check_keys(struct leat_reading *r, const struct leat_yaml *name, const struct le
 	for (const struct leat_yaml *k = name->value->first; k; k = k->next) {
 		const struct leat_key *key = leat_key_find(leat_step_keys, k->text);
 
-		if (key && key->kind && strcmp(key->kind, step->kind->name))
-			return leat_yaml_fail(&r->file, k, "'%s' is a key of '%s', and step '%s' has '%s'", key->name,
-			                      key->kind, step->name, step->kind->name);
+		if (key && !leat_key_is_of(key, step->kind->name))
+			return leat_yaml_fail(&r->file, k, "'%s' is a key of '%.*s', and step '%s' has '%s'", key->name,
+			                      (int)strcspn(key->kind, "|"), key->kind, step->name, step->kind->name);
 	}
 	return LEAT_OK;
 }
@@ -259,9 +262,16 @@ read_step(struct leat_reading *r, const struct leat_yaml *name)
 	                           .suffix = "",
 	                           .feed = "",
 	                           .format = "tfrecord",
+	                           .compression = "",
+	                           .parts = "",
+	                           .images = "",
+	                           .root = "",
+	                           .rejects = "",
 	                           .checks = "",
+	                           .at = "",
 	                           .columns = "",
 	                           .split = "",
+	                           .dedupe = "",
 	                           .cpus = 1};
 	*at = (struct leat_step_nodes){.name = name};
 	r->project->steps++;
@@ -314,6 +324,8 @@ read_file_key(struct leat_reading *r, const struct leat_yaml *key)
 	if (key->value->kind != LEAT_YAML_MAP)
 		return leat_yaml_fail(&r->file, key,
 		                      "'%s' must be a map: a name, a colon and a value in each line below", key->text);
+	if (known->type == LEAT_KEY_STORAGE) /* was read before */
+		return LEAT_OK;
 	return known->type == LEAT_KEY_SOURCES ? read_sources(r, key->value) : read_steps(r, key->value);
 }
 
@@ -328,6 +340,10 @@ leat_project_read(struct leat_reading *r, const struct leat_yaml *root)
 	if (root->kind != LEAT_YAML_MAP)
 		return leat_yaml_fail(&r->file, root, "expected 'sources:' and 'steps:'");
 	status = alloc_steps(r, root);
+	leat_storage_init(&r->storage);
+	for (const struct leat_yaml *k = root->first; k && status == LEAT_OK; k = k->next)
+		if (!strcmp(k->text, "storage")) /* sources need it */
+			status = leat_storage_read(r, k);
 	for (const struct leat_yaml *k = root->first; k && status == LEAT_OK; k = k->next)
 		status = read_file_key(r, k);
 	if (status == LEAT_OK && !r->project->steps)

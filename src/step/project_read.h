@@ -23,6 +23,8 @@ struct leat_reading {
 	size_t *source_by_name; /* sorted, once all are read */
 	size_t values;          /* of all slice variables so far */
 	bool files;             /* slices may read files */
+	enum leat_looks looks;  /* whether servers are asked about remote sources */
+	struct leat_storage storage;
 };
 
 /* project_read.c: fills sources and steps; edges have names only. */
@@ -39,17 +41,29 @@ enum leat_status leat_slices_of_files(struct leat_reading *r, const struct leat_
 /* project_source.c: a source that is a map. *loads: it has columns, and `step` is filled; else `source` is. */
 enum leat_status leat_source_read(struct leat_reading *r, const struct leat_yaml *name, struct leat_raw_source *source,
                                   struct leat_step *step, struct leat_step_nodes *at, bool *loads);
-/* project_read.c: a source's path or pattern. */
-enum leat_status leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name,
-                                    const struct leat_yaml *value);
+/* project_remote.c: the key `storage`; the project's staging, made for the first remote source; what is wrong with the
+ * name of one (NULL: nothing). */
+enum leat_status leat_storage_read(struct leat_reading *r, const struct leat_yaml *map);
+enum leat_status leat_remote_need(struct leat_reading *r);
+const char *leat_remote_fault(const char *pattern, char text[200]);
+/* The path that a URI file:... stands for; others as they are. */
+enum leat_status leat_local_path(struct leat_reading *r, const struct leat_yaml *node, const char **path);
+/* project_read.c: a source's path or pattern. *path is it without file: and ./ */
+enum leat_status leat_pattern_check(struct leat_reading *r, const struct leat_yaml *name, const struct leat_yaml *value,
+                                    const char **path);
 /* A key that does not exist. */
 enum leat_status leat_unknown_key(struct leat_reading *r, const struct leat_yaml *key, const char *owner,
                                   const char *const *known, size_t n);
 /* project_features.c */
 enum leat_status leat_columns_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
 enum leat_status leat_split_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
+enum leat_status leat_dedupe_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
+/* kind_asof.c */
+enum leat_status leat_take_read(struct leat_reading *r, const struct leat_yaml *map, struct leat_step *step);
 /* project_check.c: resolves edges, orders the steps, and checks what only the whole file shows. */
 enum leat_status leat_project_check(struct leat_reading *r);
+/* kind_partition.c: makes the steps that split tables for steps with `by`, once edges are resolved. */
+enum leat_status leat_project_split(struct leat_reading *r);
 /* project_command.c: variables that a command uses are declared. */
 enum leat_status leat_shell_command_check(struct leat_reading *r, const struct leat_step *step,
                                           const struct leat_yaml *text);

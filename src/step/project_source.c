@@ -14,6 +14,7 @@ struct reading {
 	struct leat_reading *r;
 	const struct leat_yaml *name;
 	const struct leat_yaml *files, *columns; /* NULL: not given */
+	const char *path;                        /* of `files` */
 	const struct leat_yaml *other;           /* a key that only loading needs */
 	struct leat_str options;                 /* of `leat load` */
 };
@@ -145,7 +146,7 @@ static enum leat_status
 read_files(struct reading *s, const struct leat_yaml *key)
 {
 	s->files = key->value;
-	return leat_pattern_check(s->r, s->name, key->value);
+	return leat_pattern_check(s->r, s->name, key->value, &s->path);
 }
 
 static enum leat_status
@@ -211,8 +212,7 @@ make_step(struct reading *s, struct leat_step *step, struct leat_step_nodes *at)
 	struct leat_yaml pattern = *s->files;
 	enum leat_status status = check_pattern(s);
 
-	while (!strncmp(pattern.text, "./", 2))
-		pattern.text += 2;
+	pattern.text = s->path;
 	*step = (struct leat_step){.name = s->name->text,
 	                           .kind = &leat_step_kind_load,
 	                           .text = leat_text_keep(s->r->text, leat_str_text(&s->options), s->options.len),
@@ -252,7 +252,7 @@ leat_source_read(struct leat_reading *r, const struct leat_yaml *name, struct le
 	if (status == LEAT_OK && *loads)
 		status = make_step(&s, step, at);
 	else if (status == LEAT_OK)
-		source->pattern = s.files->text;
+		source->pattern = s.path;
 	leat_str_free(&s.options);
 	return status;
 }

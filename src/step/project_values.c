@@ -303,17 +303,23 @@ add_checks(const struct setting *s, const struct leat_yaml *column, struct leat_
 	return LEAT_OK;
 }
 
+/* Those of drift, or all others. NULL: there are none. */
 static enum leat_status
-keep_checks(const struct setting *s, const struct leat_checks *checks)
+keep_checks(const struct setting *s, const struct leat_checks *checks, bool drift, const char *const **kept)
 {
 	const char **line = leat_text_array(s->r->text, checks->count + 1, sizeof(*line));
+	size_t n = 0;
 
 	for (size_t i = 0; line && i < checks->count; i++) {
-		line[i] = leat_text_keep(s->r->text, checks->check[i].name, strlen(checks->check[i].name));
-		if (!line[i])
+		const char *name = checks->check[i].name;
+
+		if ((checks->check[i].kind == LEAT_CHECK_DRIFT) != drift)
+			continue;
+		line[n] = leat_text_keep(s->r->text, name, strlen(name));
+		if (!line[n++])
 			return s->r->err->status;
 	}
-	*(const char *const **)target(s) = line;
+	*kept = n ? line : NULL;
 	return line ? LEAT_OK : s->r->err->status;
 }
 
@@ -327,7 +333,9 @@ read_checks(const struct setting *s)
 	for (const struct leat_yaml *k = s->value->first; k && status == LEAT_OK; k = k->next)
 		status = add_checks(s, k, &checks);
 	if (status == LEAT_OK)
-		status = keep_checks(s, &checks);
+		status = keep_checks(s, &checks, false, target(s));
+	if (status == LEAT_OK)
+		status = keep_checks(s, &checks, true, &s->step->drift);
 	leat_checks_free(&checks);
 	return status;
 }
@@ -367,6 +375,26 @@ read_params(const struct setting *s)
 		param[s->step->params++] = (struct leat_named){k->text, k->value->text};
 	}
 	return status;
+}
+
+static enum leat_status
+read_by(const struct setting *s)
+{
+	enum leat_status status = check_count(s);
+
+	if (status != LEAT_OK)
+		return status;
+	s->step->by = leat_text_array(s->r->text, s->value->count, sizeof(*s->step->by));
+	if (!s->step->by)
+		return s->r->err->status;
+	for (const struct leat_yaml *k = s->value->first; k; k = k->next) {
+		if (k->value->kind != LEAT_YAML_TEXT || leat_yaml_is_empty(k->value) || !*k->value->text)
+			return leat_yaml_fail(&s->r->file, k,
+			                      "table '%s' needs one column to be split by, such as '%s: user'", k->text,
+			                      k->text);
+		s->step->by[s->step->bys++] = (struct leat_named){k->text, k->value->text};
+	}
+	return LEAT_OK;
 }
 
 static enum leat_status
@@ -423,6 +451,18 @@ read_split(const struct setting *s)
 	return leat_split_read(s->r, s->value, s->step);
 }
 
+static enum leat_status
+read_dedupe(const struct setting *s)
+{
+	return leat_dedupe_read(s->r, s->value, s->step);
+}
+
+static enum leat_status
+read_take(const struct setting *s)
+{
+	return leat_take_read(s->r, s->value, s->step);
+}
+
 /* ---- by type ---- */
 
 enum { TEXT = 1 << LEAT_YAML_TEXT, LIST = 1 << LEAT_YAML_LIST, MAP = 1 << LEAT_YAML_MAP };
@@ -431,15 +471,27 @@ static const struct {
 	int kinds; /* of nodes that are accepted */
 	enum leat_status (*read)(const struct setting *s);
 } types[] = {
-	[LEAT_KEY_TEXT] = {TEXT, read_text},          [LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
-	[LEAT_KEY_CHOICE] = {TEXT, read_choice},      [LEAT_KEY_COUNT] = {TEXT, read_count},
-	[LEAT_KEY_SEED] = {TEXT, read_seed},          [LEAT_KEY_TIME] = {TEXT, read_time},
-	[LEAT_KEY_SIZE] = {TEXT, read_size},          [LEAT_KEY_FLAG] = {TEXT, read_flag},
-	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names}, [LEAT_KEY_SLICES] = {MAP, read_slices},
-	[LEAT_KEY_PARAMS] = {MAP, read_params},       [LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
-	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs}, [LEAT_KEY_ACTION] = {TEXT, read_action},
-	[LEAT_KEY_CHECKS] = {MAP, read_checks},       [LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
-	[LEAT_KEY_CHAINS] = {MAP, read_columns},      [LEAT_KEY_SPLIT] = {MAP, read_split},
+	[LEAT_KEY_TEXT] = {TEXT, read_text},
+	[LEAT_KEY_SUFFIX] = {TEXT, read_suffix},
+	[LEAT_KEY_CHOICE] = {TEXT, read_choice},
+	[LEAT_KEY_COUNT] = {TEXT, read_count},
+	[LEAT_KEY_SEED] = {TEXT, read_seed},
+	[LEAT_KEY_TIME] = {TEXT, read_time},
+	[LEAT_KEY_SIZE] = {TEXT, read_size},
+	[LEAT_KEY_FLAG] = {TEXT, read_flag},
+	[LEAT_KEY_NAMES] = {TEXT | LIST, read_names},
+	[LEAT_KEY_SLICES] = {MAP, read_slices},
+	[LEAT_KEY_PARAMS] = {MAP, read_params},
+	[LEAT_KEY_ENV] = {TEXT | LIST | MAP, read_env},
+	[LEAT_KEY_GLOBS] = {TEXT | LIST, read_globs},
+	[LEAT_KEY_ACTION] = {TEXT, read_action},
+	[LEAT_KEY_CHECKS] = {MAP, read_checks},
+	[LEAT_KEY_TEXTS] = {TEXT | LIST, read_texts},
+	[LEAT_KEY_CHAINS] = {MAP, read_columns},
+	[LEAT_KEY_SPLIT] = {MAP, read_split},
+	[LEAT_KEY_BY] = {MAP, read_by},
+	[LEAT_KEY_DEDUPE] = {MAP, read_dedupe},
+	[LEAT_KEY_TAKE] = {MAP, read_take},
 };
 
 enum leat_status

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "step/kind.h"
 #include "step/runner_inside.h"
 
 static const double default_grace_s = 5;
@@ -19,14 +18,13 @@ static const double default_grace_s = 5;
 /* What one run needs. */
 struct run {
 	const struct leat_runner *runner;
-	const struct leat_action *action;
+	const struct leat_order *order;
 	struct leat_running *running;
 	struct leat_ran *ran;
 	struct leat_sandbox sandbox;
 	struct leat_output output;
 	struct leat_cgroup cgroup;
 	struct leat_watch watch;
-	struct leat_str command;
 };
 
 void
@@ -44,21 +42,6 @@ leat_running_end(struct leat_running *running)
 
 /* ---- starting ---- */
 
-static enum leat_status
-find_command(struct run *run, struct leat_err *err)
-{
-	const struct leat_step *step = run->action->step;
-	enum leat_status status = LEAT_OK;
-
-	if (step->kind->command != NULL)
-		status = step->kind->command(step, &run->command, err);
-	else
-		leat_str_add(&run->command, step->text);
-	if (status == LEAT_OK && run->command.failed)
-		status = leat_fail_mem(err, run->command.mem, run->command.len, "a command");
-	return status;
-}
-
 /* The command could not even begin: for people it failed as one that did. */
 static void
 fail_to_begin(struct run *run, int failed, const char *what)
@@ -72,7 +55,7 @@ fail_to_begin(struct run *run, int failed, const char *what)
 		snprintf(ran->why, sizeof(ran->why),
 		         "its command and variables have %s, which is more than the system allows; pass long values in "
 		         "a file",
-		         leat_format_size(size, sizeof(size), run->command.len + run->sandbox.text.len));
+		         leat_format_size(size, sizeof(size), strlen(run->order->command) + run->sandbox.text.len));
 	else
 		snprintf(ran->why, sizeof(ran->why), "cannot %s: %s", what, strerrordesc_np(failed));
 }
@@ -80,7 +63,7 @@ fail_to_begin(struct run *run, int failed, const char *what)
 static enum leat_status
 spawn(struct run *run, bool *begun, struct leat_err *err)
 {
-	struct leat_spawn spawn = {.command = leat_str_text(&run->command),
+	struct leat_spawn spawn = {.command = run->order->command,
 	                           .environment = run->sandbox.environment,
 	                           .folder = run->sandbox.work,
 	                           .output = run->output.write_fd,
@@ -113,7 +96,7 @@ spawn(struct run *run, bool *begun, struct leat_err *err)
 static void
 watch(struct run *run, const char *marker)
 {
-	const struct leat_step *step = run->action->step;
+	const struct leat_order *order = run->order;
 	struct leat_watch *w = &run->watch;
 	char progress[PATH_MAX + 16];
 
@@ -124,10 +107,10 @@ watch(struct run *run, const char *marker)
 	w->marker = marker;
 	w->progress = progress;
 	w->stop = run->runner->stop;
-	w->timeout_s = step->timeout_s;
+	w->timeout_s = order->timeout_s;
 	w->grace_s = run->runner->grace_s > 0 ? run->runner->grace_s : default_grace_s;
-	w->memory_bytes = step->memory_bytes;
-	w->cpus = run->runner->cpus;
+	w->memory_bytes = order->memory_bytes;
+	w->cpus = order->cpus;
 	atomic_store(&run->running->threads, 1);
 	atomic_store(&run->running->group, w->process.pid);
 	leat_watch(w);
@@ -175,7 +158,7 @@ static void
 say_too_large(struct run *run)
 {
 	char used[32], limit[32];
-	uint64_t bytes = run->ran->peak_bytes, most = run->action->step->memory_bytes;
+	uint64_t bytes = run->ran->peak_bytes, most = run->order->memory_bytes;
 
 	leat_format_size(limit, sizeof(limit), most);
 	if (bytes <= most)
@@ -231,7 +214,7 @@ explain(struct run *run)
 		break;
 	case LEAT_TIMED_OUT:
 		snprintf(ran->why, sizeof(ran->why), "ran longer than its timeout of %g s; raise `timeout`",
-		         run->action->step->timeout_s);
+		         run->order->timeout_s);
 		break;
 	case LEAT_TOO_LARGE:
 		say_too_large(run);
@@ -269,7 +252,7 @@ warn_of_threads(struct run *run)
 	snprintf(run->ran->warning, sizeof(run->ran->warning),
 	         "kept %u threads busy on %u cpu%s; set `cpus: %u`, or make it use $cpus threads "
 	         "(leat build --tune-threads %.20s)",
-	         busy, w->cpus, leat_plural(w->cpus), busy, run->action->step->name);
+	         busy, w->cpus, leat_plural(w->cpus), busy, run->order->step);
 }
 
 static void
@@ -308,11 +291,13 @@ conclude(struct run *run, struct leat_err *err)
 	explain(run);
 	warn_of_threads(run);
 	check_inputs(run);
-	if (ran->outcome == LEAT_RAN)
-		strcpy(ran->out, run->sandbox.out);
+	strcpy(ran->out, run->sandbox.out);
 	status = leat_output_keep(&run->output, run->runner->cas, &ran->log, err);
 	if (status == LEAT_OK)
-		status = leat_sandbox_metrics(&run->sandbox, &ran->metrics, ran->warning, sizeof(ran->warning), err);
+		status = leat_sandbox_profile(&run->sandbox, &ran->profile, err);
+	if (status == LEAT_OK)
+		status = leat_sandbox_metrics(&run->sandbox, ran->profile, &ran->metrics, ran->warning,
+		                              sizeof(ran->warning), err);
 	ran->checkpoint = run->sandbox.checkpoint;
 	ran->checkpoint_fd = run->sandbox.checkpoint_fd;
 	run->sandbox.checkpoint = NULL;
@@ -327,7 +312,7 @@ run_in_sandbox(struct run *run, struct leat_err *err)
 	enum leat_status status;
 	bool begun;
 
-	leat_cgroup_open(&run->cgroup, "", strrchr(run->sandbox.path, '/') + 1, run->action->step->memory_bytes);
+	leat_cgroup_open(&run->cgroup, "", strrchr(run->sandbox.path, '/') + 1, run->order->memory_bytes);
 	status = spawn(run, &begun, err);
 	if (status == LEAT_OK && begun) {
 		snprintf(marker, sizeof(marker), "LEAT_STEP=%s/step.json", run->sandbox.path);
@@ -341,20 +326,18 @@ run_in_sandbox(struct run *run, struct leat_err *err)
 }
 
 enum leat_status
-leat_runner_run(const struct leat_runner *runner, const struct leat_action *action, struct leat_running *running,
+leat_runner_run(const struct leat_runner *runner, const struct leat_order *order, struct leat_running *running,
                 struct leat_ran *ran, struct leat_err *err)
 {
-	struct run run = {.runner = runner, .action = action, .running = running, .ran = ran};
-	struct leat_mem *mem = action->project->mem;
+	struct run run = {.runner = runner, .order = order, .running = running, .ran = ran};
+	struct leat_mem *mem = order->mem;
 	enum leat_status status;
 
 	memset(ran, 0, sizeof(*ran));
-	leat_str_init(&run.command, mem, 16 << 20);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	status = find_command(&run, err);
-	if (status == LEAT_OK)
-		status = leat_sandbox_make(&run.sandbox, runner, action, err);
+	status = leat_sandbox_make(&run.sandbox, runner, order, err);
 	strcpy(ran->sandbox, run.sandbox.path);
+	strcpy(ran->work, run.sandbox.work);
 	ran->pool = runner->pool;
 	if (status == LEAT_OK)
 		status = leat_output_open(&run.output, mem, run.sandbox.path, LEAT_OUTPUT_LIMIT, err);
@@ -364,8 +347,21 @@ leat_runner_run(const struct leat_runner *runner, const struct leat_action *acti
 		status = leat_fail_mem(err, mem, 1, "metrics");
 	leat_output_close(&run.output);
 	leat_sandbox_free(&run.sandbox);
-	leat_str_free(&run.command);
 	return status;
+}
+
+enum leat_status
+leat_ran_take_rejects(const struct leat_ran *ran, struct leat_cas *cas, struct leat_content *rows, struct leat_err *err)
+{
+	char path[PATH_MAX];
+	struct stat file;
+
+	*rows = (struct leat_content){.kind = LEAT_CONTENT_NONE};
+	if (ran->outcome != LEAT_EXITED || *ran->out == '\0' ||
+	    snprintf(path, sizeof(path), "%s/rejects.jsonl", ran->out) >= (int)sizeof(path) ||
+	    lstat(path, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size == 0)
+		return LEAT_OK;
+	return leat_cas_take(cas, path, rows, err);
 }
 
 /* After a failure processes may be left that nobody found: their sandbox is not used again. */
@@ -390,6 +386,7 @@ leat_ran_end(struct leat_ran *ran, struct leat_mem *mem)
 	if (*ran->sandbox != '\0')
 		end_sandbox(ran);
 	leat_free(mem, ran->metrics);
+	leat_free(mem, ran->profile);
 	leat_free(mem, ran->checkpoint);
-	ran->metrics = ran->checkpoint = NULL;
+	ran->metrics = ran->profile = ran->checkpoint = NULL;
 }

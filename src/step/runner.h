@@ -7,7 +7,7 @@
  * finds them by LEAT_STEP in their environment. If this process dies, the kernel kills the leader (PDEATHSIG), and the
  * guard kills the rest.
  *
- *	tmp/RUN/N/work          the working folder: links to the snapshot's entries
+ *	tmp/RUN/N/work          the working folder: links to the snapshot's entries; profile.json, if it made a table
  *	tmp/RUN/N/in/NAME       links to inputs: $NAME (and the extension of what they link to)
  *	tmp/RUN/N/out/NAME      $out: does not exist yet
  *	tmp/RUN/N/tmp/          $TMPDIR
@@ -26,7 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "step/action.h"
+#include "step/order.h"
 
 enum leat_outcome {
 	LEAT_RAN,
@@ -55,12 +55,17 @@ struct leat_ran {
 	int code; /* exit status or signal */
 	char sandbox[PATH_MAX];
 	struct leat_sandbox_pool *pool; /* where it goes afterwards; NULL: it is removed */
-	char out[PATH_MAX];             /* what it made, if LEAT_RAN */
+	char out[PATH_MAX];             /* what it made; unless LEAT_RAN, what is left of it, if anything */
+	struct leat_content output;     /* the same, if another machine put it into the store; else LEAT_CONTENT_NONE */
+	struct leat_content imports;    /* likewise: records of the Python hook */
+	struct leat_content rejects;    /* likewise: see leat_ran_take_rejects */
+	char work[PATH_MAX];            /* where it ran */
 	struct leat_digest log;         /* all zero: it could not be kept */
 	double seconds, cpu_s;
 	uint64_t peak_bytes; /* 0: not known, because it ended too soon */
 	unsigned threads;
 	char *metrics;     /* "" if none */
+	char *profile;     /* JSON of a sketch; NULL: none */
 	char *checkpoint;  /* NULL: none */
 	int checkpoint_fd; /* keeps it locked until leat_ran_end; -1: nobody else uses it */
 	bool kept;         /* set by the caller: its result is in the store, so leat_ran_end removes the checkpoint */
@@ -81,13 +86,22 @@ struct leat_runner {
 	struct leat_cas *cas;
 	struct leat_sandbox_pool *pool; /* NULL: every action gets a new sandbox */
 	const atomic_bool *stop;        /* set: end it */
-	unsigned cpus;                  /* for the thread variables */
 	double grace_s;                 /* from SIGTERM to SIGKILL; 0: five seconds */
 	bool trial;                     /* what it makes is thrown away, and so is its checkpoint */
 };
-enum leat_status leat_runner_run(const struct leat_runner *runner, const struct leat_action *action,
+enum leat_status leat_runner_run(const struct leat_runner *runner, const struct leat_order *order,
                                  struct leat_running *running, struct leat_ran *ran, struct leat_err *err);
 void leat_ran_end(struct leat_ran *ran, struct leat_mem *mem); /* ends the sandbox; after a failed run, too */
+
+/* Of a command that failed because of rows that it lists in $out/rejects.jsonl: puts that list into the store. *rows is
+ * LEAT_CONTENT_NONE if there is none, or it may not be complete. */
+enum leat_status leat_ran_take_rejects(const struct leat_ran *ran, struct leat_cas *cas, struct leat_content *rows,
+                                       struct leat_err *err);
+
+/* What came of a run, as JSON: from the machine that ran it to the build (ran_json.c). Hostile text is LEAT_DATA. */
+void leat_ran_write(const struct leat_ran *ran, struct leat_str *json);
+enum leat_status leat_ran_read(struct leat_ran *ran, struct leat_mem *mem, const char *json, size_t len,
+                               struct leat_err *err);
 
 /* Kills what is left of process groups whose sandbox is below `folder` (tmp of a dead run). */
 void leat_runner_kill_left(const char *folder);

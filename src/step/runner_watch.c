@@ -58,7 +58,7 @@ read_output(struct state *s)
 		show_line(s->watch->running, line);
 }
 
-/* "3 of 10, fold 3" */
+/* "3 of 10, fold 3", or "fold 3" alone */
 static void
 show_progress(struct state *s, json_t *json)
 {
@@ -75,7 +75,10 @@ show_progress(struct state *s, json_t *json)
 	if (text != NULL)
 		leat_show(shown, sizeof(shown), text, strlen(text));
 	s->has_progress = true;
-	snprintf(line, sizeof(line), "%lld%s%s%s", (long long)done, of, *shown == '\0' ? "" : ", ", shown);
+	if (json_object_get(json, "done") == NULL)
+		snprintf(line, sizeof(line), "%s", shown);
+	else
+		snprintf(line, sizeof(line), "%lld%s%s%s", (long long)done, of, *shown == '\0' ? "" : ", ", shown);
 	show_line(running, line);
 }
 

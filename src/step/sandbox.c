@@ -83,9 +83,9 @@ link_code(struct leat_sandbox *s, const char *snapshot, struct leat_err *err)
 static enum leat_status
 link_input(struct leat_sandbox *s, size_t i, struct leat_err *err)
 {
-	const struct leat_input *input = &s->action->input[i];
+	const struct leat_order_input *input = &s->order->input[i];
 	char view[PATH_MAX];
-	const char *suffix, *to = input->path;
+	const char *to = input->path;
 
 	if (to == NULL) {
 		enum leat_status status = leat_cas_view(s->runner->cas, &input->content, view, err);
@@ -93,11 +93,8 @@ link_input(struct leat_sandbox *s, size_t i, struct leat_err *err)
 		if (status != LEAT_OK)
 			return status;
 		to = view;
-		suffix = input->step != NULL && input->use == NULL ? input->step->suffix : "";
-	} else {
-		suffix = leat_path_extension(to);
 	}
-	s->link[i] = leat_asprintf(s->mem, "%s/in/%s%s", s->path, input->name, suffix);
+	s->link[i] = leat_asprintf(s->mem, "%s/in/%s%s", s->path, input->name, input->suffix);
 	if (s->link[i] == NULL)
 		return leat_fail_mem(err, s->mem, PATH_MAX, "the name of an input");
 	return make_link(to, s->link[i], err);
@@ -108,10 +105,10 @@ leat_sandbox_link_inputs(struct leat_sandbox *s, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
-	s->link = leat_alloc_array(s->mem, s->action->inputs, sizeof(*s->link));
+	s->link = leat_alloc_array(s->mem, s->order->inputs, sizeof(*s->link));
 	if (s->link == NULL)
-		return leat_fail_mem(err, s->mem, s->action->inputs * sizeof(*s->link), "the inputs of an action");
-	for (size_t i = 0; status == LEAT_OK && i < s->action->inputs; i++)
+		return leat_fail_mem(err, s->mem, s->order->inputs * sizeof(*s->link), "the inputs of an action");
+	for (size_t i = 0; status == LEAT_OK && i < s->order->inputs; i++)
 		status = link_input(s, i, err);
 	return status;
 }
@@ -119,10 +116,10 @@ leat_sandbox_link_inputs(struct leat_sandbox *s, struct leat_err *err)
 static enum leat_status
 name_paths(struct leat_sandbox *s, struct leat_err *err)
 {
-	const struct leat_step *step = s->action->step;
+	const struct leat_order *order = s->order;
 
 	if (snprintf(s->work, PATH_MAX, "%s/work", s->path) >= PATH_MAX ||
-	    snprintf(s->out, PATH_MAX, "%s/out/%s%s", s->path, step->name, step->suffix) >= PATH_MAX)
+	    snprintf(s->out, PATH_MAX, "%s/out/%s%s", s->path, order->step, order->suffix) >= PATH_MAX)
 		return leat_fail(err, LEAT_LIMIT, "the path %s is too long; move the project to a shorter one",
 		                 s->path);
 	return LEAT_OK;
@@ -133,12 +130,17 @@ static enum leat_status
 find_folder(struct leat_sandbox *s, struct leat_err *err)
 {
 	struct leat_sandbox_pool *pool = s->runner->pool;
-	const char *snapshot = s->action->code == NULL ? "" : leat_code_snapshot(s->action->code, err);
+	const char *snapshot = s->order->snapshot;
 	bool linked = false, used = false;
-	enum leat_status status;
+	char view[PATH_MAX];
+	enum leat_status status = LEAT_OK;
 
-	if (snapshot == NULL)
-		return err == NULL ? LEAT_INTERNAL : err->status;
+	if (snapshot == NULL) {
+		status = leat_cas_view(s->runner->cas, &s->order->code, view, err);
+		snapshot = view;
+	}
+	if (status != LEAT_OK)
+		return status;
 	if (pool != NULL)
 		used = leat_sandbox_pool_take(pool, snapshot, s->path, &linked);
 	if (!used)
@@ -154,7 +156,7 @@ find_folder(struct leat_sandbox *s, struct leat_err *err)
 }
 
 enum leat_status
-leat_sandbox_make(struct leat_sandbox *s, const struct leat_runner *runner, const struct leat_action *action,
+leat_sandbox_make(struct leat_sandbox *s, const struct leat_runner *runner, const struct leat_order *order,
                   struct leat_err *err)
 {
 	static enum leat_status (*const parts[])(struct leat_sandbox *, struct leat_err *) = {
@@ -166,9 +168,9 @@ leat_sandbox_make(struct leat_sandbox *s, const struct leat_runner *runner, cons
 	};
 	enum leat_status status = LEAT_OK;
 
-	s->mem = action->project->mem;
+	s->mem = order->mem;
 	s->runner = runner;
-	s->action = action;
+	s->order = order;
 	s->checkpoint_fd = -1;
 	leat_str_init(&s->feed, s->mem, 1 << 20);
 	leat_str_init(&s->text, s->mem, 16 << 20);
@@ -182,7 +184,7 @@ leat_sandbox_free(struct leat_sandbox *s)
 {
 	if (s->mem == NULL)
 		return;
-	for (size_t i = 0; s->link != NULL && i < s->action->inputs; i++)
+	for (size_t i = 0; s->link != NULL && i < s->order->inputs; i++)
 		leat_free(s->mem, s->link[i]);
 	leat_free(s->mem, s->link);
 	leat_free(s->mem, s->checkpoint);

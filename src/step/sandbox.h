@@ -9,7 +9,7 @@
 struct leat_sandbox {
 	struct leat_mem *mem;
 	const struct leat_runner *runner;
-	const struct leat_action *action;
+	const struct leat_order *order;
 	char path[PATH_MAX], work[PATH_MAX], out[PATH_MAX];
 	char *checkpoint;     /* NULL: the step does not resume */
 	int checkpoint_fd;    /* holds a lock while the command runs; -1: none */
@@ -23,7 +23,7 @@ struct leat_sandbox {
 
 /* Zero the struct first. After a failure, leat_sandbox_free as after success; the folder is removed separately. */
 enum leat_status leat_sandbox_make(struct leat_sandbox *sandbox, const struct leat_runner *runner,
-                                   const struct leat_action *action, struct leat_err *err);
+                                   const struct leat_order *order, struct leat_err *err);
 void leat_sandbox_free(struct leat_sandbox *sandbox);
 
 /* The parts of leat_sandbox_make, in its order. */
@@ -48,10 +48,13 @@ bool leat_sandbox_pool_give(struct leat_sandbox_pool *pool, const char *path, bo
  * the store. */
 enum leat_status leat_sandbox_check_inputs(const struct leat_sandbox *sandbox, struct leat_err *err);
 
-/* Metrics that the command reported, as one line of JSON: an object of numbers and texts. *json is "" if there are
- * none. What is not valid is left out; `warning` then says why. */
-enum leat_status leat_sandbox_metrics(const struct leat_sandbox *sandbox, char **json, char *warning, size_t cap,
-                                      struct leat_err *err);
+/* Metrics that the command reported, as one line of JSON: an object of numbers and texts; with those of the drift in
+ * `profile`, unless it is NULL. *json is "" if there are none. What is not valid is left out; `warning` then says why.
+ */
+enum leat_status leat_sandbox_metrics(const struct leat_sandbox *sandbox, const char *profile, char **json,
+                                      char *warning, size_t cap, struct leat_err *err);
+/* The sketch that a step with a table left. *json is NULL if there is none that can be read. */
+enum leat_status leat_sandbox_profile(const struct leat_sandbox *sandbox, char **json, struct leat_err *err);
 /* Why there may be no $out: "; it made decode.npy instead: add `suffix: .npy`". "" if nothing is known. */
 void leat_sandbox_explain_missing(const struct leat_sandbox *sandbox, char *hint, size_t cap);
 

@@ -1,9 +1,7 @@
 /* sandbox_checkpoint.c - $checkpoint: a folder that survives the command, for steps with `resume: true`
  *
- * It is named by the stem of the action and the snapshot of the code, so a retry, and the next build after a crash,
- * find it again; with other inputs or other code the name differs, and training starts anew. The stem alone does not
- * do: which modules the command imports is known only when it has ended. Two builds that run the same action at a time
- * must not share it: a lock on the folder decides, and who comes second gets an empty one in the sandbox. */
+ * order.c says how it is named. Two builds that run the same action at a time must not share it: a lock on the folder
+ * decides, and who comes second gets an empty one in the sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,36 +11,6 @@
 #include <unistd.h>
 
 #include "step/sandbox.h"
-
-/* Its last part is the digest of the code, wherever the project is. */
-static enum leat_status
-add_snapshot(const struct leat_action *action, struct leat_key_fields *fields, struct leat_err *err)
-{
-	const char *snapshot = action->code == NULL ? "" : leat_code_snapshot(action->code, err);
-	const char *slash = snapshot == NULL ? NULL : strrchr(snapshot, '/');
-
-	if (snapshot == NULL)
-		return err == NULL ? LEAT_INTERNAL : err->status;
-	return leat_key_fields_add(fields, "snapshot", slash == NULL ? snapshot : slash + 1, err);
-}
-
-static enum leat_status
-find_name(const struct leat_action *action, struct leat_mem *mem, char hex[LEAT_SHA256_HEX], struct leat_err *err)
-{
-	struct leat_key_fields fields = {.mem = mem};
-	struct leat_digest name;
-	enum leat_status status = leat_action_fields(action, &fields, err);
-
-	if (status == LEAT_OK)
-		status = add_snapshot(action, &fields, err);
-	if (status == LEAT_OK)
-		status = leat_key_of(fields.field, fields.count, &name, err);
-	if (status == LEAT_OK)
-		leat_hex(name.byte, sizeof(name.byte), hex);
-	leat_key_fields_clear(&fields);
-	leat_free(mem, fields.field);
-	return status;
-}
 
 static enum leat_status
 make_folder(const char *path, struct leat_err *err)
@@ -103,18 +71,15 @@ lock_checkpoint(struct leat_sandbox *s, const char *parent, const char *name, st
 enum leat_status
 leat_sandbox_open_checkpoint(struct leat_sandbox *s, struct leat_err *err)
 {
-	char hex[LEAT_SHA256_HEX], parent[PATH_MAX];
+	char parent[PATH_MAX];
 	enum leat_status status;
 
-	if (!s->action->step->resume)
+	if (!s->order->resume)
 		return LEAT_OK;
 	if (s->runner->trial)
 		return make_checkpoint(s, s->path, "checkpoint", err);
-	status = find_name(s->action, s->mem, hex, err);
-	if (status != LEAT_OK)
-		return status;
 	if (snprintf(parent, sizeof(parent), "%s/resume", leat_cas_folder(s->runner->cas)) >= PATH_MAX)
 		return leat_fail(err, LEAT_LIMIT, "the path %s is too long; move the project to a shorter one", parent);
-	status = lock_checkpoint(s, parent, hex, err);
+	status = lock_checkpoint(s, parent, s->order->checkpoint, err);
 	return status != LEAT_OK || s->checkpoint_fd >= 0 ? status : make_checkpoint(s, s->path, "checkpoint", err);
 }

@@ -52,16 +52,16 @@ set_number(struct leat_sandbox *s, const char *name, uint64_t number)
 static void
 set_declared(struct leat_sandbox *s)
 {
-	const struct leat_step *step = s->action->step;
+	const struct leat_order *order = s->order;
 
-	for (size_t i = 0; i < s->action->inputs; i++)
-		set(s, s->action->input[i].name, s->link[i]);
-	for (size_t i = 0; i < step->params; i++)
-		set(s, step->param[i].name, step->param[i].value);
-	for (size_t i = 0; i < step->slices.variables; i++)
-		set(s, step->slices.variable[i].name, leat_slice_value(&step->slices, s->action->slice, i));
-	set_number(s, "seed", step->seed);
-	set_number(s, "cpus", s->runner->cpus);
+	for (size_t i = 0; i < order->inputs; i++)
+		set(s, order->input[i].name, s->link[i]);
+	for (size_t i = 0; i < order->params; i++)
+		set(s, order->param[i].name, order->param[i].value);
+	for (size_t i = 0; i < order->slices; i++)
+		set(s, order->slice[i].name, order->slice[i].value);
+	set_number(s, "seed", order->seed);
+	set_number(s, "cpus", order->cpus);
 	if (s->checkpoint != NULL)
 		set(s, "checkpoint", s->checkpoint);
 }
@@ -82,7 +82,7 @@ name_length(const char *text)
 static void
 expand_feed(struct leat_sandbox *s)
 {
-	const char *text = s->action->step->feed;
+	const char *text = s->order->feed;
 
 	while (*text != '\0') {
 		size_t plain = strcspn(text, "$"), brace, len;
@@ -104,18 +104,12 @@ expand_feed(struct leat_sandbox *s)
 	}
 }
 
-/* `env: [NAME]` passes a variable of this process on, `env: {NAME: value}` sets one. */
 static void
 set_env_key(struct leat_sandbox *s)
 {
-	const struct leat_step *step = s->action->step;
-
-	for (size_t i = 0; i < step->envs; i++) {
-		const char *value = step->env[i].value == NULL ? getenv(step->env[i].name) : step->env[i].value;
-
-		if (value != NULL && strcmp(step->env[i].name, "PYTHONPATH") != 0)
-			set(s, step->env[i].name, value);
-	}
+	for (size_t i = 0; i < s->order->envs; i++)
+		if (strcmp(s->order->env[i].name, "PYTHONPATH") != 0)
+			set(s, s->order->env[i].name, s->order->env[i].value);
 }
 
 /* Runtimes that would else start a thread per processor in each of the actions that run at a time. */
@@ -127,24 +121,24 @@ set_threads(struct leat_sandbox *s)
 	                                    "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS",    "RAYON_NUM_THREADS"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		set_number(s, names[i], s->runner->cpus);
+		set_number(s, names[i], s->order->cpus);
 }
 
 static const char *
-python_path(const struct leat_step *step)
+python_path(const struct leat_order *order)
 {
-	for (size_t i = 0; i < step->envs; i++)
-		if (strcmp(step->env[i].name, "PYTHONPATH") == 0 && step->env[i].value != NULL)
-			return step->env[i].value;
+	for (size_t i = 0; i < order->envs; i++)
+		if (strcmp(order->env[i].name, "PYTHONPATH") == 0)
+			return order->env[i].value;
 	return getenv("PYTHONPATH");
 }
 
 static enum leat_status
 set_python(struct leat_sandbox *s, struct leat_err *err)
 {
-	const char *path = python_path(s->action->step);
+	const char *path = python_path(s->order);
 	char hook[PATH_MAX] = "", *both;
-	enum leat_status status = s->action->code == NULL ? LEAT_OK : leat_code_hook(s->runner->cas, hook, err);
+	enum leat_status status = !s->order->has_code ? LEAT_OK : leat_code_hook(s->runner->cas, hook, err);
 
 	if (status != LEAT_OK)
 		return status;
@@ -174,8 +168,8 @@ set_command(struct leat_sandbox *s)
 		path[len] = '\0';
 		set(s, "LEAT_COMMAND", path);
 	}
-	if (s->action->step->memory_bytes > 0)
-		set_number(s, "LEAT_MEMORY", s->action->step->memory_bytes);
+	if (s->order->memory_bytes > 0)
+		set_number(s, "LEAT_MEMORY", s->order->memory_bytes);
 }
 
 static void

@@ -16,7 +16,7 @@ enum { MAX_NESTED = 64, MAX_TREE = 1 << 30 };
 
 struct check {
 	const struct leat_sandbox *sandbox;
-	const struct leat_input *input;
+	const struct leat_order_input *input;
 	char path[PATH_MAX]; /* of what is looked at: the blob, or its link in the view of a folder */
 	size_t len;
 	unsigned depth;
@@ -154,8 +154,8 @@ leat_sandbox_check_inputs(const struct leat_sandbox *s, struct leat_err *err)
 {
 	enum leat_status status = LEAT_OK;
 
-	for (size_t i = 0; status == LEAT_OK && i < s->action->inputs; i++) {
-		const struct leat_input *input = &s->action->input[i];
+	for (size_t i = 0; status == LEAT_OK && i < s->order->inputs; i++) {
+		const struct leat_order_input *input = &s->order->input[i];
 		struct check check = {.sandbox = s, .input = input};
 
 		if (input->path != NULL)

@@ -11,127 +11,31 @@
 
 enum { MAX_JSON = 256 << 20 };
 
-/* ,"name":"value", or without the comma if it is the first. */
+/* ,"KEY":{"name":"value",...} */
 static void
-add_pair(struct leat_str *json, bool *first, const char *name, const char *value)
+add_named(struct leat_str *json, const char *key, const struct leat_named *named, size_t count)
 {
-	leat_str_add(json, *first ? "" : ",");
-	*first = false;
-	leat_str_add_json(json, name);
-	leat_str_add(json, ":");
-	leat_str_add_json(json, value);
-}
-
-static void
-add_slice(struct leat_str *json, const struct leat_slices *slices, size_t slice)
-{
-	bool first = true;
-
-	leat_str_add(json, "{");
-	for (size_t i = 0; i < slices->variables; i++)
-		add_pair(json, &first, slices->variable[i].name, leat_slice_value(slices, slice, i));
-	leat_str_add(json, "}");
-}
-
-static void
-add_params(struct leat_str *json, const struct leat_step *step)
-{
-	bool first = true;
-
-	leat_str_add(json, ",\"params\":{");
-	for (size_t i = 0; i < step->params; i++)
-		add_pair(json, &first, step->param[i].name, step->param[i].value);
+	leat_str_addf(json, ",\"%s\":{", key);
+	for (size_t i = 0; i < count; i++) {
+		leat_str_add(json, i > 0 ? "," : "");
+		leat_str_add_json(json, named[i].name);
+		leat_str_add(json, ":");
+		leat_str_add_json(json, named[i].value);
+	}
 	leat_str_add(json, "}");
 }
 
 static void
 add_inputs(struct leat_str *json, const struct leat_sandbox *s)
 {
-	bool first = true;
-
 	leat_str_add(json, ",\"inputs\":{");
-	for (size_t i = 0; i < s->action->inputs; i++)
-		add_pair(json, &first, s->action->input[i].name, s->link[i]);
-	leat_str_add(json, "}");
-}
-
-/* A slice of an input, and where the name of its entry is. */
-struct entry {
-	size_t name;
-	uint32_t slice;
-};
-
-/* 2 before 10. */
-static int
-by_name(const void *a, const void *b, void *names)
-{
-	const char *text = names;
-
-	return strverscmp(text + ((const struct entry *)a)->name, text + ((const struct entry *)b)->name);
-}
-
-static void
-add_entry(struct leat_str *json, const struct leat_input *input, uint32_t slice, const char *link, const char *name,
-          struct leat_str *path)
-{
-	path->len = 0;
-	leat_str_add(path, link);
-	if (*name)
-		leat_str_addf(path, "/%s", name);
-	leat_str_add(json, "{\"path\":");
-	leat_str_add_json(json, leat_str_text(path));
-	leat_str_add(json, ",\"slice\":");
-	add_slice(json, &input->step->slices, slice);
-	leat_str_add(json, "}");
-}
-
-/* In the order of names: that of values in leat.yaml is not in the key, so a command must not see it. */
-static void
-add_entries(struct leat_str *json, const struct leat_input *input, const char *link, struct leat_mem *mem,
-            struct leat_str *path)
-{
-	struct entry *entry = leat_alloc_array(mem, input->slices, sizeof(*entry));
-	struct leat_str names;
-
-	leat_str_init(&names, mem, MAX_JSON);
-	for (size_t k = 0; entry != NULL && k < input->slices; k++) {
-		entry[k] = (struct entry){names.len, input->slice[k]};
-		if (input->use != NULL) {
-			leat_slice_entry(&input->step->slices, input->slice[k], input->use, &names);
-			leat_str_add(&names, input->step->suffix);
-		}
-		leat_str_addn(&names, "", 1);
+	for (size_t i = 0; i < s->order->inputs; i++) {
+		leat_str_add(json, i > 0 ? "," : "");
+		leat_str_add_json(json, s->order->input[i].name);
+		leat_str_add(json, ":");
+		leat_str_add_json(json, s->link[i]);
 	}
-	json->failed |= entry == NULL || names.failed;
-	if (!json->failed)
-		qsort_r(entry, input->slices, sizeof(*entry), by_name, names.text);
-	for (size_t k = 0; !json->failed && k < input->slices; k++) {
-		leat_str_add(json, k > 0 ? "," : "");
-		add_entry(json, input, entry[k].slice, link, names.text + entry[k].name, path);
-	}
-	leat_str_free(&names);
-	leat_free(mem, entry);
-}
-
-static void
-add_input_slices(struct leat_str *json, const struct leat_sandbox *s, struct leat_str *path)
-{
-	bool first = true;
-
-	leat_str_add(json, ",\"input_slices\":{");
-	for (size_t i = 0; i < s->action->inputs; i++) {
-		const struct leat_input *input = &s->action->input[i];
-
-		if (input->step == NULL || input->slices == 0)
-			continue;
-		leat_str_add(json, first ? "" : ",");
-		first = false;
-		leat_str_add_json(json, input->name);
-		leat_str_add(json, ":[");
-		add_entries(json, input, s->link[i], s->mem, path);
-		leat_str_add(json, "]");
-	}
-	leat_str_add(json, "}");
+	leat_str_addf(json, "},\"input_slices\":%s", s->order->input_slices);
 }
 
 static void
@@ -158,19 +62,21 @@ add_paths(struct leat_str *json, const struct leat_sandbox *s)
 }
 
 static void
-add_all(struct leat_str *json, const struct leat_sandbox *s, struct leat_str *path)
+add_all(struct leat_str *json, const struct leat_sandbox *s)
 {
-	const struct leat_step *step = s->action->step;
+	const struct leat_order *order = s->order;
 
 	leat_str_add(json, "{\"step\":");
-	leat_str_add_json(json, step->name);
-	leat_str_add(json, ",\"slice\":");
-	add_slice(json, &step->slices, s->action->slice);
-	add_params(json, step);
+	leat_str_add_json(json, order->step);
+	add_named(json, "slice", order->slice, order->slices);
+	add_named(json, "params", order->param, order->params);
 	add_inputs(json, s);
-	add_input_slices(json, s, path);
 	add_paths(json, s);
-	leat_str_addf(json, ",\"seed\":%llu,\"cpus\":%u}\n", (unsigned long long)step->seed, s->runner->cpus);
+	if (order->last_profile != NULL) {
+		add_text(json, "last_id", order->last_id);
+		add_text(json, "last_profile", order->last_profile);
+	}
+	leat_str_addf(json, ",\"seed\":%llu,\"cpus\":%u}\n", (unsigned long long)order->seed, order->cpus);
 }
 
 static int
@@ -213,15 +119,12 @@ write_file(struct leat_sandbox *s, const struct leat_str *json, struct leat_err 
 enum leat_status
 leat_sandbox_write_json(struct leat_sandbox *s, struct leat_err *err)
 {
-	struct leat_str json, path;
+	struct leat_str json;
 	enum leat_status status;
 
 	leat_str_init(&json, s->mem, MAX_JSON);
-	leat_str_init(&path, s->mem, 1 << 20);
-	add_all(&json, s, &path);
-	status = json.failed || path.failed ? leat_fail_mem(err, s->mem, json.len, "step.json")
-	                                    : write_file(s, &json, err);
+	add_all(&json, s);
+	status = json.failed ? leat_fail_mem(err, s->mem, json.len, "step.json") : write_file(s, &json, err);
 	leat_str_free(&json);
-	leat_str_free(&path);
 	return status;
 }

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "step/drift.h"
 #include "step/sandbox.h"
+#include "table/sketch.h"
 
 enum { MAX_METRICS = 1 << 20 };
 
@@ -66,18 +68,47 @@ find_metrics(const struct leat_sandbox *s, char *warning, size_t cap)
 }
 
 enum leat_status
-leat_sandbox_metrics(const struct leat_sandbox *s, char **metrics, char *warning, size_t cap, struct leat_err *err)
+leat_sandbox_metrics(const struct leat_sandbox *s, const char *profile, char **metrics, char *warning, size_t cap,
+                     struct leat_err *err)
 {
 	char *text, problem[160] = "";
 	json_t *json = find_metrics(s, problem, sizeof(problem));
 
+	if (profile != NULL && (json != NULL || (json = json_object()) != NULL))
+		leat_drift_add_metrics(profile, json, s->mem);
+
 	if (*problem != '\0' && *warning == '\0')
 		snprintf(warning, cap, "%s", problem);
-	text = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+	text = json == NULL ? NULL : json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(15));
 	*metrics = leat_strdup(s->mem, text == NULL || strcmp(text, "{}") == 0 ? "" : text);
 	free(text);
 	json_decref(json);
 	return *metrics == NULL ? leat_fail_mem(err, s->mem, MAX_METRICS, "metrics") : LEAT_OK;
+}
+
+/* ---- profile ---- */
+
+enum leat_status
+leat_sandbox_profile(const struct leat_sandbox *s, char **profile, struct leat_err *err)
+{
+	char path[PATH_MAX + 32], *text = NULL;
+	struct leat_sketch sketch = {0};
+	struct stat st;
+	json_t *json;
+
+	*profile = NULL;
+	snprintf(path, sizeof(path), "%s/profile.json", s->work);
+	if (!s->order->makes_table || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size > LEAT_SKETCH_MAX || (json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL)) == NULL)
+		return LEAT_OK;
+	text = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	if (text != NULL && leat_sketch_read(&sketch, text, strlen(text), s->mem, NULL) == LEAT_OK)
+		*profile = leat_strdup(s->mem, text);
+	leat_sketch_free(&sketch);
+	free(text);
+	(void)err;
+	return LEAT_OK;
 }
 
 /* ---- no output ---- */
@@ -107,7 +138,7 @@ leat_sandbox_explain_missing(const struct leat_sandbox *s, char *hint, size_t ca
 {
 	const char *expected = strrchr(s->out, '/') + 1;
 	char folder[PATH_MAX + 32], made[120];
-	size_t len = strlen(s->action->step->name);
+	size_t len = strlen(s->order->step);
 
 	*hint = '\0';
 	snprintf(folder, sizeof(folder), "%s/out", s->path);
@@ -118,7 +149,7 @@ leat_sandbox_explain_missing(const struct leat_sandbox *s, char *hint, size_t ca
 			snprintf(hint, cap, "; it made %s beside it", made);
 	} else if (find_made(s->work, made, sizeof(made))) {
 		snprintf(hint, cap, "; it made %s in its working folder: write to \"$out\" instead", made);
-	} else if (strstr(s->action->step->text, "out") == NULL) {
+	} else if (strstr(s->order->command, "out") == NULL) {
 		snprintf(hint, cap, "; the command does not mention $out, the path of the file or folder to make");
 	}
 }

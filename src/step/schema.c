@@ -29,9 +29,10 @@ schema_of(enum leat_key_type type)
 		return "\"type\":[\"string\",\"integer\"]";
 	case LEAT_KEY_FLAG:
 		return "\"type\":\"boolean\"";
-	case LEAT_KEY_NAMES:
 	case LEAT_KEY_CHECKS:
+	case LEAT_KEY_TAKE:
 		return "\"type\":\"object\"";
+	case LEAT_KEY_NAMES:
 	case LEAT_KEY_TEXTS:
 	case LEAT_KEY_GLOBS:
 		return "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]";
@@ -56,12 +57,21 @@ schema_of(enum leat_key_type type)
 		       "\"^[0-9]+(\\\\.[0-9]*)?%$\"}]";
 	case LEAT_KEY_NULLS:
 		return "\"oneOf\":[{" TEXT "},{\"type\":\"array\",\"items\":{" TEXT "}}]";
+	case LEAT_KEY_BY:
 	case LEAT_KEY_CHAINS:
 		return "\"type\":\"object\",\"minProperties\":1,\"additionalProperties\":{\"type\":\"string\"}";
 	case LEAT_KEY_SPLIT:
 		return "\"type\":\"object\",\"required\":[\"by\",\"train\"],\"properties\":{\"by\":{\"oneOf\":["
 		       "{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}},"
 		       "\"additionalProperties\":{\"type\":\"string\"}";
+	case LEAT_KEY_DEDUPE:
+		return "\"type\":\"object\",\"required\":[\"by\"],\"additionalProperties\":false,\"properties\":{"
+		       "\"by\":{"
+		       "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]},"
+		       "\"order\":{"
+		       "\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]},"
+		       "\"keep\":{"
+		       "\"enum\":[\"first\",\"last\"]}}";
 	case LEAT_KEY_SOURCES:
 		return "\"type\":\"object\",\"propertyNames\":{\"pattern\":\"" NAME_PATTERN
 		       "\"},\"additionalProperties\":{\"oneOf\":[{\"type\":\"string\"},"
@@ -69,6 +79,8 @@ schema_of(enum leat_key_type type)
 	case LEAT_KEY_STEPS:
 		return "\"type\":\"object\",\"minProperties\":1,\"propertyNames\":{\"pattern\":\"" NAME_PATTERN
 		       "\"},\"additionalProperties\":{\"$ref\":\"#/definitions/step\"}";
+	case LEAT_KEY_STORAGE:
+		return "\"type\":\"object\",\"additionalProperties\":{" TEXT "}";
 	}
 	return "";
 }
@@ -165,6 +177,16 @@ add_cell(const char *text, struct leat_str *out)
 		leat_str_addf(out, *text == '|' ? "\\%c" : "%c", *text);
 }
 
+/* "Of `sql` and `asof`: " */
+static void
+add_kinds(const char *kinds, struct leat_str *out)
+{
+	leat_str_add(out, "Of `");
+	for (; *kinds; kinds++)
+		leat_str_addn(out, *kinds == '|' ? "` and `" : kinds, *kinds == '|' ? 7 : 1);
+	leat_str_add(out, "`: ");
+}
+
 static void
 add_row(const struct leat_key *key, struct leat_str *out)
 {
@@ -172,7 +194,7 @@ add_row(const struct leat_key *key, struct leat_str *out)
 	leat_key_values(key, out);
 	leat_str_addf(out, *key->def ? " | `%s` | " : " | %s | ", key->def);
 	if (key->kind)
-		leat_str_addf(out, "Of `%s`: ", key->kind);
+		add_kinds(key->kind, out);
 	leat_str_addf(out, "%s Example: `", key->doc);
 	add_cell(key->example, out);
 	leat_str_add(out, "` |\n");

@@ -124,6 +124,34 @@ unknown_variable(const struct wanted *w, const char *name)
 	                                                .more = w->slices->variables - n});
 }
 
+static bool
+has_value(const struct leat_variable *variable, const char *value)
+{
+	for (size_t i = 0; i < variable->values; i++)
+		if (!strcmp(variable->value[i], value))
+			return true;
+	return false;
+}
+
+/* 7 finds 07, unless there is a 7. */
+static void
+find_number(const struct leat_variable *variable, char **value)
+{
+	size_t zeros = strspn(*value, "0");
+
+	if (!**value || (*value)[strspn(*value, "0123456789")] || has_value(variable, *value))
+		return;
+	for (size_t i = 0; i < variable->values; i++) {
+		const char *other = variable->value[i];
+
+		if (*other && !other[strspn(other, "0123456789")] &&
+		    !strcmp(other + strspn(other, "0"), *value + zeros)) {
+			*value = (char *)other; /* it is only read */
+			return;
+		}
+	}
+}
+
 static enum leat_status
 split(struct wanted *w, char *text)
 {
@@ -143,6 +171,7 @@ split(struct wanted *w, char *text)
 			return leat_fail(w->err, LEAT_INVALID, "'%s' is given twice", text);
 		unescape(equals + 1);
 		w->value[variable] = equals + 1;
+		find_number(&w->slices->variable[variable], &w->value[variable]);
 		text = next;
 	}
 	return LEAT_OK;
@@ -156,15 +185,6 @@ is_wanted(const struct wanted *w, size_t axis, size_t index)
 		    strcmp(w->slices->variable[i].value[index], w->value[i]) != 0)
 			return false;
 	return true;
-}
-
-static bool
-has_value(const struct leat_variable *variable, const char *value)
-{
-	for (size_t i = 0; i < variable->values; i++)
-		if (!strcmp(variable->value[i], value))
-			return true;
-	return false;
 }
 
 static enum leat_status

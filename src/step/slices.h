@@ -42,7 +42,7 @@ size_t leat_slice_variable(const struct leat_slices *slices, const char *name); 
 void leat_slice_text(const struct leat_slices *slices, size_t slice, struct leat_str *out);
 /* The name of a slice's entry in a folder: "3,7", of those variables whose `use` is true; '/' is %2F. */
 void leat_slice_entry(const struct leat_slices *slices, size_t slice, const bool *use, struct leat_str *out);
-/* Finds a slice by its text, with the variables in any order. LEAT_INVALID names what does not exist. */
+/* Finds a slice by its text, with the variables in any order; 7 finds 07 if there is no 7. LEAT_INVALID names what does not exist. */
 enum leat_status leat_slice_find(const struct leat_slices *slices, const char *text, size_t *slice,
                                  struct leat_err *err);
 

@@ -176,6 +176,25 @@ fail_in(struct axes *a, const struct leat_yaml *at, const struct leat_err *why)
 	return leat_yaml_fail(&a->r->file, at, "%s", why->text);
 }
 
+/* Local files, or URIs of remote ones. */
+static enum leat_status
+list_paths(struct axes *a, const struct leat_yaml *pattern, struct leat_paths *paths, struct leat_err *why)
+{
+	struct leat_reading *r = a->r;
+	const struct leat_raw_source source = {.name = a->step, .pattern = pattern->text};
+	const char *fault;
+	char text[200];
+
+	if (!leat_is_remote(pattern->text))
+		return leat_glob_paths(r->project->folder, pattern->text, NULL, r->mem, paths, why);
+	fault = leat_remote_fault(pattern->text, text);
+	if (fault)
+		return leat_yaml_fail(&r->file, pattern, "'%s' %s", pattern->text, fault);
+	if (leat_remote_need(r) != LEAT_OK)
+		return r->err->status;
+	return leat_remote_paths(r->project, &source, pattern->text, paths, why);
+}
+
 static enum leat_status
 read_glob(struct axes *a, const struct leat_yaml *key, const struct leat_yaml *pattern)
 {
@@ -185,9 +204,9 @@ read_glob(struct axes *a, const struct leat_yaml *key, const struct leat_yaml *p
 	const char **value;
 
 	leat_err_clear(&why);
-	status = leat_glob_paths(a->r->project->folder, pattern->text, NULL, a->r->mem, &paths, &why);
+	status = list_paths(a, pattern, &paths, &why);
 	if (status != LEAT_OK)
-		status = fail_in(a, pattern, &why);
+		status = why.status == LEAT_OK ? status : fail_in(a, pattern, &why);
 	else if (!paths.count)
 		status = leat_yaml_fail(&a->r->file, pattern, "no file matches '%s', so step '%s' would never run",
 		                        pattern->text, a->step);

@@ -119,20 +119,55 @@ add_one(const struct leat_project *project, const struct leat_raw_source *source
 	return paths->count ? LEAT_OK : leat_fail_mem(err, project->mem, (size_t)n, "the path of a source");
 }
 
+/* Web servers have no patterns. */
+static bool
+is_remote_pattern(const char *pattern)
+{
+	return strncmp(pattern, "http", 4) != 0 && is_pattern(pattern);
+}
+
+enum leat_status
+leat_remote_paths(const struct leat_project *project, const struct leat_raw_source *source, const char *pattern,
+                  struct leat_paths *paths, struct leat_err *err)
+{
+	const struct leat_remote_list *list;
+	bool exact = !is_remote_pattern(source->pattern);
+	enum leat_status status = leat_staging_list(project->staging, pattern, exact, &list, err);
+
+	paths->is_remote = true;
+	if (status == LEAT_OK)
+		status = LEAT_GROW(project->mem, paths->path, paths->cap, list->count, SIZE_MAX, "the list of files",
+		                   err);
+	for (size_t i = 0; status == LEAT_OK && i < list->count; i++) {
+		paths->path[i] = leat_strdup(project->mem, list->file[i].uri);
+		paths->count += paths->path[i] != NULL;
+		if (!paths->path[i])
+			status = leat_fail_mem(err, project->mem, LEAT_URI, "the list of files");
+	}
+	return status;
+}
+
 enum leat_status
 leat_source_paths(const struct leat_project *project, const struct leat_raw_source *source,
                   const struct leat_slices *slices, size_t slice, struct leat_listings *listings,
                   struct leat_paths *paths, struct leat_err *err)
 {
+	bool is_remote = leat_is_remote(source->pattern);
 	enum leat_status status;
 	struct leat_str text;
 
-	*paths = (struct leat_paths){.is_pattern = is_pattern(source->pattern)};
+	*paths = (struct leat_paths){.is_pattern = is_remote ? is_remote_pattern(source->pattern)
+	                                                     : is_pattern(source->pattern)};
 	leat_str_init(&text, project->mem, PATH_MAX);
 	status = fill_in(source, slices, slice, paths->is_pattern, &text, err);
-	if (status == LEAT_OK && !paths->is_pattern)
+	if (status == LEAT_OK && is_remote) {
+		paths->fixed = paths->is_pattern ? leat_glob_fixed(leat_str_text(&text)) : 0;
+		status = leat_remote_paths(project, source, leat_str_text(&text), paths, err);
+		if (status != LEAT_OK)
+			leat_err_in(err, "source '%s' (%s:%zu)", source->name, project->file, source->line);
+	} else if (status == LEAT_OK && !paths->is_pattern) {
 		status = add_one(project, source, &text, paths, err);
-	if (status == LEAT_OK && paths->is_pattern) {
+	} else if (status == LEAT_OK) {
 		const char *pattern = leat_str_text(&text);
 
 		paths->fixed = leat_glob_fixed(pattern);

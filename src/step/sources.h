@@ -13,6 +13,10 @@ size_t leat_glob_fixed(const char *pattern); /* characters up to the last slash 
  * that were read before are not read again. */
 enum leat_status leat_glob_paths(const char *folder, const char *pattern, struct leat_listings *listings,
                                  struct leat_mem *mem, struct leat_paths *paths, struct leat_err *err);
+/* Adds the URIs of the remote objects that match: `pattern` is that of `source` with the values of a slice. None is
+ * LEAT_DATA. */
+enum leat_status leat_remote_paths(const struct leat_project *project, const struct leat_raw_source *source,
+                                   const char *pattern, struct leat_paths *paths, struct leat_err *err);
 /* By bytes, each once. */
 void leat_paths_sort(struct leat_paths *paths, struct leat_mem *mem);
 

@@ -20,6 +20,7 @@ struct copy {
 struct round {
 	const struct leat_tune *tune;
 	struct leat_runner runner;
+	struct leat_order order;
 	struct copy *copy;
 };
 
@@ -31,7 +32,7 @@ run_copy(void *arg, unsigned i)
 	struct leat_running running;
 
 	leat_running_init(&running);
-	copy->status = leat_runner_run(&round->runner, round->tune->action, &running, &copy->ran, &copy->err);
+	copy->status = leat_runner_run(&round->runner, &round->order, &running, &copy->ran, &copy->err);
 	leat_ran_end(&copy->ran, round->tune->action->project->mem);
 	leat_running_end(&running);
 }
@@ -83,11 +84,15 @@ measure(struct leat_tune *tune, struct leat_tune_row *row, struct leat_err *err)
 	struct leat_tune_row again = *row;
 	enum leat_status status;
 
-	round.runner.cpus = row->threads;
 	round.runner.trial = true;
+	status = leat_order_make(&round.order, tune->action, row->threads, err);
+	if (status != LEAT_OK)
+		return status;
 	round.copy = leat_alloc_array(mem, row->copies, sizeof(*round.copy));
-	if (round.copy == NULL)
+	if (round.copy == NULL) {
+		leat_order_free(&round.order);
 		return leat_fail_mem(err, mem, row->copies * sizeof(*round.copy), "copies of an action");
+	}
 	if (tune->progress != NULL)
 		tune->progress(tune->arg, row->threads, row->copies);
 	status = measure_once(&round, row, err);
@@ -98,6 +103,7 @@ measure(struct leat_tune *tune, struct leat_tune_row *row, struct leat_err *err)
 	}
 	row->per_action_s = row->seconds / row->copies;
 	leat_free(mem, round.copy);
+	leat_order_free(&round.order);
 	return status;
 }
 

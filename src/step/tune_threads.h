@@ -19,7 +19,7 @@ enum { LEAT_TUNE_ROWS = 16 };
 
 struct leat_tune {
 	/* in */
-	const struct leat_runner *runner; /* `cpus` is ignored */
+	const struct leat_runner *runner;
 	const struct leat_action *action;
 	unsigned cpus;                                                  /* of the machine: leat_budget_cpus */
 	void (*progress)(void *arg, unsigned threads, unsigned copies); /* before each measurement; NULL: not at all */

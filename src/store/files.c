@@ -189,6 +189,95 @@ leat_files_open(struct leat_files **result, struct leat_stores *stores, const ch
 	return end_opening(result, files, status, err);
 }
 
+/* ---- folders ---- */
+
+void
+leat_files_expand_free(char **expanded, size_t count, struct leat_mem *mem)
+{
+	for (size_t i = 0; expanded && i < count; i++)
+		leat_free(mem, expanded[i]);
+	leat_free(mem, expanded);
+}
+
+/* "day=2026-01-01" and the like, which Spark and Hive make. */
+static enum leat_status
+find_partition(void *arg, const struct leat_entry *entry, struct leat_err *err)
+{
+	(void)err;
+	if (entry->is_folder && strchr(entry->name, '='))
+		*(bool *)arg = true;
+	return LEAT_OK;
+}
+
+/* No pattern matches in a folder: says what to write instead. */
+static enum leat_status
+fail_folder(struct leat_store *store, const char *uri, const char *folder, const char *inside, struct leat_err *err)
+{
+	struct leat_folder_id id;
+	bool partitioned = false;
+
+	if (store->kind->list_folder)
+		(void)store->kind->list_folder(store, uri, find_partition, &partitioned, &id, NULL);
+	if (partitioned)
+		return leat_fail(err, LEAT_IO,
+		                 "the folder '%s' has partition folders, whose values are not read as columns; read "
+		                 "'%s/*/%s' without them, or make one table with 'leat sql'",
+		                 folder, folder, inside);
+	return leat_fail(err, LEAT_IO, "no file in the folder '%s' matches %s", folder, inside);
+}
+
+static enum leat_status
+expand_folder(struct leat_stores *stores, struct leat_store *store, const char *uri, const char *folder,
+              const char *const *inside, char **expanded, struct leat_mem *mem, struct leat_err *err)
+{
+	size_t len = strlen(folder);
+
+	for (size_t i = 0; inside[i]; i++) {
+		struct leat_files *files = NULL;
+		enum leat_status status;
+
+		leat_free(mem, *expanded);
+		*expanded = leat_asprintf(mem, "%s%s%s", folder, len && folder[len - 1] == '/' ? "" : "/", inside[i]);
+		if (!*expanded)
+			return leat_fail_mem(err, mem, len + 32, "the list of files");
+		status = leat_files_open(&files, stores, (const char *const *)expanded, 1, mem, NULL);
+		leat_files_close(files);
+		if (status == LEAT_OK)
+			return status;
+	}
+	return fail_folder(store, uri, folder, inside[0], err);
+}
+
+static enum leat_status
+expand(struct leat_stores *stores, const char *pattern, const char *const *inside, char **expanded,
+       struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_store *store;
+	char *uri;
+	enum leat_status status = leat_stores_find(stores, pattern, &store, &uri, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (!strpbrk(pattern, "*?[") && leat_what_is(store, uri) == LEAT_IS_FOLDER)
+		status = expand_folder(stores, store, uri, pattern, inside, expanded, mem, err);
+	else if (!(*expanded = leat_strdup(mem, pattern)))
+		status = leat_fail_mem(err, mem, strlen(pattern), "the list of files");
+	leat_free(mem, uri);
+	return status;
+}
+
+enum leat_status
+leat_files_expand(struct leat_stores *stores, const char *const *patterns, size_t count, const char *const *inside,
+                  char ***expanded, struct leat_mem *mem, struct leat_err *err)
+{
+	char **list = *expanded = leat_alloc_array(mem, count, sizeof(*list));
+	enum leat_status status = list ? LEAT_OK : leat_fail_mem(err, mem, count * sizeof(*list), "the list of files");
+
+	for (size_t i = 0; i < count && status == LEAT_OK; i++)
+		status = expand(stores, patterns[i], inside, &list[i], mem, err);
+	return status;
+}
+
 enum leat_status
 leat_files_open_listed(struct leat_files **result, const struct leat_object *object, size_t count, struct leat_mem *mem,
                        struct leat_err *err)

@@ -26,6 +26,7 @@ leat_check_free(struct leat_check *check, struct leat_mem *mem)
 	leat_free(mem, check->low);
 	leat_free(mem, check->high);
 	leat_free(mem, check->text);
+	leat_free(mem, check->table);
 	leat_free(mem, check->other);
 }
 
@@ -87,8 +88,32 @@ print_range(struct leat_str *out, const struct leat_check *check)
 }
 
 static void
+print_table(struct leat_str *out, const struct leat_check *check)
+{
+	leat_str_add(out, check->table);
+	if (!check->other)
+		return;
+	leat_str_add(out, ".");
+	print_word(out, check->other, "");
+}
+
+/* "1..10", or "as events.id" */
+static void
+print_bounds(struct leat_str *out, const struct leat_check *check)
+{
+	if (!check->table) {
+		print_range(out, check);
+		return;
+	}
+	leat_str_add(out, check->up_to ? "up to " : "as ");
+	print_table(out, check);
+}
+
+static void
 print_check(struct leat_str *out, const struct leat_check *check)
 {
+	char number[32];
+
 	switch (check->kind) {
 	case LEAT_CHECK_NOT_NULL:
 		leat_str_add(out, "not null");
@@ -113,8 +138,15 @@ print_check(struct leat_str *out, const struct leat_check *check)
 		print_values(out, check, " | ", "|");
 		break;
 	case LEAT_CHECK_IN:
-		leat_str_addf(out, "in %s.", check->text);
-		print_word(out, check->other, "");
+		leat_str_add(out, "in ");
+		print_table(out, check);
+		break;
+	case LEAT_CHECK_DRIFT:
+		leat_str_addf(out, "drift up to %s", leat_format_digits(number, sizeof(number), check->share, 15));
+		break;
+	case LEAT_CHECK_COUNT:
+		leat_str_add(out, "count ");
+		print_bounds(out, check);
 		break;
 	case LEAT_CHECK_MATCHES:
 		leat_str_addf(out, "matches %s", check->text);
@@ -124,7 +156,7 @@ print_check(struct leat_str *out, const struct leat_check *check)
 		break;
 	case LEAT_CHECK_RANGE:
 	case LEAT_CHECK_ROWS:
-		print_range(out, check);
+		print_bounds(out, check);
 		break;
 	}
 }

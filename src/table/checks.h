@@ -10,11 +10,19 @@
  *	code: unique                rows that share a value fail, all of them
  *	code: unique with day, city the same for several columns together
  *	user: in users.id           there is a row of the table `users` with this id
+ *	user: count 1..10           each value is in so many rows
+ *	id: count as events.id      each value is in as many rows as in `events`: a join multiplied and lost none
+ *	id: count up to events.id   or in fewer
  *	amount: type double         the column's type, by Leat's or by DuckDB's name
+ *	amount: drift up to 0.25    PSI of the column since the last run of the step
  *	rows: 1..                   number of rows
+ *	rows: as events             as many rows as the table `events` has; "up to events": or fewer
+ *	rows: drift up to 0.25      PSI of every column
  *
  * As in SQL, NULL passes all checks but `not null` and `nulls`. `nulls`, `type` and `rows` are checks of the whole
- *table: they hold or not, and no row can be taken out to mend it. All others are checks of rows.
+ * table: they hold or not, and no row can be taken out to mend it. All others are checks of rows. `count as` is both:
+ * values that are lost have no row. `drift` is about runs, not about a table: builds judge it (step/drift.h), and
+ * leat_checks_run lets it pass.
  *
  * A column's name is written as it is, or in double quotes, doubled inside of it: "a: b", "rows".
  *
@@ -46,6 +54,8 @@ enum leat_check_kind {
 	LEAT_CHECK_IN,
 	LEAT_CHECK_MATCHES,
 	LEAT_CHECK_TYPE,
+	LEAT_CHECK_COUNT,
+	LEAT_CHECK_DRIFT,
 	LEAT_CHECK_ROWS,
 };
 
@@ -53,11 +63,13 @@ struct leat_check {
 	enum leat_check_kind kind;
 	char *name;       /* "amount: 0..1e6": reads back as the same check */
 	char *column;     /* NULL: ROWS */
-	char *low, *high; /* RANGE, LENGTH, ROWS: numbers, or times as SQL writes them; NULL: no such end */
+	char *low, *high; /* RANGE, LENGTH, COUNT, ROWS: numbers, or times as SQL writes them; NULL: no such end */
 	bool times;       /* RANGE: of times */
-	double share;     /* NULLS: of all rows */
-	char *text;       /* MATCHES: the pattern; TYPE: DuckDB's name; IN: the other table */
-	char *other;      /* IN: its column */
+	double share;     /* NULLS: of all rows; DRIFT: the largest PSI */
+	char *text;       /* MATCHES: the pattern; TYPE: DuckDB's name */
+	char *table;      /* IN; COUNT and ROWS unless they have a range: the other table */
+	char *other;      /* IN, COUNT: its column */
+	bool up_to;       /* COUNT, ROWS: the other table may have more */
 	char **value;     /* ONE_OF: texts; UNIQUE: further columns */
 	size_t values;
 };
@@ -95,12 +107,13 @@ void leat_checks_action_text(const struct leat_checks *checks, struct leat_str *
 static inline bool
 leat_check_is_of_rows(const struct leat_check *check)
 {
-	return check->kind != LEAT_CHECK_NULLS && check->kind != LEAT_CHECK_TYPE && check->kind != LEAT_CHECK_ROWS;
+	return check->kind != LEAT_CHECK_DRIFT && check->kind != LEAT_CHECK_NULLS && check->kind != LEAT_CHECK_TYPE &&
+	       check->kind != LEAT_CHECK_ROWS;
 }
 
 /* ---- running them ---- */
 
-/* A table that `in NAME.column` may name. */
+/* A table that checks may name. */
 struct leat_check_table {
 	const char *name, *sql; /* sql: a name or a function, to follow FROM */
 };
@@ -115,13 +128,15 @@ struct leat_check_run {
 struct leat_check_result {
 	uint64_t rows; /* that fail; NULLS: that are NULL */
 	bool broken;
-	char *found; /* "-3, 2000000": some values that fail, or what the table has instead; visible text; "": none */
+	char *found;   /* "-3, 2000000": some values that fail, or what the table has instead; visible text; "": none */
+	uint64_t lost; /* COUNT: values of the other table that no row has */
+	char *lost_found; /* some of them */
 };
 
 struct leat_checked {
 	struct leat_mem *mem;
 	uint64_t rows, failed; /* failed: rows that fail one check or more */
-	bool broken;           /* a check of the whole table is */
+	bool broken;           /* a check of the whole table is, or values are lost */
 	size_t count;          /* of results, in the order of the checks */
 	struct leat_check_result *of;
 };
@@ -147,6 +162,9 @@ enum leat_status leat_checks_add_failing(const struct leat_checks *checks, const
 /* Appends a SELECT of the rows that fail no check of rows. */
 enum leat_status leat_checks_add_passing(const struct leat_checks *checks, const struct leat_check_run *run,
                                          struct leat_str *sql, struct leat_err *err);
+/* Appends a SELECT of the values that check `i` found to be lost, as the column `lost`. */
+enum leat_status leat_checks_add_lost(const struct leat_checks *checks, const struct leat_check_run *run, size_t i,
+                                      struct leat_str *sql, struct leat_err *err);
 /* COPY of one of these to a Parquet file, zstd. */
 enum leat_status leat_checks_copy(struct leat_tables *tables, const struct leat_str *select, const char *path,
                                   struct leat_err *err);

@@ -39,5 +39,11 @@ enum leat_status leat_check_column_find(const struct leat_check_columns *columns
  * NULL. Of TYPE and ROWS: false. LEAT_INVALID: the check does not fit the column. */
 enum leat_status leat_check_add_condition(const struct leat_check *check, const struct leat_check_columns *columns,
                                           const struct leat_check_run *run, struct leat_str *sql, struct leat_err *err);
+/* Of COUNT: SELECT of the values of the other table that the checked one does not have, as `lost`. */
+enum leat_status leat_check_add_lost(const struct leat_check *check, const struct leat_check_columns *columns,
+                                     const struct leat_check_run *run, struct leat_str *sql, struct leat_err *err);
+/* SQL of the other table, to follow FROM; NULL: `run` has none of that name, and *err says so. */
+const char *leat_check_table_sql(const struct leat_check *check, const struct leat_check_run *run,
+                                 struct leat_err *err);
 
 #endif

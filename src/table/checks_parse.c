@@ -358,6 +358,26 @@ leat_check_print_share(struct leat_str *out, double share)
 
 /* ---- phrases ---- */
 
+/* Bytes of `text` that are these words, with any spaces between them; 0: it begins with others. */
+static size_t
+begins_with(const char *text, const char *words)
+{
+	size_t n = 0;
+
+	for (; *words; words++) {
+		if (*words == ' ') {
+			size_t spaces = strspn(text + n, SPACES);
+
+			if (!spaces)
+				return 0;
+			n += spaces;
+		} else if (text[n++] != *words) {
+			return 0;
+		}
+	}
+	return !text[n] || strchr(SPACES, text[n]) ? n : 0;
+}
+
 static enum leat_status
 parse_nulls(struct parser *p)
 {
@@ -388,21 +408,80 @@ is_table_name(const char *name)
 	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(name);
 }
 
+/* "users.id". `usage` is for the error. */
 static enum leat_status
-parse_in(struct parser *p)
+parse_table_column(struct parser *p, const char *usage)
 {
 	size_t from = p->at = skip_spaces(p->text, p->at);
 
-	p->check->text = leat_check_word(p->text, &p->at, ".", "the name of a table", p->mem, p->err);
-	if (!p->check->text)
+	p->check->table = leat_check_word(p->text, &p->at, ".", "the name of a table", p->mem, p->err);
+	if (!p->check->table)
 		return p->err->status;
-	if (p->text[p->at] != '.' || !is_table_name(p->check->text))
-		return leat_fail_at(p->err, p->text, from, strlen(p->text + from),
-		                    "'in' is followed by a table and its column, as in 'in users.id'; "
-		                    "for a list of values, write 'one of A | B'");
+	if (p->text[p->at] != '.' || !is_table_name(p->check->table))
+		return leat_fail_at(p->err, p->text, from, strlen(p->text + from), "%s", usage);
 	p->at++;
 	p->check->other = leat_check_word(p->text, &p->at, "", "the name of a column", p->mem, p->err);
 	return p->check->other ? LEAT_OK : p->err->status;
+}
+
+static enum leat_status
+parse_in(struct parser *p)
+{
+	return parse_table_column(p, "'in' is followed by a table and its column, as in 'in users.id'; "
+	                             "for a list of values, write 'one of A | B'");
+}
+
+/* "as" or "up to", with what comes after it; false: neither. */
+static bool
+parse_compared(struct parser *p)
+{
+	size_t from = skip_spaces(p->text, p->at), as = begins_with(p->text + from, "as"),
+	       up_to = begins_with(p->text + from, "up to");
+
+	p->check->up_to = up_to > 0;
+	p->at = from + as + up_to;
+	return as || up_to;
+}
+
+static enum leat_status
+parse_per_value(struct parser *p)
+{
+	return parse_compared(p) ? parse_table_column(p, "rows are counted per value of a table's column, as in "
+	                                                 "'count as events.id'")
+	                         : parse_count(p);
+}
+
+static enum leat_status
+parse_drift(struct parser *p)
+{
+	size_t from = skip_spaces(p->text, p->at), len = number_at(p->text + from, &p->check->share);
+
+	if (!len || p->text[skip_spaces(p->text, from + len)] || p->check->share <= 0 || p->check->share > 100)
+		return leat_fail_at(p->err, p->text, from, strlen(p->text + from),
+		                    "drift is limited by a PSI such as 0.25, not '%s'", p->text + from);
+	return LEAT_OK;
+}
+
+static enum leat_status
+parse_rows(struct parser *p)
+{
+	size_t from = skip_spaces(p->text, p->at), drift = begins_with(p->text + from, "drift up to");
+
+	if (drift) {
+		p->check->kind = LEAT_CHECK_DRIFT;
+		p->at = from + drift;
+		return parse_drift(p);
+	}
+	if (!parse_compared(p))
+		return parse_count(p);
+	from = p->at = skip_spaces(p->text, p->at);
+	p->check->table = leat_check_word(p->text, &p->at, "", "the name of a table", p->mem, p->err);
+	if (!p->check->table)
+		return p->err->status;
+	return is_table_name(p->check->table)
+	               ? LEAT_OK
+	               : leat_fail_at(p->err, p->text, from, strlen(p->text + from),
+	                              "this is followed by the name of a table, as in 'rows: as events'");
 }
 
 static enum leat_status
@@ -464,31 +543,13 @@ static const struct {
 	{"length", LEAT_CHECK_LENGTH, parse_count},
 	{"one of", LEAT_CHECK_ONE_OF, parse_one_of},
 	{"in", LEAT_CHECK_IN, parse_in},
+	{"count", LEAT_CHECK_COUNT, parse_per_value},
+	{"drift up to", LEAT_CHECK_DRIFT, parse_drift},
 	{"matches", LEAT_CHECK_MATCHES, parse_matches},
 	{"type", LEAT_CHECK_TYPE, parse_type},
 };
 
 enum { PHRASES = sizeof(phrases) / sizeof(*phrases) };
-
-/* Bytes of `text` that are these words, with any spaces between them; 0: it begins with others. */
-static size_t
-begins_with(const char *text, const char *words)
-{
-	size_t n = 0;
-
-	for (; *words; words++) {
-		if (*words == ' ') {
-			size_t spaces = strspn(text + n, SPACES);
-
-			if (!spaces)
-				return 0;
-			n += spaces;
-		} else if (text[n++] != *words) {
-			return 0;
-		}
-	}
-	return !text[n] || strchr(SPACES, text[n]) ? n : 0;
-}
 
 static size_t
 count_words(const char *phrase)
@@ -562,7 +623,7 @@ leat_check_parse(struct leat_check *check, const char *text, struct leat_mem *me
 	if (!text[p.at])
 		return leat_fail_at(err, text, 0, 1, "a check is missing, such as 'not null' or '0..100'");
 	if (check->kind == LEAT_CHECK_ROWS)
-		return parse_count(&p);
+		return parse_rows(&p);
 	if (!strchr("+-.0123456789", text[p.at]))
 		return parse_phrase(&p);
 	check->kind = LEAT_CHECK_RANGE;

@@ -185,6 +185,82 @@ is_outside(uint64_t count, const struct leat_check *check)
 	return count < low || count > high;
 }
 
+static enum leat_status
+count_table(const struct leat_check *check, const struct leat_check_run *run, struct leat_mem *mem, uint64_t *rows,
+            struct leat_err *err)
+{
+	const char *table = leat_check_table_sql(check, run, err);
+	int64_t count = 0;
+	struct leat_str sql;
+	enum leat_status status;
+
+	if (!table)
+		return LEAT_INVALID;
+	leat_str_init(&sql, mem, MAX_SQL);
+	leat_str_addf(&sql, "SELECT count(*) FROM %s", table);
+	status = sql_status(&sql, err);
+	if (status == LEAT_OK)
+		status = leat_query_int64(run->tables, leat_str_text(&sql), &count, err);
+	*rows = (uint64_t)count;
+	leat_str_free(&sql);
+	return status;
+}
+
+/* Of the whole table: how many rows it has. */
+static enum leat_status
+judge_rows(const struct leat_check *check, const struct leat_check_run *run, const struct leat_checked *checked,
+           struct leat_check_result *result, struct leat_str *found, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	uint64_t rows;
+
+	leat_str_addf(found, "%" PRIu64 " row%s", checked->rows, leat_plural(checked->rows));
+	if (!check->table) {
+		result->broken = is_outside(checked->rows, check);
+		return LEAT_OK;
+	}
+	status = count_table(check, run, checked->mem, &rows, err);
+	if (status != LEAT_OK)
+		return status;
+	result->broken = check->up_to ? checked->rows > rows : checked->rows != rows;
+	leat_str_addf(found, ", and '%s' has %" PRIu64, check->table, rows);
+	return LEAT_OK;
+}
+
+/* Values of the other table that no row has. */
+static enum leat_status
+find_lost(const struct leat_check *check, const struct leat_check_columns *columns, const struct leat_check_run *run,
+          struct leat_checked *checked, struct leat_check_result *result, struct leat_err *err)
+{
+	struct leat_str lost, sql, found;
+	int64_t count = 0;
+	enum leat_status status;
+
+	leat_str_init(&lost, checked->mem, MAX_SQL);
+	leat_str_init(&sql, checked->mem, MAX_SQL);
+	leat_str_init(&found, checked->mem, 4096);
+	status = leat_check_add_lost(check, columns, run, &lost, err);
+	leat_str_addf(&sql, "SELECT count(*) FROM (%s)", leat_str_text(&lost));
+	if (status == LEAT_OK)
+		status = sql_status(&sql, err);
+	if (status == LEAT_OK)
+		status = leat_query_int64(run->tables, leat_str_text(&sql), &count, err);
+	result->lost = (uint64_t)count;
+	leat_str_free(&sql);
+	leat_str_init(&sql, checked->mem, MAX_SQL);
+	leat_str_addf(&sql, "SELECT substr(CAST(lost AS VARCHAR), 1, %d) FROM (%s) ORDER BY lost LIMIT %d",
+	              EXAMPLE_LENGTH, leat_str_text(&lost), EXAMPLES);
+	if (status == LEAT_OK && count)
+		status = sql_status(&sql, err);
+	if (status == LEAT_OK && count)
+		status = add_examples(run->tables, leat_str_text(&sql), &found, err);
+	result->lost_found = leat_str_take(&found);
+	leat_str_free(&found);
+	leat_str_free(&lost);
+	leat_str_free(&sql);
+	return status;
+}
+
 /* Fills `found` with what is there instead, if the check is broken. */
 static enum leat_status
 judge(const struct leat_check *check, const struct leat_check_columns *columns, const struct leat_check_run *run,
@@ -198,8 +274,9 @@ judge(const struct leat_check *check, const struct leat_check_columns *columns, 
 		return status;
 	leat_str_init(&found, checked->mem, 4096);
 	if (check->kind == LEAT_CHECK_ROWS) {
-		result->broken = is_outside(checked->rows, check);
-		leat_str_addf(&found, "%" PRIu64 " row%s", checked->rows, leat_plural(checked->rows));
+		status = judge_rows(check, run, checked, result, &found, err);
+	} else if (check->kind == LEAT_CHECK_DRIFT) {
+		result->broken = false;
 	} else if (check->kind == LEAT_CHECK_TYPE) {
 		result->broken = strcasecmp(columns->type[column].name, check->text) != 0;
 		leat_str_add(&found, columns->type[column].name);
@@ -211,8 +288,11 @@ judge(const struct leat_check *check, const struct leat_check_columns *columns, 
 		result->broken = result->rows > 0;
 		if (result->broken && check->kind != LEAT_CHECK_NOT_NULL)
 			status = find_examples(check, columns, run, &found, err);
+		if (status == LEAT_OK && check->kind == LEAT_CHECK_COUNT && check->table && !check->up_to)
+			status = find_lost(check, columns, run, checked, result, err);
+		result->broken |= result->lost > 0;
 	}
-	if (!leat_check_is_of_rows(check))
+	if (!leat_check_is_of_rows(check) || result->lost)
 		checked->broken |= result->broken;
 	if (!result->broken)
 		leat_str_free(&found);
@@ -247,14 +327,24 @@ leat_checks_run(const struct leat_checks *checks, const struct leat_check_run *r
 void
 leat_checked_free(struct leat_checked *checked)
 {
-	for (size_t i = 0; checked->of && i < checked->count; i++)
+	for (size_t i = 0; checked->of && i < checked->count; i++) {
 		leat_free(checked->mem, checked->of[i].found);
+		leat_free(checked->mem, checked->of[i].lost_found);
+	}
 	if (checked->mem)
 		leat_free(checked->mem, checked->of);
 	*checked = (struct leat_checked){0};
 }
 
 /* ---- the verdict ---- */
+
+/* "2 lost (such as 7, 9)" */
+static void
+add_count(struct leat_str *out, uint64_t count, const char *what, const char *found)
+{
+	found = found ? found : "";
+	leat_str_addf(out, "%" PRIu64 "%s%s%s%s", count, what, *found ? " (such as " : "", found, *found ? ")" : "");
+}
 
 void
 leat_checks_sentence(const struct leat_checks *checks, const struct leat_checked *checked, struct leat_str *out)
@@ -275,9 +365,12 @@ leat_checks_sentence(const struct leat_checks *checks, const struct leat_checked
 		separator = ", ";
 		if (!leat_check_is_of_rows(&checks->check[i]))
 			leat_str_addf(out, "does not hold: %s", result->found);
-		else
-			leat_str_addf(out, "%" PRIu64 "%s%s%s", result->rows, *result->found ? " (such as " : "",
-			              result->found, *result->found ? ")" : "");
+		else if (result->rows)
+			add_count(out, result->rows, "", result->found);
+		if (result->lost) {
+			leat_str_add(out, result->rows ? " and " : "");
+			add_count(out, result->lost, " lost", result->lost_found);
+		}
 	}
 }
 
@@ -336,7 +429,8 @@ add_names(const struct leat_checks *checks, const struct leat_check_columns *col
 	for (size_t i = 0; i < checks->count && status == LEAT_OK; i++) {
 		const enum leat_check_kind kind = checks->check[i].kind;
 
-		if (!checked->of[i].broken || kind == LEAT_CHECK_TYPE || kind == LEAT_CHECK_ROWS)
+		if (!checked->of[i].broken || kind == LEAT_CHECK_TYPE || kind == LEAT_CHECK_ROWS ||
+		    kind == LEAT_CHECK_DRIFT)
 			continue;
 		any = true;
 		leat_str_add(sql, ", CASE WHEN ");
@@ -385,6 +479,19 @@ leat_checks_add_passing(const struct leat_checks *checks, const struct leat_chec
 		status = leat_check_add_condition(&checks->check[i], &columns, run, sql, err);
 	}
 	leat_str_add(sql, ")");
+	leat_check_columns_free(&columns);
+	return status == LEAT_OK ? sql_status(sql, err) : status;
+}
+
+enum leat_status
+leat_checks_add_lost(const struct leat_checks *checks, const struct leat_check_run *run, size_t i, struct leat_str *sql,
+                     struct leat_err *err)
+{
+	struct leat_check_columns columns;
+	enum leat_status status = leat_check_columns_read(&columns, run->tables, run->sql, checks->mem, err);
+
+	if (status == LEAT_OK)
+		status = leat_check_add_lost(&checks->check[i], &columns, run, sql, err);
 	leat_check_columns_free(&columns);
 	return status == LEAT_OK ? sql_status(sql, err) : status;
 }

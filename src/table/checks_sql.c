@@ -324,26 +324,27 @@ add_one_of(const struct condition *c)
 	return LEAT_OK;
 }
 
-static const char *
-find_table(const struct condition *c)
-{
-	for (size_t i = 0; i < c->run->others; i++)
-		if (strcmp(c->run->other[i].name, c->check->text) == 0)
-			return c->run->other[i].sql;
-	return NULL;
-}
-
-static enum leat_status
-fail_table(const struct condition *c)
+static void
+fail_table(const struct leat_check *check, const struct leat_check_run *run, struct leat_err *err)
 {
 	const char *known[16];
-	struct leat_unknown unknown = {.what = "table", .name = c->check->text, .known = known};
+	struct leat_unknown unknown = {.what = "table", .name = check->table, .known = known};
 	char text[LEAT_UNKNOWN_TEXT];
 
-	for (; unknown.count < c->run->others && unknown.count < 16; unknown.count++)
-		known[unknown.count] = c->run->other[unknown.count].name;
-	unknown.more = c->run->others - unknown.count;
-	return leat_fail(c->err, LEAT_INVALID, "check '%s': %s", c->check->name, leat_unknown_text(&unknown, text));
+	for (; unknown.count < run->others && unknown.count < 16; unknown.count++)
+		known[unknown.count] = run->other[unknown.count].name;
+	unknown.more = run->others - unknown.count;
+	leat_fail(err, LEAT_INVALID, "check '%s': %s", check->name, leat_unknown_text(&unknown, text));
+}
+
+const char *
+leat_check_table_sql(const struct leat_check *check, const struct leat_check_run *run, struct leat_err *err)
+{
+	for (size_t i = 0; i < run->others; i++)
+		if (strcmp(run->other[i].name, check->table) == 0)
+			return run->other[i].sql;
+	fail_table(check, run, err);
+	return NULL;
 }
 
 /* The other column's name as its table spells it. SQL would compare a text with a number by a cast that may fail. */
@@ -365,26 +366,76 @@ add_other_column(const struct condition *c, const struct leat_check_columns *oth
 	return LEAT_OK;
 }
 
+/* "SELECT o.id FROM users AS o WHERE o.id IS NOT NULL", with `more` after the column. */
 static enum leat_status
-add_in(const struct condition *c)
+add_other_values(const struct condition *c, const char *more)
 {
 	struct leat_check_columns others;
-	const char *table = find_table(c);
+	const char *table = leat_check_table_sql(c->check, c->run, c->err);
 	enum leat_status status;
 
 	if (!table)
-		return fail_table(c);
+		return LEAT_INVALID;
 	status = leat_check_columns_read(&others, c->run->tables, table, c->columns->mem, c->err);
-	others.table = c->check->text;
-	add_column(c);
-	leat_str_add(c->sql, " NOT IN (SELECT ");
+	others.table = c->check->table;
+	leat_str_add(c->sql, "SELECT ");
 	if (status == LEAT_OK)
 		status = add_other_column(c, &others);
-	leat_str_addf(c->sql, " FROM %s AS o WHERE ", table);
+	leat_str_addf(c->sql, "%s FROM %s AS o WHERE ", more, table);
 	if (status == LEAT_OK)
 		status = add_other_column(c, &others);
-	leat_str_add(c->sql, " IS NOT NULL)");
+	leat_str_add(c->sql, " IS NOT NULL");
 	leat_check_columns_free(&others);
+	return status;
+}
+
+static enum leat_status
+add_in(const struct condition *c)
+{
+	enum leat_status status;
+
+	add_column(c);
+	leat_str_add(c->sql, " NOT IN (");
+	status = add_other_values(c, "");
+	leat_str_add(c->sql, ")");
+	return status;
+}
+
+/* "SELECT u.id, count(*) AS n FROM result AS u WHERE u.id IS NOT NULL GROUP BY u.id" */
+static void
+add_counts(const struct condition *c)
+{
+	for (int i = 0; i < 3; i++) {
+		leat_str_add(c->sql, i == 0 ? "SELECT u." : i == 1 ? " WHERE u." : " IS NOT NULL GROUP BY u.");
+		leat_sql_quote(c->sql, c->name, '"');
+		if (i == 0)
+			leat_str_addf(c->sql, " AS k, count(*) AS n FROM %s AS u", c->run->sql);
+	}
+}
+
+/* All rows of a value fail if they are too many or too few. Values that have no row at all: leat_check_add_lost. */
+static enum leat_status
+add_count(const struct condition *c)
+{
+	enum leat_status status = LEAT_OK;
+
+	add_column(c);
+	leat_str_add(c->sql, " IN (SELECT r.k FROM (");
+	add_counts(c);
+	leat_str_add(c->sql, ") AS r");
+	if (c->check->table) {
+		leat_str_add(c->sql, " LEFT JOIN (SELECT k, count(*) AS n FROM (");
+		status = add_other_values(c, " AS k");
+		leat_str_addf(c->sql, ") GROUP BY k) AS o ON o.k = r.k WHERE r.n %s coalesce(o.n, 0)",
+		              c->check->up_to ? ">" : "<>");
+	} else {
+		leat_str_add(c->sql, " WHERE false");
+		if (c->check->low)
+			leat_str_addf(c->sql, " OR r.n < %s", c->check->low);
+		if (c->check->high)
+			leat_str_addf(c->sql, " OR r.n > %s", c->check->high);
+	}
+	leat_str_add(c->sql, ")");
 	return status;
 }
 
@@ -408,6 +459,41 @@ add_false(const struct condition *c)
 	return LEAT_OK;
 }
 
+static enum leat_status
+find_column(struct condition *c)
+{
+	size_t found = 0;
+	enum leat_status status;
+
+	if (!c->check->column)
+		return LEAT_OK;
+	status = leat_check_column_find(c->columns, c->check->column, &found, c->err);
+	if (status == LEAT_OK) {
+		c->name = c->columns->name[found];
+		c->type = &c->columns->type[found];
+	}
+	return status;
+}
+
+enum leat_status
+leat_check_add_lost(const struct leat_check *check, const struct leat_check_columns *columns,
+                    const struct leat_check_run *run, struct leat_str *sql, struct leat_err *err)
+{
+	struct condition c = {.check = check, .columns = columns, .run = run, .sql = sql, .err = err};
+	enum leat_status status = find_column(&c);
+
+	if (status != LEAT_OK)
+		return status;
+	leat_str_add(sql, "SELECT DISTINCT k AS lost FROM (");
+	status = add_other_values(&c, " AS k");
+	leat_str_add(sql, ") WHERE k NOT IN (SELECT ");
+	add_column(&c);
+	leat_str_addf(sql, " FROM %s AS t WHERE ", run->sql);
+	add_column(&c);
+	leat_str_add(sql, " IS NOT NULL)");
+	return status;
+}
+
 enum leat_status
 leat_check_add_condition(const struct leat_check *check, const struct leat_check_columns *columns,
                          const struct leat_check_run *run, struct leat_str *sql, struct leat_err *err)
@@ -418,19 +504,14 @@ leat_check_add_condition(const struct leat_check *check, const struct leat_check
 		[LEAT_CHECK_FINITE] = add_finite,     [LEAT_CHECK_LENGTH] = add_length,
 		[LEAT_CHECK_ONE_OF] = add_one_of,     [LEAT_CHECK_IN] = add_in,
 		[LEAT_CHECK_MATCHES] = add_matches,   [LEAT_CHECK_TYPE] = add_false,
-		[LEAT_CHECK_ROWS] = add_false,
+		[LEAT_CHECK_ROWS] = add_false,        [LEAT_CHECK_COUNT] = add_count,
+		[LEAT_CHECK_DRIFT] = add_false,
 	};
 	struct condition c = {.check = check, .columns = columns, .run = run, .sql = sql, .err = err};
-	enum leat_status status;
-	size_t found = 0;
+	enum leat_status status = find_column(&c);
 
-	if (check->column) {
-		status = leat_check_column_find(columns, check->column, &found, err);
-		if (status != LEAT_OK)
-			return status;
-		c.name = columns->name[found];
-		c.type = &columns->type[found];
-	}
+	if (status != LEAT_OK)
+		return status;
 	leat_str_add(sql, "coalesce(");
 	status = add[check->kind](&c);
 	leat_str_add(sql, ", false)");

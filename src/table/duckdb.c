@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/mem.h"
 #include "base/threads.h"
@@ -103,6 +104,17 @@ limit_mib(const struct leat_tables_options *options)
 	return mib < LEAST_MIB ? LEAST_MIB : mib;
 }
 
+/* Temporary files leave a tenth of what is free to others: a full disk would fail them, too. */
+static unsigned long long
+spill_mib(const char *folder)
+{
+	struct statvfs fs;
+
+	if (!folder || statvfs(folder, &fs) != 0)
+		return 0;
+	return (unsigned long long)fs.f_bavail * fs.f_frsize / MIB * 9 / 10;
+}
+
 static enum leat_status
 set_config(const struct leat_duckdb *api, void *config, const char *name, const char *value, struct leat_err *err)
 {
@@ -114,11 +126,12 @@ set_config(const struct leat_duckdb *api, void *config, const char *name, const 
 static enum leat_status
 configure(const struct leat_duckdb *api, void *config, const struct leat_tables_options *options, struct leat_err *err)
 {
-	char threads[16], memory[32];
+	char threads[16], memory[32], spill[32];
 	const char *const settings[][2] = {
 		{"threads", threads},
 		{"memory_limit", memory},
 		{"temp_directory", options->spill ? options->spill : ""},
+		{"max_temp_directory_size", spill},
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"allow_community_extensions", "false"},
@@ -127,6 +140,7 @@ configure(const struct leat_duckdb *api, void *config, const struct leat_tables_
 
 	snprintf(threads, sizeof(threads), "%u", options->threads ? options->threads : leat_cpus(""));
 	snprintf(memory, sizeof(memory), "%zuMiB", limit_mib(options));
+	snprintf(spill, sizeof(spill), "%lluMiB", spill_mib(options->spill));
 	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings) && status == LEAT_OK; i++)
 		status = set_config(api, config, settings[i][0], settings[i][1], err);
 	return status;

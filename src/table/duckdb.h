@@ -30,6 +30,7 @@
 #ifndef LEAT_TABLE_DUCKDB_H
 #define LEAT_TABLE_DUCKDB_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -192,12 +193,22 @@ leat_vector_list(const struct leat_vector *vector, size_t row, size_t *first, si
 	*count = (size_t)entry[1];
 }
 
+/* ---- the table of a folder (result_files.c) ---- */
+
+/* Visits the Parquet files that are the table of a folder, such as the result of a step: all whose names end in
+ * .parquet, in order of their names, also in folders below; but not those that begin with '.' or '_'. Of the result of a
+ * features step, features.parquet alone. */
+typedef enum leat_status leat_table_file(void *arg, const char *path, struct leat_err *err);
+enum leat_status leat_table_files(const char *folder, leat_table_file *visit, void *arg, struct leat_err *err);
+/* Is it the result of a features step? Then `table` is the path of its table. */
+bool leat_is_features_folder(const char *folder, char table[PATH_MAX]);
+
 /* ---- SQL text ---- */
 
 /* Appends `text` as a literal (quote is '\'') or as a name ('"'). */
 void leat_sql_quote(struct leat_str *sql, const char *text, char quote);
 /* Appends read_parquet(...), read_csv(...) or read_json(...) of `path`, which may be a glob, by its extension. A folder
- * is its Parquet files, in order of their names. LEAT_INVALID: none of these. */
+ * is its Parquet files (leat_table_files), or files of one of the other formats. LEAT_INVALID: none of these. */
 enum leat_status leat_sql_add_file(struct leat_str *sql, const char *path, struct leat_err *err);
 /* The same for several files in this order, which all have the format of the first. */
 enum leat_status leat_sql_add_files(struct leat_str *sql, char *const *path, size_t n, struct leat_err *err);

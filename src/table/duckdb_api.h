@@ -92,6 +92,8 @@ enum leat_duckdb_type {
 	X(uint64_t *, vector_get_validity, (void *))                                                                   \
 	X(void *, list_vector_get_child, (void *))                                                                     \
 	X(uint64_t, list_vector_get_size, (void *))                                                                    \
+	X(int, list_vector_reserve, (void *, uint64_t))                                                                \
+	X(int, list_vector_set_size, (void *, uint64_t))                                                               \
 	X(void *, struct_vector_get_child, (void *, uint64_t))                                                         \
 	X(void *, array_vector_get_child, (void *))                                                                    \
 	X(int, get_type_id, (void *))                                                                                  \
@@ -118,6 +120,7 @@ enum leat_duckdb_type {
 	X(void, function_set_error, (void *, const char *))                                                            \
 	X(void *, create_logical_type, (int))                                                                          \
 	X(void *, create_decimal_type, (uint8_t, uint8_t))                                                             \
+	X(void *, create_list_type, (void *))                                                                          \
 	X(uint64_t, vector_size, (void))                                                                               \
 	X(void, data_chunk_set_size, (void *, uint64_t))                                                               \
 	X(void, vector_ensure_validity_writable, (void *))                                                             \

@@ -277,8 +277,94 @@ leat_fit_numbers(const struct leat_fitting *f, size_t count, struct leat_err *er
 	return f->fitted->number ? LEAT_OK : leat_fail_mem(err, f->mem, count * sizeof(double), "fitted values");
 }
 
+/* ---- sums in SQL ---- */
+
+enum { HIGH_BITS = 60, LOW_BITS = 150 }; /* below the exponent */
+
+/* " * 2^n" */
+static void
+add_power(struct leat_str *sql, int n)
+{
+	leat_str_add(sql, " * ");
+	leat_sql_add_number(sql, ldexp(1, n));
+}
+
+void
+leat_sql_add_high(struct leat_str *sql, const char *value, int exponent)
+{
+	leat_str_addf(sql, "CAST(trunc(%s", value);
+	add_power(sql, HIGH_BITS - exponent);
+	leat_str_add(sql, ") AS HUGEINT)");
+}
+
+/* What `high` leaves over, which the subtraction gives without error. */
+void
+leat_sql_add_low(struct leat_str *sql, const char *value, int exponent)
+{
+	leat_str_addf(sql, "CAST(trunc((%s - trunc(%s", value, value);
+	add_power(sql, HIGH_BITS - exponent);
+	leat_str_add(sql, ")");
+	add_power(sql, exponent - HIGH_BITS);
+	leat_str_add(sql, ")");
+	add_power(sql, LOW_BITS - exponent);
+	leat_str_add(sql, ") AS HUGEINT)");
+}
+
+void
+leat_sql_add_whole(struct leat_str *sql, const char *high, const char *low, int exponent)
+{
+	leat_str_addf(sql, "(CAST(%s AS DOUBLE)", high);
+	add_power(sql, exponent - HIGH_BITS);
+	leat_str_addf(sql, " + CAST(%s AS DOUBLE)", low);
+	add_power(sql, exponent - LOW_BITS);
+	leat_str_add(sql, ")");
+}
+
+enum leat_status
+leat_fit_exponent(const struct leat_fitting *f, double center, int *exponent, struct leat_err *err)
+{
+	double range[2], most;
+	enum leat_status status = leat_fit_row(f, "min(x), max(x)", range, 2, err);
+
+	if (status != LEAT_OK)
+		return status;
+	most = fmax(fabs(range[0] - center), fabs(range[1] - center));
+	*exponent = most > 0 && isfinite(most) ? ilogb(most) + 1 : most > 0 ? LEAT_EXACT_MAX : 0;
+	*exponent = *exponent < LEAT_EXACT_MIN ? LEAT_EXACT_MIN : *exponent;
+	*exponent = *exponent > LEAT_EXACT_MAX ? LEAT_EXACT_MAX : *exponent;
+	return LEAT_OK;
+}
+
 /* ---- dictionaries ---- */
 
+void
+leat_dictionary_path(const struct leat_fitting *f, struct leat_str *path)
+{
+	leat_str_addf(path, "%s/%s.parquet", f->folder, f->fitted->dictionary);
+}
+
+enum leat_status
+leat_fit_open_dictionary(const struct leat_fitting *f, struct leat_err *err)
+{
+	struct leat_str sql, path;
+	enum leat_status status;
+
+	leat_str_init(&sql, f->mem, SIZE_MAX / 4);
+	leat_str_init(&path, f->mem, SIZE_MAX / 4);
+	leat_dictionary_path(f, &path);
+	leat_str_add(&sql, "SELECT count(*) FROM read_parquet(");
+	leat_sql_quote(&sql, leat_str_text(&path), '\'');
+	leat_str_add(&sql, ")");
+	status = sql.failed || path.failed ? leat_fail_mem(err, f->mem, sql.len, "a query")
+	                                   : leat_query_int64(f->tables, leat_str_text(&sql), &f->fitted->entries, err);
+	if (status == LEAT_OK)
+		status = leat_dictionary_open(f->tables, f->mem, f->folder, f->fitted, f->transform->lookup, err);
+	leat_str_free(&sql);
+	leat_str_free(&path);
+	return status;
+}
+
+/* Of a list, each item counts. */
 enum leat_status
 leat_fit_dictionary(const struct leat_fitting *f, int64_t min_count, int64_t max_size, struct leat_err *err)
 {
@@ -287,27 +373,22 @@ leat_fit_dictionary(const struct leat_fitting *f, int64_t min_count, int64_t max
 
 	leat_str_init(&sql, f->mem, SIZE_MAX / 4);
 	leat_str_init(&path, f->mem, SIZE_MAX / 4);
-	leat_str_addf(&path, "%s/%s.parquet", f->folder, f->fitted->dictionary);
+	leat_dictionary_path(f, &path);
 	leat_str_addf(
 		&sql,
-		"COPY (SELECT row_number() OVER (ORDER BY n DESC, value) - 1 AS id, value, n AS count FROM (SELECT %s "
-		"AS value, count(*) AS n FROM %s GROUP BY 1) WHERE value IS NOT NULL AND n >= %lld "
-		"ORDER BY n DESC, value LIMIT %lld) TO ",
-		f->value, f->from, (long long)min_count, (long long)max_size);
+		"COPY (SELECT row_number() OVER (ORDER BY n DESC, value) - 1 AS id, value, n AS count FROM (SELECT "
+		"value, count(*) AS n FROM (SELECT %s(%s) AS value FROM %s) GROUP BY 1) WHERE value IS NOT NULL AND "
+		"n >= %lld ORDER BY n DESC, value LIMIT %lld) TO ",
+		f->kind == LEAT_VALUE_LIST ? "unnest" : "", f->value, f->from, (long long)min_count,
+		(long long)max_size);
 	leat_sql_quote(&sql, leat_str_text(&path), '\'');
 	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)");
 	if (sql.failed || path.failed)
 		status = leat_fail_mem(err, f->mem, sql.len, "a query");
 	if (status == LEAT_OK)
 		status = leat_tables_run(f->tables, leat_str_text(&sql), err);
-	sql.len = 0;
-	leat_str_add(&sql, "SELECT count(*) FROM read_parquet(");
-	leat_sql_quote(&sql, leat_str_text(&path), '\'');
-	leat_str_add(&sql, ")");
 	if (status == LEAT_OK)
-		status = leat_query_int64(f->tables, leat_str_text(&sql), &f->fitted->entries, err);
-	if (status == LEAT_OK)
-		status = leat_dictionary_open(f->tables, f->mem, f->folder, f->fitted, err);
+		status = leat_fit_open_dictionary(f, err);
 	leat_str_free(&sql);
 	leat_str_free(&path);
 	return status;

@@ -44,7 +44,8 @@ const struct leat_transform leat_transform_column = {
 	.version = 1,
 	.opts = column_options,
 	.params_size = sizeof(struct column),
-	.accepts = LEAT_VALUE_NUMBER | LEAT_VALUE_WHOLE | LEAT_VALUE_TEXT | LEAT_VALUE_TIME | LEAT_VALUE_OTHER,
+	.accepts = LEAT_VALUE_NUMBER | LEAT_VALUE_WHOLE | LEAT_VALUE_TEXT | LEAT_VALUE_TIME | LEAT_VALUE_OTHER |
+                   LEAT_VALUE_LIST | LEAT_VALUE_IDS,
 	.first = true,
 	.inputs = column_inputs,
 	.emit = emit_column,
@@ -67,6 +68,13 @@ emit_hash(struct leat_emitting *e, struct leat_err *err)
 	const struct hash *hash = e->params;
 
 	(void)err;
+	if (e->kind == LEAT_VALUE_LIST) {
+		leat_str_addf(e->sql, "coalesce(list_transform(%s, lambda x: coalesce(2 + ", e->value);
+		leat_sql_add_bucket(e->sql, "x", hash->buckets);
+		leat_str_add(e->sql, ", 1)), [CAST(1 AS BIGINT)])");
+		e->to = LEAT_VALUE_IDS;
+		return LEAT_OK;
+	}
 	leat_str_add(e->sql, "coalesce(2 + ");
 	leat_sql_add_bucket(e->sql, e->value, hash->buckets);
 	leat_str_add(e->sql, ", 1)");
@@ -77,11 +85,11 @@ emit_hash(struct leat_emitting *e, struct leat_err *err)
 const struct leat_transform leat_transform_hash = {
 	.name = "hash",
 	.doc = "Number of a bucket chosen by the value's hash: 0 is left for padding, 1 is missing, buckets follow "
-	       "from 2.",
+	       "from 2. Of a list, each item.",
 	.version = 1,
 	.opts = hash_options,
 	.params_size = sizeof(struct hash),
-	.accepts = LEAT_VALUE_TEXT,
+	.accepts = LEAT_VALUE_TEXT | LEAT_VALUE_LIST,
 	.emit = emit_hash,
 };
 
@@ -119,7 +127,13 @@ cross_inputs(const void *params, const char *const **names, size_t *count)
 	*count = cross->columns.count;
 }
 
-/* Each text with its length before it, so that no two rows with different texts become the same. */
+void
+leat_sql_add_joined(struct leat_str *sql, const char *const *texts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		leat_str_addf(sql, "%slength(%s) || ':' || %s", i ? " || " : "", texts[i], texts[i]);
+}
+
 static enum leat_status
 emit_cross(struct leat_emitting *e, struct leat_err *err)
 {
@@ -128,8 +142,7 @@ emit_cross(struct leat_emitting *e, struct leat_err *err)
 
 	(void)err;
 	leat_str_init(&text, e->sql->mem, SIZE_MAX / 4);
-	for (size_t i = 0; i < e->n_columns; i++)
-		leat_str_addf(&text, "%slength(%s) || ':' || %s", i ? " || " : "", e->columns[i], e->columns[i]);
+	leat_sql_add_joined(&text, e->columns, e->n_columns);
 	leat_str_add(e->sql, "coalesce(2 + ");
 	leat_sql_add_bucket(e->sql, leat_str_text(&text), cross->buckets);
 	leat_str_add(e->sql, ", 1)");

@@ -18,7 +18,8 @@ const struct leat_transform leat_transform_keep = {
 	.name = "keep",
 	.doc = "Keep the column as it is, such as a label. New data may lack it.",
 	.version = 1,
-	.accepts = LEAT_VALUE_NUMBER | LEAT_VALUE_WHOLE | LEAT_VALUE_TEXT | LEAT_VALUE_TIME | LEAT_VALUE_OTHER,
+	.accepts = LEAT_VALUE_NUMBER | LEAT_VALUE_WHOLE | LEAT_VALUE_TEXT | LEAT_VALUE_TIME | LEAT_VALUE_OTHER |
+                   LEAT_VALUE_LIST | LEAT_VALUE_IDS,
 	.emit = emit_keep,
 };
 

@@ -143,7 +143,7 @@ parse_feature(struct leat_features *f, struct leat_parse *p)
 /* ---- inputs ---- */
 
 static enum leat_status
-add_input(struct leat_features *f, struct leat_feature *feature, const char *name, struct leat_err *err)
+find_input(struct leat_features *f, const char *name, size_t *index, struct leat_err *err)
 {
 	size_t i = 0;
 	enum leat_status status;
@@ -151,11 +151,23 @@ add_input(struct leat_features *f, struct leat_feature *feature, const char *nam
 	while (i < f->inputs && strcmp(f->input[i].name, name) != 0)
 		i++;
 	if (i == f->inputs) {
-		status = LEAT_GROW(f->mem, f->input, f->inputs_cap, i + 1, SIZE_MAX, "columns", err);
+		status = LEAT_GROW(f->mem, f->input, f->inputs_cap, i + 1, UINT32_MAX, "columns", err);
 		if (status != LEAT_OK)
 			return status;
 		f->input[f->inputs++].name = name;
 	}
+	*index = i;
+	return LEAT_OK;
+}
+
+static enum leat_status
+add_input(struct leat_features *f, struct leat_feature *feature, const char *name, struct leat_err *err)
+{
+	size_t i = 0;
+	enum leat_status status = find_input(f, name, &i, err);
+
+	if (status != LEAT_OK)
+		return status;
 	f->input[i].is_needed |= !feature->is_kept;
 	feature->input[feature->inputs++] = i;
 	return LEAT_OK;
@@ -187,6 +199,71 @@ add_inputs(struct leat_features *f, struct leat_feature *feature, struct leat_er
 	return status;
 }
 
+/* Rows that are split by hash are dealt to folds by the same columns, unless a transform names others. */
+static void
+find_names(const struct leat_features *f, const struct leat_feature_call *call, enum leat_role role,
+           const char *const **names, size_t *count)
+{
+	*count = 0;
+	if (!call->transform->reads)
+		return;
+	call->transform->reads(call->params, role, names, count);
+	if (role == LEAT_ROLE_KEY && call->columns[LEAT_ROLE_LABEL] && !*count && f->split.columns &&
+	    f->split.part[0].millionths) {
+		*names = f->split.column;
+		*count = f->split.columns;
+	}
+}
+
+static enum leat_status
+add_named(struct leat_features *f, struct leat_feature *feature, struct leat_feature_call *call, enum leat_role role,
+          struct leat_err *err)
+{
+	bool is_group = role == LEAT_ROLE_BY || role == LEAT_ROLE_ORDER;
+	const char *const *names = NULL;
+	enum leat_status status = LEAT_OK;
+	size_t count, input = 0;
+
+	find_names(f, call, role, &names, &count);
+	if (count > LEAT_MAX_CROSSED)
+		return leat_fail(err, LEAT_SPEC, "feature '%s': '%s' takes at most %d columns, not %zu", feature->name,
+		                 call->transform->name, LEAT_MAX_CROSSED, count);
+	for (size_t i = 0; i < count && status == LEAT_OK; i++) {
+		status = find_input(f, names[i], &input, err);
+		if (status != LEAT_OK)
+			break;
+		f->input[input].is_needed |= is_group;
+		f->input[input].in_group |= is_group;
+		f->input[input].in_fold |= !is_group;
+		call->column[role][call->columns[role]++] = (uint32_t)input;
+	}
+	f->is_ordered |= call->columns[LEAT_ROLE_ORDER] > 0;
+	return status;
+}
+
+/* Columns that options name, after those of all chains. */
+static enum leat_status
+add_all_named(struct leat_features *f, struct leat_err *err)
+{
+	enum leat_status status = LEAT_OK;
+	size_t input;
+
+	for (size_t i = 0; i < f->features; i++)
+		for (size_t k = 0; k < f->feature[i].calls; k++)
+			for (enum leat_role role = 0; role < LEAT_ROLES && status == LEAT_OK; role++)
+				status = add_named(f, &f->feature[i], &f->feature[i].call[k], role, err);
+	for (size_t i = 0; i < f->dedupe.by.count + f->dedupe.order.count && status == LEAT_OK; i++) {
+		bool is_key = i < f->dedupe.by.count;
+
+		status = find_input(f, is_key ? f->dedupe.by.value[i] : f->dedupe.order.value[i - f->dedupe.by.count],
+		                    &input, err);
+		if (status == LEAT_OK)
+			f->input[input].is_needed = true;
+	}
+	f->is_ordered |= f->dedupe.by.count > 0;
+	return status;
+}
+
 static enum leat_status
 parse_features(struct leat_features *f, struct leat_err *err)
 {
@@ -208,9 +285,10 @@ parse_features(struct leat_features *f, struct leat_err *err)
 }
 
 enum leat_status
-leat_features_parse(struct leat_features **out, struct leat_mem *mem, const char *columns, const char *split,
+leat_features_parse(struct leat_features **out, struct leat_mem *mem, const struct leat_features_text *text,
                     struct leat_err *err)
 {
+	const char *split = text->split ? text->split : "", *dedupe = text->dedupe ? text->dedupe : "";
 	struct leat_features *f = leat_alloc(mem, sizeof(*f));
 	enum leat_status status = LEAT_OK;
 
@@ -218,14 +296,20 @@ leat_features_parse(struct leat_features **out, struct leat_mem *mem, const char
 	if (!f)
 		return leat_fail_mem(err, mem, sizeof(*f), "features");
 	f->mem = mem;
-	f->text = leat_strdup(mem, columns);
+	leat_str_init(&f->qualify, mem, LEAT_MAX_STATE);
+	f->text = leat_strdup(mem, text->columns);
 	f->split_text = leat_strdup(mem, split);
-	if (!f->text || !f->split_text)
-		status = leat_fail_mem(err, mem, strlen(columns) + strlen(split), "the text of features");
+	f->dedupe_text = *dedupe ? leat_asprintf(mem, "dedupe(%s)", dedupe) : leat_strdup(mem, "");
+	if (!f->text || !f->split_text || !f->dedupe_text)
+		status = leat_fail_mem(err, mem, strlen(text->columns) + strlen(split), "the text of features");
 	if (status == LEAT_OK)
 		status = parse_features(f, err);
 	if (status == LEAT_OK)
 		status = leat_split_parse(f, err);
+	if (status == LEAT_OK)
+		status = leat_dedupe_parse(f, err);
+	if (status == LEAT_OK)
+		status = add_all_named(f, err);
 	if (status != LEAT_OK) {
 		leat_features_close(f);
 		return status;
@@ -252,11 +336,14 @@ leat_features_close(struct leat_features *f)
 		leat_str_free(&f->layer[i]);
 	leat_parse_free(f->mem, f->blocks);
 	leat_parse_free(f->mem, f->split_blocks);
+	leat_dedupe_free(f);
+	leat_str_free(&f->qualify);
 	leat_free(f->mem, f->layer);
 	leat_free(f->mem, f->feature);
 	leat_free(f->mem, f->input);
 	leat_free(f->mem, f->text);
 	leat_free(f->mem, f->split_text);
+	leat_free(f->mem, f->dedupe_text);
 	leat_free(f->mem, f);
 }
 

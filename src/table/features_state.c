@@ -8,6 +8,9 @@
  *"entries": 9}], "outputs": [{"name": "amount"}, {"name": "label", "keeps": "label"}], "layers": ["CAST(t.\"amount\" AS
  *DOUBLE) AS v0", ...]}
  *
+ * Features that read other rows, and dedupe, add the texts "dedupe" and "qualify" and a list "groups" of features; then
+ * Python numbers the rows of the table as it reads them.
+ *
  * `layers` are for Python, which runs them as they are, without access to files. Here the SQL is written anew from the
  * rest, which is checked, and must be the same. */
 #include <jansson.h>
@@ -62,6 +65,8 @@ save_call(const struct leat_feature *feature, const struct leat_feature_call *ca
 	if (call->fitted.entries >= 0)
 		leat_str_addf(json, ", \"dictionary\": \"%s\", \"entries\": %lld", call->fitted.dictionary,
 		              (long long)call->fitted.entries);
+	if (call->transform->lookup)
+		leat_str_addf(json, ", \"lookup\": \"%s\"", call->transform->lookup);
 	leat_str_add(json, "}");
 }
 
@@ -109,6 +114,43 @@ save_outputs(const struct leat_features *f, struct leat_str *json)
 	}
 }
 
+/* What Python needs to know of features that are not of one row. */
+static void
+save_groups(const struct leat_features *f, struct leat_str *json)
+{
+	const char *comma = "";
+
+	leat_str_add(json, "],\n \"groups\": [");
+	for (size_t i = 0; i < f->features; i++)
+		for (size_t k = 0; k < f->feature[i].calls; k++) {
+			if (!f->feature[i].call[k].columns[LEAT_ROLE_ORDER])
+				continue;
+			leat_str_addf(json, "%s\n  {\"feature\": ", comma);
+			leat_str_add_json(json, f->feature[i].name);
+			leat_str_addf(json, ", \"transform\": \"%s\"}", f->feature[i].call[k].transform->name);
+			comma = ",";
+		}
+	if (!f->qualify.len)
+		return;
+	leat_str_add(json, "],\n \"qualify\": [");
+	leat_str_add_json(json, leat_str_text(&f->qualify));
+}
+
+static void
+save_dedupe(const struct leat_features *f, struct leat_str *json)
+{
+	struct leat_str text;
+
+	if (!f->dedupe.by.count)
+		return;
+	leat_str_init(&text, json->mem, LEAT_MAX_STATE);
+	leat_dedupe_print(f, &text);
+	leat_str_add(json, ",\n \"dedupe\": ");
+	leat_str_add_json(json, leat_str_text(&text));
+	json->failed |= text.failed;
+	leat_str_free(&text);
+}
+
 void
 leat_features_save(const struct leat_features *f, struct leat_str *json)
 {
@@ -124,6 +166,7 @@ leat_features_save(const struct leat_features *f, struct leat_str *json)
 	leat_split_print(&f->split, &text);
 	leat_str_add(json, ",\n \"split\": ");
 	leat_str_add_json(json, leat_str_text(&text));
+	save_dedupe(f, json);
 	leat_str_add(json, ",\n \"inputs\": [");
 	for (size_t i = 0; i < f->inputs; i++) {
 		leat_str_addf(json, "%s\n  {\"name\": ", i ? "," : "");
@@ -133,6 +176,8 @@ leat_features_save(const struct leat_features *f, struct leat_str *json)
 	}
 	save_fitted(f, json);
 	save_outputs(f, json);
+	if (f->is_ordered)
+		save_groups(f, json);
 	leat_str_add(json, "],\n \"layers\": [");
 	for (size_t i = 0; i < f->layers; i++) {
 		leat_str_add(json, i ? ",\n  " : "\n  ");
@@ -248,9 +293,11 @@ load_fitted(struct leat_features *f, const json_t *fitted, struct leat_err *err)
 }
 
 static enum leat_status
-check_layers(const struct leat_features *f, const json_t *layers, struct leat_err *err)
+check_layers(const struct leat_features *f, const json_t *layers, const json_t *qualify, struct leat_err *err)
 {
-	bool same = json_array_size(layers) == f->layers;
+	const char *condition = json_string_value(json_array_get(qualify, 0));
+	bool same =
+		json_array_size(layers) == f->layers && !strcmp(condition ? condition : "", leat_str_text(&f->qualify));
 
 	for (size_t i = 0; i < f->layers && same; i++) {
 		const json_t *layer = json_array_get(layers, i);
@@ -280,7 +327,8 @@ load(struct leat_features **out, struct leat_mem *mem, const json_t *root, struc
 	if (!columns || !split || !duckdb || strlen(duckdb) >= sizeof((*out)->duckdb))
 		return damaged(err, "it lacks its columns, split or version");
 	leat_err_clear(&why);
-	status = leat_features_parse(out, mem, columns, split, &why);
+	status = leat_features_parse(out, mem, &(struct leat_features_text){columns, split, text_of(root, "dedupe")},
+	                             &why);
 	if (status != LEAT_OK)
 		return status == LEAT_SPEC ? damaged(err, "its columns cannot be read") : leat_fail_as(err, &why);
 	strcpy((*out)->duckdb, duckdb);
@@ -290,7 +338,7 @@ load(struct leat_features **out, struct leat_mem *mem, const json_t *root, struc
 	if (status == LEAT_OK)
 		status = leat_features_build(*out, NULL, "", err);
 	if (status == LEAT_OK)
-		status = check_layers(*out, json_object_get(root, "layers"), err);
+		status = check_layers(*out, json_object_get(root, "layers"), json_object_get(root, "qualify"), err);
 	if (status == LEAT_INVALID) /* a type that its transform does not accept */
 		err->status = status = LEAT_DATA;
 	return status;

@@ -86,6 +86,7 @@ struct loader {
 	bool *seen; /* by declared column: the object has it */
 	struct leat_rejects rejects;
 	struct leat_load_result *result;
+	uint64_t total; /* bytes of all files */
 };
 
 static const struct leat_declared *
@@ -131,9 +132,9 @@ fail_names(const struct loader *l, const struct leat_csv_record *header, const c
 		leat_str_addn(&list, header->field[i].text, header->field[i].len);
 	}
 	status = leat_fail(err, LEAT_DATA,
-	                   "'%s' has no column '%s'; its header names %s%s (if it has no header, say header: false or "
-	                   "--no-header)",
-	                   l->shown[l->at], missing, leat_str_text(&list), list.failed ? ", ..." : "");
+	                   "'%s' has no column '%s'; its header names %s%s (if it has no header, say %s)",
+	                   l->shown[l->at], missing, leat_str_text(&list), list.failed ? ", ..." : "",
+	                   l->load->open ? "header=false" : "header: false or --no-header");
 	leat_str_free(&list);
 	return status;
 }
@@ -225,8 +226,13 @@ static enum leat_status
 open_file(struct loader *l, struct leat_err *err)
 {
 	const struct leat_declared_columns *columns = l->load->columns;
-	enum leat_status status = leat_text_input_open(&l->input, l->file[l->at], l->shown[l->at], l->mem, err);
+	struct leat_csv_bytes bytes = {0};
+	enum leat_status status;
 
+	if (l->load->open)
+		bytes = l->load->open(l->load->arg, l->at);
+	status = bytes.read ? leat_text_input_open_bytes(&l->input, &bytes, l->shown[l->at], l->mem, err)
+	                    : leat_text_input_open(&l->input, l->file[l->at], l->shown[l->at], l->mem, err);
 	if (status == LEAT_OK)
 		status = leat_csv_split_open(&l->split, &(struct leat_csv_bytes){leat_text_input_read, l->input},
 		                             l->load->delimiter, l->load->max_record, l->mem, err);
@@ -256,7 +262,8 @@ reject(struct loader *l, struct leat_reject *reject, size_t field, struct leat_e
 	if (field < l->load->columns->count && reject->record->fault != LEAT_FAULT_COLUMNS)
 		reject->column = column_of(l, field)->name;
 	l->counts[l->at].rejected++;
-	return leat_rejects_add(&l->rejects, reject, err);
+	return l->load->reject ? l->load->reject(l->load->arg, l->at, reject, err)
+	                       : leat_rejects_add(&l->rejects, reject, err);
 }
 
 static bool
@@ -431,6 +438,25 @@ take_record(struct loader *l, const struct leat_csv_record *record, struct leat_
 	return LEAT_OK;
 }
 
+static void
+tell_progress(const struct loader *l)
+{
+	if (l->load->progress)
+		l->load->progress(l->load->progress_arg,
+		                  l->result->bytes + (l->is_open ? leat_text_input_offset(l->input) : 0), l->total);
+}
+
+static uint64_t
+total_bytes(const char *const *files, size_t count)
+{
+	uint64_t total = 0;
+	struct stat file;
+
+	for (size_t i = 0; i < count; i++)
+		total += stat(files[i], &file) == 0 ? (uint64_t)file.st_size : 0;
+	return total;
+}
+
 /* For leat_row_maker: fills a chunk, from as many files as it takes, or until it is large: texts may be long. */
 static enum leat_status
 make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err *err)
@@ -443,6 +469,7 @@ make_rows(void *arg, struct leat_row_chunk *chunk, size_t *rows, struct leat_err
 	*rows = 0;
 	if (l->load->stop && atomic_load(l->load->stop))
 		return leat_fail(err, LEAT_CANCELLED, "interrupted");
+	tell_progress(l);
 	while (status == LEAT_OK && *rows < chunk->room && bytes < MAX_CHUNK && l->at < l->files) {
 		if (!l->is_open)
 			status = open_file(l, err);
@@ -627,7 +654,7 @@ prepare(struct loader *l, const char *out, struct leat_err *err)
 		l->cell[i] = columns->column[i].skip ? SIZE_MAX : cells++;
 	for (size_t i = 0; i < l->files && status == LEAT_OK; i++)
 		status = name_file(l, i, err);
-	if (status == LEAT_OK)
+	if (status == LEAT_OK && out)
 		status = leat_rejects_open(&l->rejects, out, &l->result->examples, l->load->examples, l->mem, err);
 	return status;
 }
@@ -669,6 +696,8 @@ run(struct loader *l, struct leat_tables *tables, const char *out, struct leat_e
 		status = check_counts(l, tables, path, &all, err);
 	if (status == LEAT_OK)
 		status = write_counts(l, &all, out, err);
+	if (status == LEAT_OK && l->load->written)
+		l->load->written(tables, path, l->mem);
 	leat_free(l->mem, path);
 	return status;
 }
@@ -682,6 +711,7 @@ leat_load(const struct leat_load *load, const char *const *files, size_t count, 
 	struct leat_tables *tables = NULL;
 	enum leat_status status;
 
+	l.total = load->progress ? total_bytes(files, count) : 0;
 	*result = (struct leat_load_result){0};
 	leat_str_init(&result->examples, mem, 1 << 20);
 	status = leat_tables_open(&tables, &(struct leat_tables_options){.threads = 1, .memory = load->memory}, err);
@@ -692,4 +722,54 @@ leat_load(const struct leat_load *load, const char *const *files, size_t count, 
 	leat_tables_close(tables);
 	free_loader(&l);
 	return status;
+}
+
+/* ---- a row at a time ---- */
+
+struct leat_load_reader {
+	struct loader loader;
+	struct leat_load_result result;
+};
+
+enum leat_status
+leat_load_reader_open(struct leat_load_reader **out, const struct leat_load *load, const char *const *files,
+                      size_t count, struct leat_mem *mem, struct leat_err *err)
+{
+	struct leat_load_reader *reader = *out = leat_alloc(mem, sizeof(*reader));
+	enum leat_status status;
+
+	if (!reader)
+		return leat_fail_mem(err, mem, sizeof(*reader), "reading files");
+	reader->loader = (struct loader){.load = load,
+	                                 .file = files,
+	                                 .files = count,
+	                                 .mem = mem,
+	                                 .json = {.mem = mem},
+	                                 .result = &reader->result};
+	status = prepare(&reader->loader, NULL, err);
+	if (status != LEAT_OK) {
+		leat_load_reader_close(reader);
+		*out = NULL;
+	}
+	return status;
+}
+
+void
+leat_load_reader_close(struct leat_load_reader *reader)
+{
+	if (!reader)
+		return;
+	free_loader(&reader->loader);
+	leat_free(reader->loader.mem, reader);
+}
+
+enum leat_status
+leat_load_reader_next(struct leat_load_reader *reader, struct leat_row_chunk *chunk, size_t *file, struct leat_err *err)
+{
+	enum leat_status status;
+	size_t rows;
+
+	status = make_rows(&reader->loader, chunk, &rows, err);
+	*file = reader->loader.at;
+	return status == LEAT_OK && !rows ? LEAT_END : status;
 }

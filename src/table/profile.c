@@ -82,8 +82,8 @@ is_any(const char *type, const char *const *names, size_t count)
 	return false;
 }
 
-static enum leat_profile_class
-class_of(const struct leat_column_type *type)
+enum leat_profile_class
+leat_profile_class_of(const struct leat_column_type *type)
 {
 	static const char *const numbers[] = {"TINYINT",   "SMALLINT", "INTEGER", "BIGINT",   "HUGEINT", "UTINYINT",
 	                                      "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT",   "DOUBLE"};
@@ -118,7 +118,7 @@ copy_columns(const struct making *m, const struct leat_query *query)
 	for (size_t i = 0; i < count; i++) {
 		const struct leat_column_type *type = leat_query_type(query, i);
 
-		p->column[i].class = class_of(type);
+		p->column[i].class = leat_profile_class_of(type);
 		memcpy(p->column[i].type, type->name, sizeof(p->column[i].type));
 		p->column[i].name = leat_strdup(m->mem, leat_query_name(query, i));
 		if (!p->column[i].name)

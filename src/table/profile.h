@@ -133,6 +133,8 @@ void leat_drift_free(struct leat_drift *drift);
 /* Of two distributions over the same bins, from counts. */
 double leat_drift_psi(const double *then, const double *now, size_t bins);
 double leat_drift_js(const double *then, const double *now, size_t bins);
+/* Both, and what they mean for this many rows. */
+enum leat_drift_size leat_drift_judge(const double *then, const double *now, size_t bins, double *psi, double *js);
 
 /* ---- for people and programs ---- */
 

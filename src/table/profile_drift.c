@@ -378,6 +378,14 @@ size_of(double psi, double noise)
 	return psi < LARGE ? LEAT_DRIFT_SOME : LEAT_DRIFT_LARGE;
 }
 
+enum leat_drift_size
+leat_drift_judge(const double *then, const double *now, size_t bins, double *psi, double *js)
+{
+	*psi = leat_drift_psi(then, now, bins);
+	*js = leat_drift_js(then, now, bins);
+	return size_of(*psi, chance(then, now, bins));
+}
+
 static enum leat_status
 count_both(const struct comparing *c, struct counts *counts)
 {
@@ -405,9 +413,7 @@ compare_column(const struct comparing *c, struct leat_drift_column *d)
 	if (status == LEAT_OK) {
 		d->compared = true;
 		d->bins = counts.bins;
-		d->psi = leat_drift_psi(counts.then, counts.now, counts.bins);
-		d->js = leat_drift_js(counts.then, counts.now, counts.bins);
-		d->size = size_of(d->psi, chance(counts.then, counts.now, counts.bins));
+		d->size = leat_drift_judge(counts.then, counts.now, counts.bins, &d->psi, &d->js);
 		if (d->size != LEAT_DRIFT_NONE)
 			say_what_moved(d, c, &counts);
 	}

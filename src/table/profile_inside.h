@@ -6,6 +6,7 @@
 
 /* Columns are c0, c1, ... in SQL: their names are hostile, and may differ in case only. */
 
+enum leat_profile_class leat_profile_class_of(const struct leat_column_type *type);
 /* Appends column `i` as a number: NULL if it is NaN or infinite; times in microseconds. */
 void leat_profile_add_number(struct leat_str *sql, const struct leat_profile_column *column, size_t i);
 /* Appends a column as text. */

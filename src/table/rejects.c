@@ -114,9 +114,8 @@ add_hex(struct leat_str *line, const char *text, size_t len)
 	leat_str_add(line, "\"");
 }
 
-/* "'12x' is no int64", "3 fields instead of 4" */
-static void
-add_reason(struct leat_str *text, const struct leat_reject *reject)
+void
+leat_reject_reason(struct leat_str *text, const struct leat_reject *reject)
 {
 	char shown[SHOWN_VALUE + 8];
 
@@ -194,7 +193,7 @@ leat_rejects_add(struct leat_rejects *rejects, const struct leat_reject *reject,
 	struct leat_str reason;
 
 	leat_str_init(&reason, rejects->mem, 4096);
-	add_reason(&reason, reject);
+	leat_reject_reason(&reason, reject);
 	count_reason(rejects, reject->why);
 	if (rejects->count++ < rejects->most_examples)
 		add_example(rejects, reject, leat_str_text(&reason));

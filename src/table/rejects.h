@@ -43,6 +43,9 @@ enum leat_status leat_rejects_add(struct leat_rejects *rejects, const struct lea
 enum leat_status leat_rejects_end(struct leat_rejects *rejects, struct leat_err *err);
 void leat_rejects_close(struct leat_rejects *rejects); /* accepts a zeroed one */
 
+/* Appends "'12x' is no int64", or "3 fields instead of 4". */
+void leat_reject_reason(struct leat_str *text, const struct leat_reject *reject);
+
 /* "a quoted field is not closed" */
 const char *leat_csv_fault_text(enum leat_csv_fault fault);
 

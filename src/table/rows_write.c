@@ -23,17 +23,60 @@ static const int type_numbers[] = {
 	[LEAT_COLUMN_UINT64] = LEAT_DUCKDB_UBIGINT,   [LEAT_COLUMN_FLOAT] = LEAT_DUCKDB_FLOAT,
 	[LEAT_COLUMN_DOUBLE] = LEAT_DUCKDB_DOUBLE,    [LEAT_COLUMN_TEXT] = LEAT_DUCKDB_VARCHAR,
 	[LEAT_COLUMN_DATE] = LEAT_DUCKDB_DATE,        [LEAT_COLUMN_TIMESTAMP] = LEAT_DUCKDB_TIMESTAMP,
+	[LEAT_COLUMN_BLOB] = LEAT_DUCKDB_BLOB,        [LEAT_COLUMN_TIME] = LEAT_DUCKDB_TIME,
+	[LEAT_COLUMN_INT128] = LEAT_DUCKDB_HUGEINT,
 };
 
-void
-leat_cell_set_text(const struct leat_row_chunk *chunk, size_t column, size_t row, const char *text, size_t len)
+static void
+set_text(const struct leat_row_chunk *chunk, size_t column, size_t row, const char *text, size_t len)
 {
-	const struct leat_duckdb *api = chunk->api;
+	const struct leat_duckdb *api = chunk->arg;
 
 	api->vector_assign_string_element_len(chunk->cells[column].vector, row, text, len);
 }
 
+void *
+leat_cell_set_list(struct leat_row_chunk *chunk, size_t column, size_t row, size_t count, size_t size, size_t *first)
+{
+	const struct leat_duckdb *api = chunk->arg;
+	struct leat_cells *cells = &chunk->cells[column];
+	uint64_t *entry = (uint64_t *)cells->values + 2 * row;
+
+	*first = cells->elements;
+	cells->elements += count;
+	api->list_vector_reserve(cells->vector, cells->elements);
+	api->list_vector_set_size(cells->vector, cells->elements);
+	entry[0] = *first;
+	entry[1] = count;
+	return (char *)api->vector_get_data(api->list_vector_get_child(cells->vector)) + *first * size;
+}
+
+void
+leat_cell_set_element(const struct leat_row_chunk *chunk, size_t column, size_t element, const char *text, size_t len)
+{
+	const struct leat_duckdb *api = chunk->arg;
+
+	api->vector_assign_string_element_len(api->list_vector_get_child(chunk->cells[column].vector), element, text,
+	                                      len);
+}
+
 /* ---- callbacks ---- */
+
+static void *
+type_of(const struct leat_duckdb *api, const struct leat_declared *column)
+{
+	void *type, *list;
+
+	if (column->kind == LEAT_COLUMN_DECIMAL)
+		type = api->create_decimal_type((uint8_t)column->width, (uint8_t)column->scale);
+	else
+		type = api->create_logical_type(type_numbers[column->kind]);
+	if (!column->is_list)
+		return type;
+	list = api->create_list_type(type);
+	api->destroy_logical_type(&type);
+	return list;
+}
 
 static void
 bind(void *info)
@@ -48,10 +91,7 @@ bind(void *info)
 
 		if (column->skip)
 			continue;
-		if (column->kind == LEAT_COLUMN_DECIMAL)
-			type = api->create_decimal_type((uint8_t)column->width, (uint8_t)column->scale);
-		else
-			type = api->create_logical_type(type_numbers[column->kind]);
+		type = type_of(api, column);
 		api->bind_add_result_column(info, column->name, type);
 		api->destroy_logical_type(&type);
 	}
@@ -68,7 +108,7 @@ make(void *info, void *output)
 {
 	const struct leat_duckdb *api = leat_duckdb_find(NULL);
 	struct rows *rows = api->function_get_extra_info(info);
-	struct leat_row_chunk chunk = {rows->cells, (size_t)api->vector_size(), api};
+	struct leat_row_chunk chunk = {rows->cells, (size_t)api->vector_size(), set_text, (void *)(uintptr_t)api};
 	size_t made = 0;
 
 	for (size_t i = 0; i < rows->count; i++) {
@@ -76,7 +116,7 @@ make(void *info, void *output)
 
 		api->vector_ensure_validity_writable(vector);
 		rows->cells[i] =
-			(struct leat_cells){api->vector_get_data(vector), api->vector_get_validity(vector), vector};
+			(struct leat_cells){api->vector_get_data(vector), api->vector_get_validity(vector), vector, 0};
 	}
 	if (!rows->ended && rows->maker->make(rows->maker->arg, &chunk, &made, &rows->why) != LEAT_OK) {
 		rows->ended = true;
@@ -107,17 +147,18 @@ add_function(struct leat_tables *tables, struct rows *rows, struct leat_err *err
 }
 
 static enum leat_status
-copy_rows(struct leat_tables *tables, const char *path, struct leat_mem *mem, struct leat_err *err)
+copy_rows(struct leat_tables *tables, const char *select, const char *path, const char *options, struct leat_mem *mem,
+          struct leat_err *err)
 {
 	enum leat_status status;
 	struct leat_str sql;
 
 	/* Row groups of limited bytes need the setting. One thread makes the rows, so their order is kept all the same.
 	 */
-	leat_str_init(&sql, mem, 1 << 16);
-	leat_str_add(&sql, "SET preserve_insertion_order=false; COPY (SELECT * FROM leat_rows()) TO ");
+	leat_str_init(&sql, mem, 1 << 24);
+	leat_str_addf(&sql, "SET preserve_insertion_order=false; COPY (SELECT %s FROM leat_rows()) TO ", select);
 	leat_sql_quote(&sql, path, '\'');
-	leat_str_add(&sql, " (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '16MB')");
+	leat_str_addf(&sql, " (FORMAT parquet, %s)", options);
 	status = sql.failed ? leat_fail_mem(err, mem, sql.len, "a statement")
 	                    : leat_tables_run(tables, leat_str_text(&sql), err);
 	leat_str_free(&sql);
@@ -127,6 +168,15 @@ copy_rows(struct leat_tables *tables, const char *path, struct leat_mem *mem, st
 enum leat_status
 leat_rows_write(struct leat_tables *tables, const struct leat_declared_columns *columns,
                 const struct leat_row_maker *maker, const char *path, struct leat_mem *mem, struct leat_err *err)
+{
+	return leat_rows_copy(tables, columns, maker, "*", path, "COMPRESSION zstd, ROW_GROUP_SIZE_BYTES '16MB'", mem,
+	                      err);
+}
+
+enum leat_status
+leat_rows_copy(struct leat_tables *tables, const struct leat_declared_columns *columns,
+               const struct leat_row_maker *maker, const char *select, const char *path, const char *options,
+               struct leat_mem *mem, struct leat_err *err)
 {
 	struct rows rows = {.api = tables->api, .columns = columns, .maker = maker};
 	struct leat_err why;
@@ -143,7 +193,7 @@ leat_rows_write(struct leat_tables *tables, const struct leat_declared_columns *
 		return leat_fail_mem(err, mem, rows.count * sizeof(*rows.cells), "the columns of a table");
 	status = add_function(tables, &rows, &why);
 	if (status == LEAT_OK)
-		status = copy_rows(tables, path, mem, &why);
+		status = copy_rows(tables, select, path, options, mem, &why);
 	leat_free(mem, rows.cells);
 	if (status == LEAT_OK)
 		return LEAT_OK;

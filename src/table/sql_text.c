@@ -66,23 +66,6 @@ is_parquet(const char *path)
 	return is;
 }
 
-static bool
-is_parquet_name(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 8 && !strcasecmp(name + len - 8, ".parquet");
-}
-
-/* Parquet comes before what is beside it: a source that is loaded has counts and rejects in its folder. */
-static bool
-comes_before(const char *name, const char *other)
-{
-	bool is = is_parquet_name(name), other_is = is_parquet_name(other);
-
-	return is != other_is ? is : strcmp(name, other) < 0;
-}
-
 /* The first entry, and its type; false: there is none. */
 static bool
 first_entry(const char *folder, char path[PATH_MAX], struct stat *st)
@@ -92,7 +75,7 @@ first_entry(const char *folder, char path[PATH_MAX], struct stat *st)
 	struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)) != NULL)
-		if (*entry->d_name != '.' && (!*name || comes_before(entry->d_name, name)))
+		if (*entry->d_name != '.' && (!*name || strcmp(entry->d_name, name) < 0))
 			snprintf(name, sizeof(name), "%s", entry->d_name);
 	if (entries)
 		closedir(entries);
@@ -107,9 +90,9 @@ add_reader(struct leat_str *sql, const struct format *format, const char *path)
 	leat_str_addf(sql, "%s)", format->options);
 }
 
-/* All files of a folder that count have the format of its first one. Folders in it, too: they are slices. */
+/* All files of a folder have the format of its first one. Folders in it, too: they are slices. */
 static enum leat_status
-add_folder(struct leat_str *sql, const char *path, struct leat_err *err)
+add_texts(struct leat_str *sql, const char *path, struct leat_err *err)
 {
 	const struct format *format;
 	char first[PATH_MAX], pattern[PATH_MAX + 64];
@@ -136,6 +119,37 @@ add_folder(struct leat_str *sql, const char *path, struct leat_err *err)
 	dot = strcasestr(strrchr(first, '/'), format->extension);
 	snprintf(pattern, sizeof(pattern), "%s/%s*%s", path, deep ? "*/" : "", dot);
 	add_reader(sql, format, pattern);
+	return LEAT_OK;
+}
+
+struct parquet_files {
+	struct leat_str *sql;
+	size_t count;
+};
+
+static enum leat_status
+add_parquet(void *arg, const char *path, struct leat_err *err)
+{
+	struct parquet_files *files = arg;
+
+	(void)err;
+	leat_str_add(files->sql, files->count++ ? ", " : "read_parquet([");
+	leat_sql_quote(files->sql, path, '\'');
+	return LEAT_OK;
+}
+
+/* Parquet comes before what is beside it: a source that is loaded has counts and rejects in its folder. */
+static enum leat_status
+add_folder(struct leat_str *sql, const char *path, struct leat_err *err)
+{
+	struct parquet_files files = {.sql = sql};
+	enum leat_status status = leat_table_files(path, add_parquet, &files, err);
+
+	if (status != LEAT_OK)
+		return status;
+	if (!files.count)
+		return add_texts(sql, path, err);
+	leat_str_addf(sql, "]%s)", formats[0].options);
 	return LEAT_OK;
 }
 

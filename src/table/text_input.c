@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "base/mem.h"
+#include "table/csv_split.h"
 
 enum { INPUT = 128 * 1024 };
 
@@ -35,6 +36,7 @@ struct leat_text_input {
 	struct leat_mem *mem;
 	char *name; /* for errors */
 	int fd;
+	struct leat_csv_bytes bytes; /* in place of fd, if it has a `read` */
 	unsigned char *input;
 	size_t len, pos; /* of `input` */
 	uint64_t offset; /* of the file, after `input` */
@@ -51,12 +53,23 @@ struct leat_text_input {
 static enum leat_status
 load(struct leat_text_input *in, struct leat_err *err)
 {
+	enum leat_status status;
+	size_t got;
 	ssize_t n;
 
 	if (in->pos > 0 && in->pos < in->len)
 		memmove(in->input, in->input + in->pos, in->len - in->pos);
 	in->len -= in->pos;
 	in->pos = 0;
+	if (in->bytes.read) {
+		status = in->bytes.read(in->bytes.arg, in->input + in->len, INPUT - in->len, &got, err);
+		if (status != LEAT_OK)
+			return status;
+		in->ended = got == 0;
+		in->len += got;
+		in->offset += got;
+		return LEAT_OK;
+	}
 	do
 		n = read(in->fd, in->input + in->len, INPUT - in->len);
 	while (n < 0 && errno == EINTR);
@@ -255,9 +268,10 @@ find_packing(struct leat_text_input *in, struct leat_err *err)
 	return status;
 }
 
-enum leat_status
-leat_text_input_open(struct leat_text_input **input, const char *path, const char *name, struct leat_mem *mem,
-                     struct leat_err *err)
+/* From `bytes`, or else the file at `path`. */
+static enum leat_status
+open_input(struct leat_text_input **input, const char *path, const struct leat_csv_bytes *bytes, const char *name,
+           struct leat_mem *mem, struct leat_err *err)
 {
 	struct leat_text_input *in = leat_alloc(mem, sizeof(*in));
 	enum leat_status status;
@@ -269,7 +283,11 @@ leat_text_input_open(struct leat_text_input **input, const char *path, const cha
 	in->fd = -1;
 	in->name = leat_strdup(mem, name);
 	in->input = leat_alloc(mem, INPUT);
-	status = in->name && in->input ? open_file(in, path, err) : leat_fail_mem(err, mem, INPUT, "reading a file");
+	status = in->name && in->input ? LEAT_OK : leat_fail_mem(err, mem, INPUT, "reading a file");
+	if (status == LEAT_OK && bytes)
+		in->bytes = *bytes;
+	else if (status == LEAT_OK)
+		status = open_file(in, path, err);
 	if (status == LEAT_OK)
 		status = find_packing(in, err);
 	if (status == LEAT_OK)
@@ -277,6 +295,20 @@ leat_text_input_open(struct leat_text_input **input, const char *path, const cha
 	else
 		leat_text_input_close(in);
 	return status;
+}
+
+enum leat_status
+leat_text_input_open(struct leat_text_input **input, const char *path, const char *name, struct leat_mem *mem,
+                     struct leat_err *err)
+{
+	return open_input(input, path, NULL, name, mem, err);
+}
+
+enum leat_status
+leat_text_input_open_bytes(struct leat_text_input **input, const struct leat_csv_bytes *bytes, const char *name,
+                           struct leat_mem *mem, struct leat_err *err)
+{
+	return open_input(input, name, bytes, name, mem, err);
 }
 
 void

@@ -8,12 +8,16 @@
 
 #include "base/err.h"
 
+struct leat_csv_bytes;
 struct leat_mem;
 struct leat_text_input;
 
 /* `name`: of the file in errors. */
 enum leat_status leat_text_input_open(struct leat_text_input **input, const char *path, const char *name,
                                       struct leat_mem *mem, struct leat_err *err);
+/* The same with bytes from elsewhere, which stay valid. */
+enum leat_status leat_text_input_open_bytes(struct leat_text_input **input, const struct leat_csv_bytes *bytes,
+                                            const char *name, struct leat_mem *mem, struct leat_err *err);
 void leat_text_input_close(struct leat_text_input *input); /* accepts NULL */
 /* Reads 1 to `len` bytes; *got 0: the end. `input` is a struct leat_text_input: fits struct leat_csv_bytes. */
 enum leat_status leat_text_input_read(void *input, void *to, size_t len, size_t *got, struct leat_err *err);

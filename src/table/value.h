@@ -22,6 +22,7 @@ struct leat_declared {
 	enum leat_column_kind kind;
 	unsigned width, scale; /* of decimal */
 	bool skip;             /* in the file, but not wanted */
+	bool is_list;          /* of values of this kind; only for rows that a program makes */
 };
 
 struct leat_declared_columns {

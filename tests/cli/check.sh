@@ -69,10 +69,65 @@ leat build 2>/dev/null | sed 's/, in .*//'
 sed -i 's/quarantine up to 90%/fail/' leat.yaml
 leat build 2>&1 | sed -n 's/^failed: //p'
 leat log clean-3
+try leat show clean --rejects
+leat show clean-3 --rejects --json | wc -l
+leat show clean-2 --rejects | tail -n 1
 sed -i 's/checks: fail/checks: warn/' leat.yaml
 leat build >/dev/null 2>&1
 leat sql 'SELECT count(*) AS n FROM clean' --csv
 wc -l <out/clean/rejects.jsonl
+leat show clean --rejects | head -n 1
+
+printf '\n# a join that multiplies and loses rows\n'
+printf 'id,name\n1,a\n1,aa\n3,c\n' >names.csv
+cat >join.yaml <<'YAML'
+sources: {users: users.csv, names: names.csv}
+steps:
+  joined:
+    sql: SELECT users.id, name FROM users JOIN names USING (id)
+    key: [id, name]
+    check: {id: count as users.id, rows: as users}
+  up_to:
+    sql: SELECT users.id, name FROM users JOIN names USING (id)
+    key: [id, name]
+    check: {id: [count up to users.id, "count 1..2"]}
+    checks: quarantine
+  unique: {sql: SELECT * FROM names, key: id}
+  nulls: {sql: "SELECT nullif(id, 3) AS id, name FROM names", key: [name, id]}
+YAML
+leat build --keep-going --project join.yaml 2>&1 | sed -n 's/^failed: //p' | sort
+for step in joined up_to unique nulls; do try leat show $step --rejects --project join.yaml; done
+sed -i 's/key: id}/key: [id, name]}/' join.yaml
+leat build unique --project join.yaml >/dev/null 2>&1
+try leat show unique --rejects --project join.yaml
+leat gc --older 0 --project join.yaml >/dev/null
+try leat show nulls --rejects --project join.yaml
+
+printf '\n# drift since the last run\n'
+awk 'BEGIN { print "id,x,code"; for (i = 0; i < 4000; i++) print i "," i % 997 "," (i % 3 ? "A" : "B") }' >x.csv
+cat >drift.yaml <<'YAML'
+sources: {x: x.csv}
+steps:
+  daily: {sql: SELECT * FROM x, key: id, check: {x: drift up to 0.25, rows: drift up to 0.3}}
+  first: {sql: SELECT * FROM daily WHERE id < 2000, key: id}
+YAML
+drift() { leat build --project drift.yaml "$@" 2>&1 | sed 's/, in .*//; s/ran in .*/ran/; s/; see .*//'; }
+drift
+leat show daily --project drift.yaml | grep -E 'drift|metrics|suffix'
+leat made out/daily.parquet --project drift.yaml | grep -c 'drift up to'
+awk 'BEGIN { print "id,x,code"; for (i = 0; i < 4000; i++) print i "," i % 997 "," (i % 3 > 1 ? "A" : "B") }' >x.csv
+drift
+leat show first --project drift.yaml | grep -E '^first|drift|metrics'
+leat show daily --project drift.yaml | grep -E '^table|drift|metrics'
+drift --accept-drift
+leat show daily --project drift.yaml | grep -E '^table|drift|metrics'
+leat profile daily --project drift.yaml | tail -n 1
+leat show first --project drift.yaml | grep -E '^first|drift|metrics'
+sha256sum <out/daily.parquet >accepted
+rm -rf .leat out
+drift --quiet
+leat show daily --project drift.yaml | grep -E '^table|drift|metrics'
+sha256sum <out/daily.parquet | cmp - accepted && echo 'the same bytes without a history'
 
 printf '\n# mistakes in leat.yaml\n'
 sed 's/0\.\.1e7/0..1e7x/' leat.yaml >bad.yaml && try leat status --project bad.yaml

@@ -35,6 +35,7 @@ spec="tfrecord('cells-*.tfrecord') | example(image=bytes, label=int64)"
 masked "$spec | interleave(3) | take(20) | shuffle | decode | resize(10, 10) | batch(6)" -j 3 --memory 40MiB
 masked "$spec | batch(6)" -j 1 --memory 8MiB --rank 1 --world 3
 masked "$spec | prefetch(0)" -j 1 --memory 8MiB
+leat explain "$spec | shuffle | batch(100)" -j 1 --memory 8MiB | grep ^reads
 
 echo "# as JSON"
 leat explain "$spec | shuffle(window=5) | batch(6)" -j 2 --memory 8MiB --json | python3 -c '

@@ -65,3 +65,42 @@ for step in '{shards: event, count: 4}' '{shards: events}' '{run: "true", count:
 	printf 'sources:\n  events: raw/events.parquet\nsteps:\n  x: %s\n' "$step" >leat.yaml
 	leat graph 2>&1
 done
+
+# Straight from features: a folder for each part. An edit of the image files runs the step again, and nothing else does.
+mkdir photos
+leat sql "SELECT i AS user, i * 0.5e0 AS amount, (i % 3) || '.png' AS photo FROM range(1000) t(i)" -o raw/events.parquet >/dev/null
+python3 - <<'END'
+import struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+for i in range(3):
+    rows = b"".join(b"\0" + bytes((x + y * i) % 256 for x in range(48)) for y in range(12))
+    open(f"photos/{i}.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 12, 8, 2, 0, 0, 0))
+                                       + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+END
+cat >leat.yaml <<'END'
+sources:
+  events: raw/events.parquet
+  photos: photos/*.png
+steps:
+  feats: {features: events, split: {by: user, train: 80%, test: 20%}, columns: {user: keep, amount: standardize, photo: vocab}}
+  parts: {shards: feats, format: npy, count: 2, seed: 1}
+  rows: {shards: feats, format: parquet, compression: snappy, count: 2, parts: none}
+  images: {shards: events, format: tar, count: 2, images: photo, root: photos, resize: 8, quality: 80, rejects: 0.1%}
+END
+build | sort
+find out/parts/ out/rows/ out/images/ -type f | sort
+leat feed "npy(user='out/parts/train/user-*.npy', amount='out/parts/train/amount-*.npy') | batch(100)" --epochs 1 | grep '^  samples'
+leat sql --csv "SELECT count(*) AS rows, count(DISTINCT user) AS users, min(split) AS a, max(split) AS b FROM rows"
+leat log images | tail -2
+build | tail -1
+cp photos/2.png photos/1.png
+build | tail -2
+echo broken >photos/1.png
+build | grep -v 'see\|^$' | tail -4
+
+for step in '{shards: events, count: 4, images: photo}' '{shards: events, count: 4, resize: 8}' \
+	'{shards: events, count: 4, images: photo, root: photo}' '{shards: events, count: 4, images: photo, root: photos, rejects: many}'; do
+	printf 'sources:\n  events: raw/events.parquet\n  photos: photos/*.png\nsteps:\n  x: %s\n' "$step" >leat.yaml
+	leat graph 2>&1 | head -1
+done

@@ -33,7 +33,8 @@ trial_open(void **state)
 	                             .slices.count = 1};
 	t->project = (struct leat_project){.mem = &t->mem, .folder = t->temp.folder, .step = &t->step, .steps = 1};
 	t->action = (struct leat_action){.project = &t->project, .step = &t->step, .input = t->input};
-	t->runner = (struct leat_runner){.cas = t->cas, .stop = &t->stop, .cpus = 1};
+	t->runner = (struct leat_runner){.cas = t->cas, .stop = &t->stop};
+	t->cpus = 1;
 	assert_int_equal(leat_sandbox_pool_open(&t->pool, &t->mem, 2, &t->err), LEAT_OK);
 	leat_running_init(&t->running);
 	return 0;
@@ -46,6 +47,7 @@ trial_close(void **state)
 
 	leat_ran_end(&t->ran, &t->mem);
 	leat_running_end(&t->running);
+	leat_order_free(&t->order);
 	leat_sandbox_pool_close(t->pool);
 	leat_cas_close(t->cas);
 	assert_int_equal(atomic_load(&t->mem.used), 0);
@@ -74,7 +76,9 @@ trial_run(struct trial *t, const char *command)
 	forget_progress(&t->running);
 	t->step.text = command;
 	leat_err_clear(&t->err);
-	if (leat_runner_run(&t->runner, &t->action, &t->running, &t->ran, &t->err) != LEAT_OK)
+	leat_order_free(&t->order);
+	if (leat_order_make(&t->order, &t->action, t->cpus, &t->err) != LEAT_OK ||
+	    leat_runner_run(&t->runner, &t->order, &t->running, &t->ran, &t->err) != LEAT_OK)
 		fail_msg("%s: %s", command, t->err.text);
 	return t->ran.outcome;
 }

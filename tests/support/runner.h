@@ -21,6 +21,8 @@ struct trial {
 	struct leat_input input[4];
 	struct leat_action action;
 	struct leat_runner runner;
+	struct leat_order order; /* of the last run */
+	unsigned cpus;
 	struct leat_sandbox_pool *pool; /* tests choose to use it */
 	struct leat_running running;
 	struct leat_ran ran;

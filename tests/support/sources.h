@@ -26,6 +26,8 @@ struct sources {
 
 void sources_make(struct sources *sources);
 void sources_remove(struct sources *sources);
+/* Leaves out those that read only local files: results of steps. For tests of other stores. */
+void sources_leave_local(struct sources *sources);
 void sources_forget_indexes(const struct sources *sources);
 
 /* Makes the data of one source anew. */

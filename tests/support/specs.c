@@ -177,6 +177,28 @@ print_mix(struct specs *specs, const struct leat_op *op, const struct leat_schem
 	return true;
 }
 
+/* Numbers and vectors, which nothing but the schema names. */
+static bool
+print_concat(struct specs *specs, const struct leat_schema *schema, char *out, size_t cap)
+{
+	const char *fit[LEAT_MAX_FIELDS];
+	unsigned n = 0, first, second;
+
+	for (int i = 0; i < schema->count; i++) {
+		const struct leat_field *field = &schema->entry[i].field;
+
+		if (field->ndim <= 1 && leat_field_is_static(field))
+			fit[n++] = field->name;
+	}
+	if (n == 0)
+		return false;
+	first = specs_below(specs, n);
+	second = (first + 1) % n;
+	snprintf(out, cap, first == second ? "concat(joined=[%s])" : "concat(joined=[%s, %s])", fit[first],
+	         fit[second]);
+	return true;
+}
+
 /* A batch ends every spec anyway, and no text can name a function. */
 static bool
 is_drawn(const struct leat_op *op)
@@ -200,6 +222,8 @@ print_op(struct specs *specs, const struct leat_op *op, const struct leat_schema
 		return false;
 	if (op->kind == LEAT_OP_MIX)
 		return print_mix(specs, op, schema, out, cap);
+	if (strcmp(op->name, "concat") == 0)
+		return print_concat(specs, schema, out, cap);
 	/* What no table describes, or no draw can give, is described by its example, which the data fits. */
 	if (fits_by_example(op) || !print_options(specs, op->opts, options, sizeof options)) {
 		snprintf(out, cap, "%s", op->example);

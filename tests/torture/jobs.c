@@ -40,7 +40,8 @@ is_from(const struct torture *t, const struct torture_job *job, const char *star
 static void
 choose_ops(struct torture *t, struct torture_job *job)
 {
-	bool images = !is_from(t, job, "npy") && !is_from(t, job, "tokens") && !is_from(t, job, "windows");
+	bool images = !is_from(t, job, "npy") && !is_from(t, job, "tokens") && !is_from(t, job, "windows") &&
+	              !is_from(t, job, "csv");
 	const char *example = is_from(t, job, "tfrecord") ? " | example(image=bytes, label=int64)" : "";
 	const char *name = t->sources->one[job->source].name;
 	const char *shuffle = !torture_one_in(t, 2)                                        ? ""
@@ -49,7 +50,9 @@ choose_ops(struct torture *t, struct torture_job *job)
 
 	snprintf(job->ops, sizeof job->ops, "%s%s%s%s%s", shuffle, example, images ? " | decode | resize(6, 5)" : "",
 	         is_from(t, job, "list") ? " | drop(name)" : "",
-	         is_from(t, job, "parquet") ? " | drop(tokens, x)" : "");
+	         is_from(t, job, "parquet") ? " | drop(tokens, x)"
+	         : is_from(t, job, "csv")   ? " | drop(name) | concat(image=[x])"
+	                                    : "");
 }
 
 static void

@@ -89,7 +89,7 @@ normal(const char *columns, const char *split)
 	struct leat_str out;
 
 	leat_err_clear(&err);
-	if (leat_features_parse(&f, &mem, columns, split, &err) != LEAT_OK) {
+	if (leat_features_parse(&f, &mem, &(struct leat_features_text){columns, split, NULL}, &err) != LEAT_OK) {
 		assert_null(f);
 		snprintf(text, sizeof(text), "%.*s", (int)strcspn(err.text, "\n"), err.text);
 		return text;
@@ -124,6 +124,8 @@ texts_have_a_normal_form(void **state)
 	                    "'x': keep / 'user', 'day': 'train' 80%, 'valid' 10.5%, 'test' 9.5%");
 	assert_string_equal(normal("x: keep", "ts: train before '2024-05-01', test rest"),
 	                    "'x': keep / 'ts': 'train' before '2024-05-01', 'test' rest");
+	assert_string_equal(normal("x: rolling(std, 1.5h, by=u, order=ts)", ""),
+	                    "'x': rolling(what=std, window=[1.5h], by=['u'], order=['ts'], current=false)");
 	strcpy(again, normal("x: bucketize(0.1, 1e300, p50)", ""));
 	assert_string_equal(normal(again, ""), again);
 }
@@ -153,6 +155,20 @@ mistakes_are_explained(void **state)
 		{"x: bucketize(mean)", "", "an edge of 'bucketize' is a number or a quantile such as p50, not 'mean'"},
 		{"x: cyclic(0)", "", "'cyclic' needs a period above 0, such as cyclic(24)"},
 		{"x: cross(a, buckets=2)", "", "'cross' takes 2 to 16 columns, not 1"},
+		{"x: lag(0, order=ts)", "", "option 'n' of 'lag' must be between 1 and 1000000000, not 0"},
+		{"x: lag(1, by=u)", "",
+	         "'lag' needs the option 'order': columns that say how the rows of a group follow each other"},
+		{"x: lag(1, order=[])", "", "'lag' needs order=COLUMN, such as a time"},
+		{"x: rolling(mean, 7y, order=ts)", "",
+	         "the time of 'rolling' is a number with s, m, h, d or w, such as 7d, of at most 3000 years"},
+		{"x: rolling(mean, 1.5, order=ts)", "",
+	         "'rolling' needs a number of rows or a time, such as rolling(mean, 10, ...) or rolling(mean, 7d, "
+	         "...)"},
+		{"x: rolling(mean, 7d, order=[a, b])", "", "'rolling' over a time needs one column in 'order', not 2"},
+		{"x: rolling(median, 7d, order=a)", "",
+	         "option 'what' of 'rolling' cannot be 'median', did you mean 'mean'?"},
+		{"x: target(y, smoothing=-1)", "",
+	         "the smoothing of 'target' is a number of rows, 0 or more, such as 20"},
 		{"x: vocab(min_count=0)", "", "option 'min_count' of 'vocab' must be at least 1, not 0"},
 		{"x: keep", "user", "expected ',' or ':', but the spec ends"},
 		{"x: keep", "user: train 80%", "the parts of the split are 80% together, not 100%"},
@@ -179,10 +195,16 @@ splits_compare_md5_with_shares(void **state)
 	struct leat_str sql;
 
 	(void)state;
-	assert_int_equal(leat_features_parse(&f, &mem, "x: keep", "'u\"ser': train 10%, b'x 40%, test rest", &err),
-	                 LEAT_SPEC);
+	assert_int_equal(
+		leat_features_parse(
+			&f, &mem,
+			&(struct leat_features_text){"x: keep", "'u\"ser': train 10%, b'x 40%, test rest", NULL}, &err),
+		LEAT_SPEC);
 	leat_err_clear(&err);
-	assert_int_equal(leat_features_parse(&f, &mem, "x: keep", "'u\"ser': train 10%, 'b\\'x' 40%, test rest", &err),
+	assert_int_equal(leat_features_parse(&f, &mem,
+	                                     &(struct leat_features_text){
+						     "x: keep", "'u\"ser': train 10%, 'b\\'x' 40%, test rest", NULL},
+	                                     &err),
 	                 LEAT_OK);
 	leat_str_init(&sql, &mem, SIZE_MAX);
 	leat_split_sql(&f->split, &sql);

@@ -89,6 +89,16 @@ put_in_place(const char *path, const void *bytes, size_t len)
 /* nftw hands no argument on. */
 static void (*change)(const char *path, const void *bytes, size_t len);
 static unsigned changed_files;
+static bool reads_csv; /* the source: to others, a CSV file names files */
+
+/* Of tables as text: the last digit of each number with decimals, so that all records stay what they should be. */
+static void
+change_digits(unsigned char *bytes, size_t len)
+{
+	for (size_t i = 1; i < len; i++)
+		if (bytes[i - 1] == '.' && (bytes[i] == '5' || bytes[i] == '4'))
+			bytes[i] ^= 1;
+}
 
 /* Flips a bit in the middle of a data file. */
 static int
@@ -98,10 +108,13 @@ change_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	size_t len;
 
 	if (type != FTW_F || path[ftw->base] == '.' || st->st_size == 0 || strstr(path, ".json") ||
-	    strstr(path, ".csv") || strstr(path, ".txt"))
+	    (strstr(path, ".csv") && !reads_csv) || strstr(path, ".txt"))
 		return 0;
 	bytes = temp_read(path, &len);
-	bytes[len / 2] ^= 1;
+	if (reads_csv)
+		change_digits(bytes, len);
+	else
+		bytes[len / 2] ^= 1;
 	change(path, bytes, len);
 	free(bytes);
 	changed_files++;
@@ -144,6 +157,7 @@ expect_new_samples(const struct sources_one *one, const char *cache)
 	run(&warm, one->spec, cache);
 	trace_compare(&cold, &warm, one->name);
 	changed_files = 0;
+	reads_csv = strcmp(one->name, "csv") == 0;
 	assert_int_equal(nftw(one->folder, change_file, 16, FTW_PHYS), 0);
 	assert_true(changed_files > 0);
 	age(one->folder);

@@ -154,6 +154,38 @@ refs_keep_results_and_contents(void **state)
 }
 
 static void
+rows_of_a_failure_stay_until_the_next_attempt_or_until_they_are_old(void **state)
+{
+	struct store *store = *state;
+	struct leat_content first, second, rows;
+	uint64_t number = 0;
+
+	store_open(store, LEAT_CAS_WRITE);
+	for (int i = 0; i < 2; i++) {
+		FILE *file = fopen(store_path(store, "tmp/rows"), "w");
+
+		fprintf(file, "{\"line\":%d}\n", i);
+		fclose(file);
+		must(leat_cas_take(store->cas, store_path(store, "tmp/rows"), &rows, err));
+		must(leat_rejects_keep(store->cas, "s", "part=1", 7 + (uint64_t)i, &rows, err));
+		assert_true(leat_rejects_find(store->cas, "s", "part=1", &number, i ? &second : &first));
+		assert_int_equal(number, 7 + i);
+	}
+	assert_false(leat_rejects_find(store->cas, "s", "", &number, &first));
+	assert_false(leat_rejects_find(store->cas, "spart=1", "", &number, &first));
+	gc(store, 1, 1, false); /* nobody needs the first any more */
+	assert_true(leat_cas_has(store->cas, &second));
+	assert_int_equal(store_count(store, "cas"), 1);
+	assert_int_equal(fsck(store, false).damaged, 0);
+	assert_int_equal(gc(store, 0, UINT64_MAX, true).blobs_removed, 1);
+	assert_true(leat_rejects_find(store->cas, "s", "part=1", &number, &first));
+	gc(store, 0, UINT64_MAX, false);
+	assert_false(leat_rejects_find(store->cas, "s", "part=1", &number, &first));
+	assert_int_equal(store_count(store, "cas"), 0);
+	leat_rejects_drop(store->cas, "s", "part=1"); /* there are none */
+}
+
+static void
 young_orphans_and_logs_of_failures_stay(void **state)
 {
 	struct store *store = *state;
@@ -443,6 +475,7 @@ main(void)
 		test(old_results_go_unless_they_are_the_latest),
 		test(blobs_that_others_need_stay),
 		test(refs_keep_results_and_contents),
+		test(rows_of_a_failure_stay_until_the_next_attempt_or_until_they_are_old),
 		test(young_orphans_and_logs_of_failures_stay),
 		test(the_least_recently_used_go_first),
 		test(nothing_goes_while_a_build_runs),

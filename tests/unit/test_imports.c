@@ -30,14 +30,23 @@ run(struct step_fixture *f, const char *command)
 	assert_int_equal(system(text), 0);
 }
 
+/* What the last command imported. */
+static enum leat_status
+learn_from(struct step_fixture *f, const char *command, struct leat_key_fields *fields)
+{
+	char folder[512], work[512];
+
+	snprintf(folder, sizeof(folder), "%s/.box/imports", f->temp.folder);
+	snprintf(work, sizeof(work), "%s/.box/work", f->temp.folder);
+	return leat_code_learned(f->code, folder, work, command, fields, &f->err);
+}
+
 static void
 learn(struct step_fixture *f, const char *command, struct leat_key_fields *fields)
 {
-	char folder[512];
 
 	*fields = (struct leat_key_fields){.mem = &f->mem};
-	snprintf(folder, sizeof(folder), "%s/.box/imports", f->temp.folder);
-	step_must(f, leat_code_learned(f->code, folder, command, fields, &f->err));
+	step_must(f, learn_from(f, command, fields));
 }
 
 static const char *
@@ -225,7 +234,7 @@ a_module_that_changed_while_it_ran_is_an_error(void **state)
 	static const char *const files[] = {".lib/outside.py", ".lib/made.py", "helper.py"};
 	struct step_fixture *f = *state;
 	struct leat_key_fields fields = {.mem = &f->mem};
-	char command[600], folder[512];
+	char command[600];
 
 	put_project(f);
 	step_put(f, ".lib/outside.py", "A = 1\n");
@@ -234,7 +243,6 @@ a_module_that_changed_while_it_ran_is_an_error(void **state)
 	         "open(sys.argv[1] + '/.lib/made.py', 'w').close()\nimport outside, made, helper\n");
 	step_open_code(f);
 	snprintf(command, sizeof(command), "python3 main.py '%s'", f->temp.folder);
-	snprintf(folder, sizeof(folder), "%s/.box/imports", f->temp.folder);
 	run(f, command);
 	learn(f, command, &fields);
 	leat_key_fields_clear(&fields);
@@ -242,7 +250,7 @@ a_module_that_changed_while_it_ran_is_an_error(void **state)
 		run(f, command);
 		step_put(f, files[i], "A = 20\n");
 		fields = (struct leat_key_fields){.mem = &f->mem};
-		assert_int_equal(leat_code_learned(f->code, folder, command, &fields, &f->err), LEAT_DATA);
+		assert_int_equal(learn_from(f, command, &fields), LEAT_DATA);
 		assert_non_null(strstr(f->err.text, files[i]));
 		leat_err_clear(&f->err);
 		leat_key_fields_clear(&fields);
@@ -389,17 +397,15 @@ an_allocation_that_fails_is_an_error(void **state)
 {
 	struct step_fixture *f = *state;
 	enum leat_status status = LEAT_NOMEM;
-	char folder[512];
 
 	put_project(f);
 	run(f, "python3 main.py");
-	snprintf(folder, sizeof(folder), "%s/.box/imports", f->temp.folder);
 	for (long n = 0; status != LEAT_OK && n < 100000; n++) {
 		struct leat_key_fields fields = {.mem = &f->mem};
 
 		leat_err_clear(&f->err);
 		f->mem.fail_after = n;
-		status = leat_code_learned(f->code, folder, "python3 main.py", &fields, &f->err);
+		status = learn_from(f, "python3 main.py", &fields);
 		f->mem.fail_after = -1;
 		if (status != LEAT_OK)
 			assert_int_equal(status, LEAT_NOMEM);

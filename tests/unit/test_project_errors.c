@@ -105,7 +105,7 @@ columns_count_characters_and_lines_end_as_they_like(void **state)
 {
 	(void)state;
 	refused("# \xc3\xa9\r\n\xc3\xa9t\xc3\xa9: 1\n",
-	        "leat.yaml:2:1: leat.yaml has no key '\xc3\xa9t\xc3\xa9'; it has sources, steps");
+	        "leat.yaml:2:1: leat.yaml has no key '\xc3\xa9t\xc3\xa9'; it has sources, steps, storage");
 	refused("steps: {\xc3\xa9\xc3\xa9: {run: x}, b: {rum: x}}\n",
 	        "leat.yaml:1:9: '\xc3\xa9\xc3\xa9' cannot be the name of a step, because names become shell variables; "
 	        "use "
@@ -225,9 +225,21 @@ a_source_is_a_path_or_pattern(void **state)
 	        "put such a command on the next line, after |");
 	refused("sources: {a: {b: }}\n",
 	        "leat.yaml:1:14: source 'a' must be a path or pattern; put quotes around {...}");
-	refused("sources: {a: s3://b/c}\n", "leat.yaml:1:14: source 'a' is a URI, but sources are local files and "
-	                                    "folders; read it in a feed, or copy it in a "
-	                                    "step");
+	refused("sources: {a: gs://b/c}\n",
+	        "leat.yaml:1:14: source 'a' is in no store that Leat knows: 'gs' is not s3, "
+	        "https, http or file");
+	refused("sources: {a: s3://b/**/c}\n", "leat.yaml:1:14: source 'a' has '**', which only local files have; name "
+	                                       "the folders, or use several sources");
+	refused("sources: {a: 'https://h/x*.csv'}\n", "leat.yaml:1:14: source 'a' is a pattern, but web servers cannot "
+	                                              "list files; name each one");
+	refused("sources: {a: 'https://h/x.csv?sig=1'}\n",
+	        "leat.yaml:1:14: source 'a' is a URL with a query, which may be secret and may expire; use s3:// with "
+	        "credentials, or a URL without it");
+	refused("storage: {disk_cache: /x}\n",
+	        "leat.yaml:1:11: 'disk_cache' is for feeds; copies of remote sources are "
+	        "in .leat, and 'leat gc' limits their size");
+	refused("storage: {ca_bundle: x.pem}\n", "leat.yaml:1:22: 'ca_bundle' of 'storage' must begin with / or ~");
+	refused("storage: {enpoint: x}\n", "leat.yaml:1:11: storage has no option 'enpoint', did you mean 'endpoint'?");
 	refused("sources: {a: out/b}\n",
 	        "leat.yaml:1:14: source 'a' is below out/, where results appear; name the step under 'in' instead");
 	refused("sources: {a: ./.leat/cas}\n", "leat.yaml:1:14: source 'a' is below .leat/, which belongs to Leat");
@@ -274,12 +286,15 @@ a_step_has_one_kind_and_known_keys(void **state)
 	(void)state;
 	refused("steps: {a: x}\n", "leat.yaml:1:9: step 'a' must have keys, such as 'run', in lines below it");
 	refused("steps:\n  a:\n", "leat.yaml:2:3: step 'a' must have keys, such as 'run', in lines below it");
-	step_refused("in: raw", "3:3: step 'a' does nothing; give it one of these keys: features, run, shards, sql");
+	step_refused("in: raw",
+	             "3:3: step 'a' does nothing; give it one of these keys: asof, features, run, shards, sql");
 	step_refused("inn: raw", "4:5: step 'a' has no key 'inn', did you mean 'in'?");
-	step_refused("command: x",
-	             "4:5: step 'a' has no key 'command'; it has features, run, shards, sql, in, slices, params, env, "
-	             "code, suffix, seed, cpus, memory, timeout, retries, feed, resume, key, check, checks, format, "
-	             "count, columns, split");
+	step_refused(
+		"command: x",
+		"4:5: step 'a' has no key 'command'; it has asof, features, run, shards, sql, in, slices, params, env, "
+		"code, suffix, "
+		"seed, cpus, memory, timeout, retries, feed, resume, key, by, partitions, check, checks, format, "
+		"compression, count, parts, images, root, resize, quality, rejects, columns, split, dedupe, at, take");
 	step_refused("features: raw", "4:15: step 'a' needs features, such as 'columns: {amount: standardize}'");
 	step_refused("features: raw\n    columns: {a: log1q}",
 	             "5:18: there is no transform 'log1q', did you mean 'log1p'?");
@@ -294,8 +309,8 @@ a_step_has_one_kind_and_known_keys(void **state)
 	step_refused("count: 3\n    run: x", "4:5: 'count' is a key of 'shards', and step 'a' has 'run'");
 	step_refused("shards: [raw]", "4:13: 'shards' of step 'a' must be the name of a source or step");
 	step_refused("shards: raw", "4:13: step 'a' needs a number of shards, such as 'count: 16'");
-	step_refused("shards: raw\n    count: 2\n    format: csv", "6:13: 'format' of step 'a' must be tfrecord, not "
-	                                                           "'csv'");
+	step_refused("shards: raw\n    count: 2\n    format: csv",
+	             "6:13: 'format' of step 'a' must be one of tfrecord|parquet|npy|tar, not 'csv'");
 	step_refused("shards: raws\n    count: 2", "4:13: there is no source or step 'raws', did you mean 'raw'?");
 	step_refused("run: [a, b]",
 	             "4:10: 'run' of step 'a' must be one text; write several lines after |, or join them with &&");

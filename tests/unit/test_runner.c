@@ -118,7 +118,7 @@ test_variables_hold_what_is_declared(void **state)
 	t->step.slices =
 		(struct leat_slices){.variable = variables, .variables = 2, .length = lengths, .axes = 2, .count = 4};
 	t->action.slice = 3;
-	t->runner.cpus = 2;
+	t->cpus = 2;
 	assert_out(t, "echo \"$folds|$title|$subject|$bin|$seed|$cpus|$OMP_NUM_THREADS|$RAYON_NUM_THREADS\" > $out",
 	           "10|a 'quoted' $text\nwith lines|5|late|7|2|2|2\n");
 }
@@ -216,8 +216,7 @@ test_step_json_says_what_variables_say(void **state)
 	json = json_loads(text, 0, NULL);
 	assert_non_null(json);
 	entry = json_array_get(json_object_get(json_object_get(json, "input_slices"), "decode"), 1);
-	snprintf(expected, sizeof(expected), "%s/in/decode/2.npy", t->ran.sandbox);
-	assert_string_equal(json_string_value(json_object_get(entry, "path")), expected);
+	assert_string_equal(json_string_value(json_object_get(entry, "entry")), "2.npy");
 	assert_string_equal(json_string_value(json_object_get(json_object_get(entry, "slice"), "bin")), "2");
 	entry = json_array_get(json_object_get(json_object_get(json, "input_slices"), "decode"), 2);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(entry, "slice"), "bin")), "10");
@@ -456,7 +455,8 @@ run_many(void *arg, unsigned worker)
 		struct leat_named named = {"value", param};
 		struct leat_step step = crowd->trial->step;
 		struct leat_action action = crowd->trial->action;
-		struct leat_ran ran;
+		struct leat_order order;
+		struct leat_ran ran = {0};
 		FILE *file;
 
 		snprintf(param, sizeof(param), "%u-%u", worker, i);
@@ -466,7 +466,8 @@ run_many(void *arg, unsigned worker)
 		step.params = 1;
 		action.step = &step;
 		leat_running_init(&running);
-		if (leat_runner_run(&crowd->trial->runner, &action, &running, &ran, NULL) == LEAT_OK &&
+		if (leat_order_make(&order, &action, 1, NULL) == LEAT_OK &&
+		    leat_runner_run(&crowd->trial->runner, &order, &running, &ran, NULL) == LEAT_OK &&
 		    (file = fopen(ran.out, "re")) != NULL) {
 			if (fgets(text, sizeof(text), file) != NULL && fgets(text, sizeof(text), file) != NULL &&
 			    strncmp(text, param, strlen(param)) == 0)
@@ -475,6 +476,7 @@ run_many(void *arg, unsigned worker)
 		}
 		leat_ran_end(&ran, &crowd->trial->mem);
 		leat_running_end(&running);
+		leat_order_free(&order);
 	}
 }
 
@@ -596,8 +598,11 @@ test_no_memory_is_an_error_and_leaves_nothing(void **state)
 	for (; status != LEAT_OK && n < 1000; n++) {
 		leat_err_clear(&t->err);
 		atomic_store(&t->mem.fail_after, n);
-		status = leat_runner_run(&t->runner, &t->action, &t->running, &t->ran, &t->err);
+		status = leat_order_make(&t->order, &t->action, 1, &t->err);
+		if (status == LEAT_OK)
+			status = leat_runner_run(&t->runner, &t->order, &t->running, &t->ran, &t->err);
 		atomic_store(&t->mem.fail_after, -1);
+		leat_order_free(&t->order);
 		leat_ran_end(&t->ran, &t->mem);
 		if (status != LEAT_OK)
 			assert_int_equal(status, LEAT_NOMEM);

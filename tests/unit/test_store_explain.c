@@ -112,6 +112,7 @@ drawn_pipelines_are_explained_as_they_run(void **state)
 
 	(void)state;
 	sources_make(&sources);
+	sources_leave_local(&sources);
 	trace_options(&options);
 	options.epochs = 1;
 	specs_init(&specs, &sources, 77, 200);

@@ -31,6 +31,7 @@ setup(void **state)
 {
 	(void)state;
 	sources_make(&sources);
+	sources_leave_local(&sources);
 	data_make(&data, 4, counts, NULL);
 	return 0;
 }
