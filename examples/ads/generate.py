@@ -214,6 +214,8 @@ def bad_line(kind, rng, good, shop):
         fields[1] = b"%d" % (len(shop.started) + rng.integers(1, 1000))
     elif kind == "out of range":
         place, fields[place] = [(5, b"-3"), (5, b"900"), (6, b"-1.500"), (4, b"2031-01-01 00:00:00")][rng.integers(4)]
+    elif kind == "late":  # of a year that was closed before it came
+        fields[4] = b"2025-12-%02d 12:00:00" % rng.integers(1, 32)
     elif kind == "broken quote":
         fields[7] = [b'"red" shoes', b'"red shoes'][rng.integers(2)]
     elif kind == "wrong columns":
@@ -223,7 +225,7 @@ def bad_line(kind, rng, good, shop):
     return b",".join(fields)
 
 
-KINDS = ("wrong type", "null key", "orphan", "out of range", "duplicate", *SYNTAX)
+KINDS = ("wrong type", "null key", "orphan", "out of range", "late", "duplicate", *SYNTAX)
 
 
 def plant(lines, breaks, number, shop, kinds):

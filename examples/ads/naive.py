@@ -73,8 +73,10 @@ def judge(row, sessions):
         return "null key"
     if int(row["session"]) not in sessions:
         return "orphan"
-    if not (1 <= int(row["position"]) <= 20 and 0 <= float(row["dwell"]) <= 3600 and BEGIN <= moment(row["ts"]) < END):
+    if not (1 <= int(row["position"]) <= 20 and 0 <= float(row["dwell"]) <= 3600 and moment(row["ts"]) < END):
         return "out of range"
+    if moment(row["ts"]) < BEGIN:
+        return "late"
     return None
 
 
