@@ -23,7 +23,7 @@ configure: setup
 	elif [ "$$(cat $(BUILD)/sources.list 2>/dev/null)" != "$(SOURCES)" ]; then meson setup --reconfigure $(BUILD) >$(BUILD)/setup.log || { cat $(BUILD)/setup.log; exit 1; }; fi
 	@echo "$(SOURCES)" >$(BUILD)/sources.list
 
-demo: all ## make cells, train on them three ways, show the speed-up
+demo: all ## clean a table with planted errors, build three times, train overlapped: a minute, one screen, pages
 	@examples/demo $(BUILD)
 
 test: all ## core tests (a few minutes)
