@@ -518,6 +518,7 @@ sources_make(struct sources *sources)
 		struct sources_one *one = &sources->one[i];
 
 		one->name = makers[i].name;
+		one->slow = i >= MAKERS - NEED_DUCKDB;
 		/* One letter, so that folders that are added come last: what is damaged at random stays the same. */
 		assert_true(i < 36);
 		snprintf(one->folder, sizeof one->folder, "%s/%c", sources->folder,

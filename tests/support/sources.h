@@ -7,6 +7,7 @@
 #ifndef TEST_SOURCES_H
 #define TEST_SOURCES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/rng.h"
@@ -21,6 +22,7 @@ struct sources {
 		char folder[240];
 		char spec[500];
 		unsigned used;
+		bool slow; /* to open: DuckDB has to be started */
 	} one[SOURCES_MAX];
 };
 

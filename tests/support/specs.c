@@ -361,6 +361,18 @@ draw_op(struct specs *specs, unsigned ops)
 	return specs->used[a] <= specs->used[b] ? a : b;
 }
 
+/* A draw opens its source dozens of times: slow ones are drawn less often. */
+static size_t
+draw_source(struct specs *specs)
+{
+	unsigned count = (unsigned)specs->sources->count;
+	size_t source = specs_below(specs, count);
+
+	if (specs->sources->one[source].slow && specs_below(specs, 4) != 0)
+		source = specs_below(specs, count);
+	return source;
+}
+
 void
 specs_draw(struct specs *specs)
 {
@@ -370,7 +382,7 @@ specs_draw(struct specs *specs)
 	while (leat_ops[ops])
 		ops++;
 	assert_true(ops < SPECS_MAX_OPS);
-	specs->source = specs_below(specs, (unsigned)specs->sources->count);
+	specs->source = draw_source(specs);
 	specs->sources->one[specs->source].used++;
 	snprintf(specs->text, sizeof specs->text, "%s", specs->sources->one[specs->source].spec);
 	assert_true(look_at(specs->text, &schema, &specs->size));
