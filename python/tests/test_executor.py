@@ -1,4 +1,5 @@
 """`leat build --on`: actions run by executors give what a build here gives."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -73,8 +74,9 @@ def test_an_executor_that_does_not_exist_is_named(project):
 
 
 def children(pid):
-    found = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], stdout=subprocess.PIPE, text=True).stdout
-    return [(int(line.split(None, 1)[0]), line.split(None, 1)[1]) for line in found.splitlines()]
+    found = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], stdout=subprocess.PIPE, text=True).stdout
+    words = [line.split(None, 1) for line in found.splitlines()]
+    return [(int(one[0]), one[1]) for one in words if len(one) == 2]  # one that just begins has no arguments yet
 
 
 def execs(pid):
@@ -101,9 +103,15 @@ def slow(project):
     return project
 
 
+@contextlib.contextmanager
 def start(project):
-    return subprocess.Popen(command(project, "--on", "processes://2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env={**os.environ, "LEAT_PYTHON": sys.executable})
+    """A build that ends with the test, also with one that fails."""
+    with subprocess.Popen(command(project, "--on", "processes://2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, env={**os.environ, "LEAT_PYTHON": sys.executable}) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def test_what_a_killed_node_ran_is_run_again(slow):
