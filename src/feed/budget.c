@@ -292,10 +292,12 @@ set_window(struct leat_budget *b, const struct leat_pipeline *p, int64_t rows)
 	size_t longest = (size_t)p->source.max_length;
 	/* Several runs per thread, so that the last ones of a batch end close together. Runs that are only copied are
 	 * short anyway. */
-	int64_t share = b->form.direct || p->bulk ? rows : rows / ((int64_t)b->threads * 4);
-	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : p->bulk ? p->bulk->rows : LEAT_RUN_ROWS;
+	bool bulk = p->bulk && !p->cache;
+	int64_t share = b->form.direct || bulk ? rows : rows / ((int64_t)b->threads * 4);
+	int64_t limit = b->form.direct ? LEAT_RUN_ROWS_DIRECT : bulk ? p->bulk->rows : LEAT_RUN_ROWS;
 
 	b->run_rows = share < 1 ? 1 : (int)(share > limit ? limit : share);
+	b->bulk_rows = !p->bulk ? 0 : bulk ? b->run_rows : rows < p->bulk->rows ? (int)rows : p->bulk->rows;
 	b->run_reads = b->run_rows < LEAT_RUN_READS ? b->run_rows : LEAT_RUN_READS;
 	b->run_bytes = longest < LEAT_RUN_BYTES / (size_t)b->run_rows ? longest * (size_t)b->run_rows : LEAT_RUN_BYTES;
 	b->outliers = longest > b->run_bytes && !b->form.direct;

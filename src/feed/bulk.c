@@ -9,6 +9,7 @@
 #include "feed/pipeline_compile.h"
 #include "image/cpu.h"
 #include "image/image.h"
+#include "op/cache.h"
 
 /* Rows that a loop looks ahead, and bytes of such a row to prefetch: the CPU finds out about the rest by itself. */
 enum { AHEAD = 4, AHEAD_BYTES = 1024 };
@@ -17,7 +18,7 @@ enum { AHEAD = 4, AHEAD_BYTES = 1024 };
 
 /* A field on its way through the stages. */
 struct path {
-	int field; /* of the source */
+	int field; /* of the samples that the stages begin with */
 	int stage;
 	bool affine;
 	int steps;
@@ -27,11 +28,34 @@ struct path {
 	int members, first_member; /* of a joined field, in the list of members */
 };
 
-/* Fields of the source that are joined. Each is once at most. */
+/* Fields that are joined. Each is once at most. */
 struct members {
 	int count;
 	int field[LEAT_MAX_FIELDS];
 };
+
+/* What the stages begin with: samples of the source, or those of the cache. */
+static const struct leat_schema *
+first_schema(const struct leat_pipeline *p)
+{
+	return p->cache ? &p->cache_schema : &p->source.schema;
+}
+
+/* How the rows of a field are stored. False: there are none. */
+static bool
+find_form(const struct leat_pipeline *p, int i, struct leat_row_form *form)
+{
+	const struct leat_field *field = &first_schema(p)->entry[i].field;
+	struct leat_datum datum = {.dtype = field->dtype, .ndim = field->ndim};
+
+	if (!p->cache)
+		return p->source.kind->rows(&p->source, i, form);
+	if (!leat_field_is_static(field))
+		return false;
+	memcpy(datum.shape, field->shape, sizeof(datum.shape));
+	*form = (struct leat_row_form){.dtype = field->dtype, .elements = (size_t)leat_datum_elements(&datum)};
+	return true;
+}
 
 static bool
 add_affine(struct path *path, const struct leat_stage *stage, int channels)
@@ -123,7 +147,7 @@ follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIE
 	for (int k = 0; k < stage->fields; k++) {
 		struct path *one = &path[stage->field[k].number];
 
-		if (!add_stage(one, stage, s, &stage->field[k], &p->source.schema.entry[one->field].field))
+		if (!add_stage(one, stage, s, &stage->field[k], &first_schema(p)->entry[one->field].field))
 			return false;
 	}
 	return stage->fields > 0;
@@ -132,9 +156,11 @@ follow_stage(const struct leat_pipeline *p, int s, struct path path[LEAT_MAX_FIE
 static bool
 follow(const struct leat_pipeline *p, struct path path[LEAT_MAX_FIELDS], struct members *members)
 {
-	for (int i = 0; i < p->source.schema.count; i++)
-		path[i] = (struct path){.field = i, .stage = -1, .dtype = p->source.schema.entry[i].field.dtype};
-	for (int s = 0; s < p->stages; s++)
+	const struct leat_schema *schema = first_schema(p);
+
+	for (int i = 0; i < schema->count; i++)
+		path[i] = (struct path){.field = i, .stage = -1, .dtype = schema->entry[i].field.dtype};
+	for (int s = p->cache ? p->cached : 0; s < p->stages; s++)
 		if (!follow_stage(p, s, path, members))
 			return false;
 	return true;
@@ -162,7 +188,7 @@ static bool
 make_joined(const struct leat_pipeline *p, struct leat_bulk *bulk, struct leat_bulk_column *column,
             const struct path *path, const struct members *members, const struct leat_field *field)
 {
-	const struct leat_source *source = &p->source;
+	const struct leat_schema *schema = first_schema(p);
 
 	*column = (struct leat_bulk_column){.dtype = field->dtype, .stage = path->stage, .first_member = bulk->members};
 	for (int i = 0; i < path->members; i++) {
@@ -170,7 +196,7 @@ make_joined(const struct leat_pipeline *p, struct leat_bulk *bulk, struct leat_b
 		struct leat_row_form form;
 
 		/* Rows that are stored in another type would need two steps. */
-		if (!source->kind->rows(source, from, &form) || form.dtype != source->schema.entry[from].field.dtype)
+		if (!find_form(p, from, &form) || form.dtype != schema->entry[from].field.dtype)
 			return false;
 		add_member(bulk, column, &form, from);
 	}
@@ -181,8 +207,6 @@ static bool
 make_column(const struct leat_pipeline *p, struct leat_bulk_column *column, const struct path *path,
             const struct leat_field *field)
 {
-	const struct leat_source *source = &p->source;
-
 	*column = (struct leat_bulk_column){
 		.field = path->field,
 		.dtype = field->dtype,
@@ -190,10 +214,10 @@ make_column(const struct leat_pipeline *p, struct leat_bulk_column *column, cons
 		.affine = path->affine,
 		.steps = path->steps,
 	};
-	if (field->dtype != path->dtype || !source->kind->rows(source, path->field, &column->form))
+	if (field->dtype != path->dtype || !find_form(p, path->field, &column->form))
 		return false;
 	/* A stage converts what the source gives; rows that are stored in another type would need two steps. */
-	if (path->stage >= 0 && column->form.dtype != source->schema.entry[path->field].field.dtype)
+	if (path->stage >= 0 && column->form.dtype != first_schema(p)->entry[path->field].field.dtype)
 		return false;
 	/* A cast by no steps at all: that loop is the faster one. */
 	if (column->form.dtype == LEAT_U8 && column->dtype == LEAT_F32)
@@ -217,6 +241,17 @@ set_rows(struct leat_bulk *bulk)
 	                                                             : (int)(LEAT_RUN_BYTES / bytes);
 }
 
+/* Are the samples, or will they be, in memory where they can be found? */
+static bool
+has_rows(const struct leat_pipeline *p)
+{
+	const struct leat_cache_params *cache = p->cache ? p->cache->params : NULL;
+
+	if (cache)
+		return cache->where == LEAT_CACHE_MEMORY;
+	return p->source.kind->rows && p->source.all_fit && !p->in_processes;
+}
+
 struct leat_bulk *
 leat_bulk_new(const struct leat_pipeline *p, struct leat_mem *mem)
 {
@@ -224,7 +259,7 @@ leat_bulk_new(const struct leat_pipeline *p, struct leat_mem *mem)
 	struct members members = {0};
 	struct leat_bulk *bulk;
 
-	if (!p->source.kind->rows || !p->source.all_fit || p->cache || p->in_processes || !follow(p, path, &members))
+	if (!has_rows(p) || !follow(p, path, &members))
 		return NULL;
 	bulk = leat_alloc(mem, sizeof(*bulk) + (size_t)p->schema.count * sizeof(bulk->column[0]) +
 	                               (size_t)members.count * sizeof(bulk->member[0]));
@@ -323,33 +358,41 @@ fill_member(const struct leat_bulk_member *m, const struct leat_bulk_column *c, 
 }
 
 static void
-join_rows(const struct leat_bulk *bulk, const struct leat_bulk_column *c, const struct leat_source *source,
-          const uint64_t *sample, size_t count, unsigned char *to)
+find_rows(const struct leat_bulk_samples *from, int field, const unsigned char **at)
+{
+	if (from->cache)
+		leat_cache_rows(from->cache, field, from->sample, from->count, at);
+	else
+		from->source->kind->rows_at(from->source, field, from->sample, from->count, at);
+}
+
+static void
+join_rows(const struct leat_bulk *bulk, const struct leat_bulk_column *c, const struct leat_bulk_samples *from,
+          unsigned char *to)
 {
 	const unsigned char *at[LEAT_RUN_ROWS_DIRECT];
 
 	for (int m = c->first_member; m < c->first_member + c->members; m++) {
-		source->kind->rows_at(source, bulk->member[m].field, sample, count, at);
-		fill_member(&bulk->member[m], c, to, at, count);
+		find_rows(from, bulk->member[m].field, at);
+		fill_member(&bulk->member[m], c, to, at, from->count);
 	}
 }
 
 static void
-fill_rows(const struct leat_bulk_column *c, const struct leat_source *source, const uint64_t *sample, size_t count,
-          unsigned char *to, bool past_cache)
+fill_rows(const struct leat_bulk_column *c, const struct leat_bulk_samples *from, unsigned char *to, bool past_cache)
 {
 	const unsigned char *at[LEAT_RUN_ROWS_DIRECT];
 
-	source->kind->rows_at(source, c->field, sample, count, at);
+	find_rows(from, c->field, at);
 	if (c->affine || c->form.dtype != c->dtype)
-		convert_rows(c, to, at, count);
+		convert_rows(c, to, at, from->count);
 	else
-		copy_rows(to, at, count, c->row_bytes, past_cache);
+		copy_rows(to, at, from->count, c->row_bytes, past_cache);
 }
 
 void
-leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_source *source, const uint64_t *sample, size_t count,
-               const struct leat_batch *batch, int64_t row, struct leat_lane *lane)
+leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_bulk_samples *from, const struct leat_batch *batch,
+               int64_t row, struct leat_lane *lane, uint64_t every)
 {
 	uint64_t begin = leat_now(), end;
 
@@ -358,10 +401,10 @@ leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_source *source, c
 		unsigned char *to = leat_batch_values(batch, i) + (size_t)row * c->row_bytes;
 
 		if (c->members)
-			join_rows(bulk, c, source, sample, count, to);
+			join_rows(bulk, c, from, to);
 		else
-			fill_rows(c, source, sample, count, to, batch->form->large);
+			fill_rows(c, from, to, batch->form->large);
 		end = leat_now();
-		leat_count(c->stage < 0 ? &lane->store_ns : &lane->stage_ns[c->stage], end - begin);
+		leat_count(c->stage < 0 ? &lane->store_ns : &lane->stage_ns[c->stage], (end - begin) / every);
 	}
 }

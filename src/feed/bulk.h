@@ -3,7 +3,8 @@
  * Rows of arrays and windows of tokens cost little more than copying them, so whatever is done for each sample shows:
  * planning its reads, unpacking it, running the chain. If the source knows where the rows of each field are (`rows` in
  * format/source.h) and the ops only convert fields, a run consists of sample numbers alone. A worker fills one field
- * after the other, with one loop that converts on the way.
+ * after the other, with one loop that converts on the way. The same goes for samples of a fixed size that are in a
+ * cache in memory, with the ops after it: runs are made in bulk once all their samples are there.
  *
  * Values are those of the way through items, to the bit. A run whose rows cannot be brought into memory goes that way,
  * so that bad samples are reported, skipped and replaced as always.
@@ -13,6 +14,7 @@
 #define LEAT_FEED_BULK_H
 
 #include "feed/batch.h"
+#include "feed/cache.h"
 #include "format/source.h"
 #include "image/affine.h"
 #include "trace/lane.h"
@@ -29,7 +31,7 @@ struct leat_bulk_member {
 };
 
 struct leat_bulk_column {
-	int field; /* of the source */
+	int field; /* of the source or the cache */
 	struct leat_row_form form;
 	enum leat_dtype dtype; /* in the batch */
 	size_t row_bytes;      /* likewise */
@@ -51,8 +53,17 @@ struct leat_bulk {
 /* NULL: samples of this pipeline are made one by one, or there is no memory. */
 struct leat_bulk *leat_bulk_new(const struct leat_pipeline *p, struct leat_mem *mem);
 
-/* Workers: fills `count` rows of the batch, from `row` on. `lane` counts the time it takes. */
-void leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_source *source, const uint64_t *sample,
-                    size_t count, const struct leat_batch *batch, int64_t row, struct leat_lane *lane);
+/* Samples, and where they are. */
+struct leat_bulk_samples {
+	const struct leat_source *source;
+	const struct leat_cache *cache; /* NULL: in the source */
+	const uint64_t *sample;
+	size_t count;
+};
+
+/* Workers: fills rows of the batch, from `row` on. `lane` counts the time it takes, divided by `every`: where other
+ * samples are timed one in so many, that keeps the shares right. */
+void leat_bulk_fill(const struct leat_bulk *bulk, const struct leat_bulk_samples *samples,
+                    const struct leat_batch *batch, int64_t row, struct leat_lane *lane, uint64_t every);
 
 #endif

@@ -354,6 +354,18 @@ leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *ou
 	return false;
 }
 
+void
+leat_cache_rows(const struct leat_cache *cache, int field, const uint64_t *sample, size_t count,
+                const unsigned char **at)
+{
+	const unsigned char *first = cache->store.room + cache->head;
+
+	for (int i = 0; i < field; i++)
+		first += cache->field[i].room;
+	for (size_t i = 0; i < count; i++)
+		at[i] = first + (leat_cache_store_find(&cache->store, sample[i]) - 1);
+}
+
 /* ---- put ---- */
 
 static void

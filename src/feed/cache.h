@@ -52,6 +52,9 @@ bool leat_cache_has(const struct leat_cache *cache, uint64_t sample);
 bool leat_cache_get(struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
 /* Like get, but also false if the checksum was not checked yet. Never slow. */
 bool leat_cache_peek(const struct leat_cache *cache, uint64_t sample, struct leat_sample *out);
+/* Of a cache in memory whose samples all have one size: where a field of these samples is. `has` was true for all. */
+void leat_cache_rows(const struct leat_cache *cache, int field, const uint64_t *sample, size_t count,
+                     const unsigned char **at);
 /* Call a sample or two before `get`, to bring the start of the sample into the CPU cache. */
 void leat_cache_prefetch_sample(const struct leat_cache *cache, uint64_t sample);
 /* Stores a copy if there is room. Logs once when the cache is full. */

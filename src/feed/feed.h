@@ -49,6 +49,7 @@ struct leat_budget {
 	int depth;   /* batches prefetched */
 	int buffers; /* batches allocated */
 	int runs, run_rows, run_reads;
+	int bulk_rows;                  /* most of a run in bulk; 0: there are none */
 	size_t run_bytes;               /* limit per run; a run of one sample may exceed it */
 	bool scattered;                 /* samples are far apart, and the source can prefetch where they are */
 	bool outliers;                  /* some samples exceed run_bytes */

@@ -168,13 +168,13 @@ leat_fetch_reserve(struct leat_feed *feed, struct leat_run *run, uint64_t sample
 	run->units = run->stretches = 0;
 	run->blocks = NULL;
 	run->block_bytes = 0;
-	run->gathers = feed->budget.gathers ? leat_gather_most(feed) : 0;
+	run->gathers = feed->budget.gathers && !run->bulk ? leat_gather_most(feed) : 0;
 	run->gathered = run->unsupported = false;
 	run->waited_ns = 0;
 	atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
 	if (!cached && !run->gathers && fetch->requests >= fetch->limit)
 		return false;
-	if (feed->budget.stretches || feed->pipeline.bulk)
+	if (feed->budget.stretches || run->bulk)
 		return leat_window_take(fetch, &run->part, 0);
 	if (!cached && feed->budget.outliers) {
 		leat_source_locate(source, sample, &extent);
@@ -372,7 +372,7 @@ complete(struct leat_read *read)
 	uint64_t end = feed->spans ? leat_now() : 0;
 
 	leat_request_count(feed, read);
-	if (read->status != LEAT_OK && feed->pipeline.bulk)
+	if (read->status != LEAT_OK && run->bulk)
 		run->unread = true;
 	else if (read->status != LEAT_OK)
 		mark_unread(run, request->first, request->end);
@@ -402,13 +402,13 @@ touch_items(struct leat_read *read)
 	return LEAT_OK;
 }
 
-/* The rows of a run of a bulk pipeline. Until they are filled, their positions are sample numbers. */
+/* The rows of a run in bulk. Until they are filled, their positions are sample numbers. What is cached is in memory. */
 static enum leat_status
 touch_rows(struct leat_feed *feed, const struct leat_run *run, int flags)
 {
 	const struct leat_source *source = &feed->pipeline.source;
 
-	if (!source->mapped || run->items == 0)
+	if (!source->mapped || feed->cache || run->items == 0)
 		return LEAT_OK;
 	return source->kind->touch(source, leat_batch_positions(run->batch) + run->first_row, (size_t)run->items, flags,
 	                           NULL);
@@ -503,7 +503,7 @@ submit(struct leat_feed *feed, struct leat_run *run, int first, int end,
 		return true;
 	atomic_fetch_sub(&run->pending, 1);
 	run->submitted--;
-	if (status == LEAT_CANCELLED && feed->pipeline.bulk)
+	if (status == LEAT_CANCELLED && run->bulk)
 		run->unread = true;
 	else if (status == LEAT_CANCELLED)
 		mark_unread(run, first, end);
@@ -615,7 +615,7 @@ leat_fetch_start(struct leat_feed *feed, struct leat_run *run)
 	cold = waits && start_shared(feed, run);
 	if (run->stretches > 0 || (run->blocks && run->requests == 0))
 		;
-	else if (feed->pipeline.bulk)
+	else if (run->bulk)
 		start_bulk(feed, run);
 	else if (run->gathers)
 		leat_gather_start(feed, run);

@@ -94,7 +94,8 @@ struct leat_run {
 	struct leat_run_item *item; /* room for budget.run_rows */
 	size_t bytes;               /* sum over all items but those in blocks */
 	bool started;               /* all reads have completed or failed */
-	bool unread;                /* of a bulk pipeline: some rows are not in memory, for which there is a reason */
+	bool bulk;                  /* it is filled field by field (bulk.h), and has samples instead of items */
+	bool unread;                /* in bulk: some rows are not in memory, for which there is a reason */
 
 	struct leat_window_part part;
 	struct leat_unit_slot *unit[LEAT_RUN_UNITS];

@@ -124,15 +124,46 @@ assign_ragged_rows(struct leat_feed *feed, const struct leat_run *run)
 	}
 }
 
+/* How many of the chosen rows from the next one on have their samples in the cache. */
+static int64_t
+count_cached(const struct leat_feed *feed, const struct leat_batch *batch, int64_t rows)
+{
+	const uint64_t *chosen = leat_batch_positions(batch) + batch->planned;
+	int64_t i = 0;
+
+	for (int64_t k = 0; k < rows; k++)
+		leat_cache_prefetch_slot(feed->cache, chosen[k]);
+	while (i < rows && leat_cache_has(feed->cache, chosen[i]))
+		i++;
+	return i;
+}
+
+/* Chooses the rows of a run in bulk; 0: the samples are made one by one. Those in a cache are worth it if they are as
+ * many as another run has. */
+static int64_t
+choose_bulk(struct leat_feed *feed, struct leat_batch *batch)
+{
+	int64_t left = batch->good_rows - batch->planned,
+		rows = left < feed->budget.bulk_rows ? left : feed->budget.bulk_rows, cached;
+
+	if (rows == 0 || (feed->pipeline.cache && !feed->cache))
+		return 0;
+	if (feed->cache && !leat_cache_has(feed->cache, next_sample(feed, batch)))
+		return 0;
+	if (batch->chosen < batch->planned + rows)
+		choose(feed, batch, batch->planned + rows - batch->chosen);
+	if (!feed->cache)
+		return rows;
+	cached = count_cached(feed, batch, rows);
+	return cached == rows || cached >= feed->budget.run_rows ? cached : 0;
+}
+
 /* The run has no items, only samples: see choose. The first item stands for all of them where one is asked for. */
 static void
-plan_bulk(struct leat_feed *feed, struct leat_run *run)
+plan_bulk(struct leat_run *run, int64_t rows)
 {
 	struct leat_batch *batch = run->batch;
-	int64_t left = batch->good_rows - batch->planned,
-		rows = left < feed->budget.run_rows ? left : feed->budget.run_rows;
 
-	choose(feed, batch, rows);
 	run->item[0] = (struct leat_run_item){0};
 	run->items = (int)rows;
 	batch->planned += rows;
@@ -144,6 +175,7 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	struct leat_run *run = feed->free_runs;
 	struct leat_batch *batch;
 	uint64_t first = 0;
+	int64_t rows;
 
 	if (!run || (!feed->filling && !begin_batch(feed, w)))
 		return NULL;
@@ -151,16 +183,19 @@ leat_plan_run(struct leat_feed *feed, const struct leat_worker *w)
 	run->batch = batch;
 	run->first_row = batch->planned;
 	run->items = 0;
-	if (feed->budget.outliers && !feed->pipeline.bulk && batch->planned < batch->good_rows)
+	rows = choose_bulk(feed, batch);
+	run->bulk = rows > 0;
+	if (feed->budget.outliers && !run->bulk && batch->planned < batch->good_rows)
 		first = next_sample(feed, batch);
-	if (!leat_fetch_reserve(
-		    feed, run, first,
-		    batch->planned == batch->good_rows ||
-			    (feed->cache && (!feed->budget.outliers || leat_cache_has(feed->cache, first)))))
+	if (!leat_fetch_reserve(feed, run, first,
+	                        batch->planned == batch->good_rows ||
+	                                (feed->cache &&
+	                                 (run->bulk || !feed->budget.outliers || leat_cache_has(feed->cache, first)))))
 		return NULL;
-	if (feed->pipeline.bulk)
-		plan_bulk(feed, run);
-	while (batch->planned < batch->good_rows && run->items < feed->budget.run_rows && run->bytes < LEAT_RUN_BYTES)
+	if (run->bulk)
+		plan_bulk(run, rows);
+	while (!run->bulk && batch->planned < batch->good_rows && run->items < feed->budget.run_rows &&
+	       run->bytes < LEAT_RUN_BYTES)
 		if (!plan_item(feed, run))
 			break;
 	leat_fetch_planned(feed, run);

@@ -121,7 +121,7 @@ times_samples(const struct leat_feed *feed, const struct leat_run *run)
 {
 	const struct leat_pipeline *p = &feed->pipeline;
 
-	return p->stages > 0 && !p->bulk && !(run->item[0].cached && p->cached == p->stages);
+	return p->stages > 0 && !run->bulk && !(run->item[0].cached && p->cached == p->stages);
 }
 
 uint64_t

@@ -453,10 +453,12 @@ do_bulk(struct leat_worker *w, struct leat_run *run)
 {
 	const struct leat_pipeline *p = &w->feed->pipeline;
 	uint64_t sample[LEAT_RUN_ROWS_DIRECT];
+	struct leat_bulk_samples from = {&p->source, w->feed->cache, sample, (size_t)run->items};
 
 	take_samples(w->feed, run, sample);
 	if (!run->unread) {
-		leat_bulk_fill(p->bulk, &p->source, sample, (size_t)run->items, run->batch, run->first_row, w->lane);
+		leat_bulk_fill(p->bulk, &from, run->batch, run->first_row, w->lane, from.cache ? w->untimed + 1 : 1);
+		leat_count(&w->lane->from_cache, from.cache ? from.count : 0);
 		memset(leat_batch_states(run->batch) + run->first_row, LEAT_ROW_GOOD, (size_t)run->items);
 		return true;
 	}
@@ -597,7 +599,7 @@ do_run(struct leat_worker *w, struct leat_run *run)
 	leat_count(&w->lane->count.bytes_read, run->bytes + run->block_bytes);
 	leat_count(&w->lane->made, (uint64_t)run->items);
 	leat_count(&w->lane->gathered, run->gathered ? (uint64_t)run->items : 0);
-	if (!feed->pipeline.bulk || !do_bulk(w, run))
+	if (!run->bulk || !do_bulk(w, run))
 		do_items(w, run);
 	if (run->batch->form->large)
 		leat_copy_fence();
@@ -670,7 +672,7 @@ consumer_is_due(const struct leat_worker *w, const struct leat_run *next)
 
 	if (!feed->waits_since || feed->flight_count == 0 || !feed->flight[feed->flight_head]->complete)
 		return false;
-	if (next && (!feed->pipeline.stages || feed->pipeline.bulk) && w->run_ended - feed->waits_since < PATIENCE &&
+	if (next && (!feed->pipeline.stages || next->bulk) && w->run_ended - feed->waits_since < PATIENCE &&
 	    w->run_took < PATIENCE)
 		return false;
 	feed->waits_since = 0;

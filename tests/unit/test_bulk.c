@@ -175,6 +175,83 @@ rows_are_the_same_as_one_by_one(void **state)
 			compare(of[i].source, of[i].ops, of[i].again, order[k]);
 }
 
+static bool
+ended_in_bulk(const struct leat_feed *feed)
+{
+	for (int i = 0; i < feed->budget.runs; i++)
+		if (feed->run[i].bulk)
+			return true;
+	return false;
+}
+
+/* Epochs of a pipeline with a cache, and of the same without it; `each` makes samples one by one. */
+static void
+compare_cached(const char *before, const char *cache, const char *after, const char *each, const char *order)
+{
+	struct trace cached = {0}, made = {0};
+	struct leat_options options;
+	char one[2000], text[2000];
+	struct leat_feed *feed;
+
+	trace_options(&options);
+	options.epochs = 3;
+	options.threads = 2;
+	snprintf(text, sizeof text, "%s%s%s%s", before, cache, after, order);
+	feed = trace_open(in_folder(text, one), &options);
+	trace_take(&cached, feed, 0);
+	if (strstr(cache, "size") == NULL && !ended_in_bulk(feed))
+		fail_msg("made one by one: %s", one);
+	leat_close(feed);
+	snprintf(text, sizeof text, "%s%s%s%s", before, each, after, order);
+	feed = trace_open(in_folder(text, one), &options);
+	trace_take(&made, feed, 0);
+	assert_false(ended_in_bulk(feed));
+	leat_close(feed);
+	assert_int_equal(cached.status, LEAT_DONE);
+	trace_compare(&cached, &made, one);
+	trace_free(&cached);
+	trace_free(&made);
+}
+
+static void
+cached_rows_are_the_same_as_one_by_one(void **state)
+{
+	static const struct {
+		const char *before, *after, *each;
+	} of[] = {
+		{"npy(x='@u8.npy', y='@y.npy')", "", " | cast(uint8, field=x) | cast(uint8, field=x)"},
+		{"npy(x='@u8.npy', y='@y.npy')", " | scale(0.0039, field=x)", " | cast(uint8, field=x)"},
+		{"npy(image='@rgb3.npy', y='@y.npy') | resize(4, 5)",
+	         " | scale(1/255) | normalize(mean=[0.1, 0.2, 0.3], "
+	         "std=[0.4, 0.5, 0.6]) | cast(int32, field=y)",
+	         ""},
+		{"npy(image='@rgb3.npy') | random_crop(5, 4)", "", ""},
+		{"npy(x='@f32.npy', y='@y.npy')", " | concat(z=[y, x])", " | cast(float32, field=x)"},
+		{"windows('@long-*.npy', length=100, stride=70, labels='@steps-*.npy', label=majority)", "", ""},
+	};
+	/* Enough for all, and for some. */
+	static const char *const cache[] = {" | cache(memory)", " | cache(memory, size=120KiB)"};
+	static const char *const order[] = {
+		" | batch(1)",
+		" | batch(32)",
+		" | shuffle | batch(100)",
+		" | repeat(2) | shard(3, 1) | shuffle | batch(300)",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+		for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
+			for (size_t c = 0; c < sizeof cache / sizeof cache[0]; c++) {
+				char frozen[100];
+
+				/* Random ops before a cache draw by sample: a cache that takes none is the reference.
+				 */
+				snprintf(frozen, sizeof frozen, "%s%s",
+				         strstr(of[i].before, "random") ? " | cache(memory, size=1)" : "", of[i].each);
+				compare_cached(of[i].before, cache[c], of[i].after, frozen, order[k]);
+			}
+}
+
 static void
 rows_keep_the_promises_of_sources(void **state)
 {
@@ -194,7 +271,8 @@ other_pipelines_are_made_one_by_one(void **state)
 		"npy(x='@f32.npy') | scale(2, field=x) | scale(2, field=x) | cast(float16, field=x) | batch(8)",
 		"npy(image='@rgb.npy') | scale(1/255) | random_brightness(max=0.5) | batch(8)",
 		"npy(image='@rgb3.npy') | scale(1/255) | layout(chw) | batch(8)",
-		"npy(x='@f32.npy') | cache(memory) | batch(8)",
+		"npy(x='@f32.npy') | cache(dir='@kept', size=4MiB) | batch(8)",
+		"npy(image='@rgb.npy') | cache(memory) | scale(1/255) | random_brightness(max=0.5) | batch(8)",
 		"windows('@long-*.npy', length=100, across=true) | batch(8)",
 		"windows('@long-1.npy', length=3, axis=1) | batch(8)",
 		"windows('@long-1.npy', length=100, labels='@steps-1.npy', label=majority) | batch(8)",
@@ -269,6 +347,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_the_same_as_one_by_one),
+		cmocka_unit_test(cached_rows_are_the_same_as_one_by_one),
 		cmocka_unit_test(rows_keep_the_promises_of_sources),
 		cmocka_unit_test(other_pipelines_are_made_one_by_one),
 		cmocka_unit_test(tokens_at_odd_offsets_are_the_same),
