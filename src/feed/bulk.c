@@ -300,6 +300,17 @@ copy_short(unsigned char *to, const unsigned char *const *at, size_t count, size
 	}
 }
 
+/* Rows from the first on that lie one behind the other. */
+static inline size_t
+count_adjacent(const unsigned char *const *at, size_t count, size_t bytes)
+{
+	size_t n = 1;
+
+	while (n < count && at[n] == at[n - 1] + bytes)
+		n++;
+	return n;
+}
+
 static void
 copy_rows(unsigned char *to, const unsigned char *const *at, size_t count, size_t bytes, bool past_cache)
 {
@@ -310,10 +321,11 @@ copy_rows(unsigned char *to, const unsigned char *const *at, size_t count, size_
 	} else if (bytes == 1) {
 		copy_short(to, at, count, 1);
 	} else {
-		for (size_t i = 0; i < count; i++) {
+		for (size_t i = 0, n; i < count; i += n) {
+			n = count_adjacent(at + i, count - i, bytes);
 			if (i + AHEAD < count)
 				prefetch(at[i + AHEAD], bytes);
-			leat_copy(to + i * bytes, at[i], bytes, past_cache);
+			leat_copy(to + i * bytes, at[i], n * bytes, past_cache);
 		}
 	}
 }

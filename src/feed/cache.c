@@ -6,7 +6,8 @@
 
 #include "feed/cache_store.h"
 
-/* A cache entry: this header, the shapes of variable-size fields, then the fields, each aligned to 64 bytes. */
+/* A cache entry: this header, the shapes of variable-size fields, then the fields, each aligned to 64 bytes. Entries of
+ * one size in memory are the fields alone, so that samples that were added one after the other are copied as one. */
 struct entry {
 	uint64_t sample, bytes; /* bytes: of the entry, including this header */
 	uint32_t crc;           /* of everything after this header; in memory: 0 */
@@ -97,7 +98,7 @@ form_make(struct leat_cache *cache)
 {
 	const struct leat_schema *schema = &cache->schema;
 
-	cache->head = sizeof(struct entry) + shapes_bytes(schema);
+	cache->head = 0;
 	for (int i = 0; i < schema->count; i++) {
 		const struct leat_field *field = &schema->entry[i].field;
 		struct leat_datum *datum = &cache->field[i].form;
@@ -107,6 +108,8 @@ form_make(struct leat_cache *cache)
 		cache->field[i].varies = !leat_field_is_static(field);
 		cache->field[i].room = cache->field[i].varies ? 0 : room_of(datum);
 	}
+	if (cache->dir || !bytes_of_all(cache))
+		cache->head = sizeof(struct entry) + shapes_bytes(schema);
 	cache->fixed_bytes = bytes_of_all(cache);
 }
 
@@ -178,10 +181,10 @@ leat_cache_open(struct leat_cache **out, const struct leat_cache_options *o, str
 		leat_cache_close(cache);
 		return leat_fail_mem(err, mem, (size_t)o->schema->count * sizeof(*cache->field), "a cache");
 	}
+	cache->dir = o->dir;
 	form_make(cache);
 	cache->samples = o->samples;
 	cache->log = log;
-	cache->dir = o->dir;
 	cache->is_current = o->is_current;
 	cache->arg = o->arg;
 	if (o->dir)
@@ -269,7 +272,7 @@ mark_seen(struct leat_cache *cache, uint64_t sample)
 		atomic_fetch_or_explicit(&cache->seen[sample / 8], (uint8_t)(1u << (sample % 8)), memory_order_relaxed);
 }
 
-/* In memory nobody else writes, so the headers of fixed-size entries need not be read. */
+/* In memory nobody else writes, so fixed-size entries need no header. */
 static bool
 is_uniform(const struct leat_cache *cache)
 {
@@ -301,7 +304,7 @@ leat_cache_prefetch_sample(const struct leat_cache *cache, uint64_t sample)
 	const unsigned char *at = place ? leat_cache_store_at(&cache->store, place, &room) : NULL;
 	uint64_t bytes = room < PREFETCH_BYTES ? room : PREFETCH_BYTES;
 
-	for (uint64_t i = is_uniform(cache) ? ALIGN : 0; i < bytes; i += ALIGN)
+	for (uint64_t i = 0; i < bytes; i += ALIGN)
 		__builtin_prefetch(at + i);
 }
 
@@ -417,7 +420,7 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 	struct entry entry = {.sample = sample, .bytes = entry_bytes(cache, in)};
 	struct iovec piece[1 + 2 * (1 + LEAT_MAX_FIELDS)];
 	uint64_t place;
-	int count = 1;
+	int count = 0;
 
 	if (!cache->store.mem || sample >= cache->samples || leat_cache_has(cache, sample) || !entry.bytes ||
 	    (cache->fixed_bytes && entry.bytes != cache->fixed_bytes))
@@ -427,10 +430,12 @@ leat_cache_put(struct leat_cache *cache, uint64_t sample, const struct leat_samp
 		log_full(cache, 0);
 		return;
 	}
-	memset(shapes, 0, (size_t)cache->head - sizeof(entry));
-	write_shapes(cache, in, (unsigned char *)shapes);
-	piece[0] = (struct iovec){&entry, sizeof(entry)};
-	add_piece(piece, &count, shapes, (size_t)cache->head - sizeof(entry));
+	if (cache->head) {
+		memset(shapes, 0, (size_t)cache->head - sizeof(entry));
+		write_shapes(cache, in, (unsigned char *)shapes);
+		piece[count++] = (struct iovec){&entry, sizeof(entry)};
+		add_piece(piece, &count, shapes, (size_t)cache->head - sizeof(entry));
+	}
 	for (int i = 0; i < cache->schema.count; i++)
 		add_piece(piece, &count, in->field[i].data, leat_datum_bytes(&in->field[i]));
 	for (int i = 1; cache->seen && i < count; i++)
