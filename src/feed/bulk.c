@@ -12,7 +12,7 @@
 #include "op/cache.h"
 
 /* Rows that a loop looks ahead, and bytes of such a row to prefetch: the CPU finds out about the rest by itself. */
-enum { AHEAD = 4, AHEAD_BYTES = 1024 };
+enum { AHEAD = 4, AHEAD_BYTES = 1024, LOOK_EVERY = 16 };
 
 /* ---- which pipelines ---- */
 
@@ -300,15 +300,26 @@ copy_short(unsigned char *to, const unsigned char *const *at, size_t count, size
 	}
 }
 
-/* Rows from the first on that lie one behind the other. */
-static inline size_t
-count_adjacent(const unsigned char *const *at, size_t count, size_t bytes)
+/* Do some rows lie one behind the other? In random order none do, and a look at a few tells. */
+static bool
+has_neighbours(const unsigned char *const *at, size_t count, size_t bytes)
 {
-	size_t n = 1;
+	for (size_t i = 1; i < count; i += LOOK_EVERY)
+		if (at[i] == at[i - 1] + bytes)
+			return true;
+	return false;
+}
 
-	while (n < count && at[n] == at[n - 1] + bytes)
-		n++;
-	return n;
+/* One copy for rows that lie one behind the other. */
+static void
+copy_neighbours(unsigned char *to, const unsigned char *const *at, size_t count, size_t bytes, bool past_cache)
+{
+	for (size_t i = 0, first; i < count; to += (i - first) * bytes) {
+		first = i++;
+		while (i < count && at[i] == at[i - 1] + bytes)
+			i++;
+		leat_copy(to, at[first], (i - first) * bytes, past_cache);
+	}
 }
 
 static void
@@ -320,12 +331,13 @@ copy_rows(unsigned char *to, const unsigned char *const *at, size_t count, size_
 		copy_short(to, at, count, 4);
 	} else if (bytes == 1) {
 		copy_short(to, at, count, 1);
+	} else if (has_neighbours(at, count, bytes)) {
+		copy_neighbours(to, at, count, bytes, past_cache);
 	} else {
-		for (size_t i = 0, n; i < count; i += n) {
-			n = count_adjacent(at + i, count - i, bytes);
+		for (size_t i = 0; i < count; i++) {
 			if (i + AHEAD < count)
 				prefetch(at[i + AHEAD], bytes);
-			leat_copy(to + i * bytes, at[i], n * bytes, past_cache);
+			leat_copy(to + i * bytes, at[i], bytes, past_cache);
 		}
 	}
 }
