@@ -300,7 +300,7 @@ copy_short(unsigned char *to, const unsigned char *const *at, size_t count, size
 	}
 }
 
-/* Do some rows lie one behind the other? In random order none do, and a look at a few tells. */
+/* Are some rows adjacent in memory? Checks one in LOOK_EVERY, which is enough: shuffled rows have no neighbours. */
 static bool
 has_neighbours(const unsigned char *const *at, size_t count, size_t bytes)
 {
@@ -310,7 +310,7 @@ has_neighbours(const unsigned char *const *at, size_t count, size_t bytes)
 	return false;
 }
 
-/* One copy for rows that lie one behind the other. */
+/* Copies adjacent rows together. */
 static void
 copy_neighbours(unsigned char *to, const unsigned char *const *at, size_t count, size_t bytes, bool past_cache)
 {

@@ -55,6 +55,7 @@ setup(void **state)
 	write_npy("rgb3.npy", "|u1", 1, "(700, 9, 7, 3)", (size_t)ROWS * 9 * 7 * 3);
 	write_npy("f32.npy", "<f4", 4, "(700, 33)", (size_t)ROWS * 33);
 	write_npy("y.npy", "<i8", 8, "(700,)", ROWS);
+	write_npy("class.npy", "|u1", 1, "(700,)", ROWS);
 	write_npy("u8b.npy", "|u1", 1, "(0, 28, 28)", 0);
 	write_npy("long-1.npy", "<f4", 4, "(90000, 3)", (size_t)90000 * 3);
 	write_npy("long-2.npy", "<f4", 4, "(5000, 3)", (size_t)5000 * 3);
@@ -184,31 +185,40 @@ ended_in_bulk(const struct leat_feed *feed)
 	return false;
 }
 
-/* Epochs of a pipeline with a cache, and of the same without it; `each` makes samples one by one. */
-static void
-compare_cached(const char *before, const char *cache, const char *after, const char *each, const char *order)
+/* Three epochs. Returns ended_in_bulk. */
+static bool
+take(const char *text, enum leat_on_error on_error, struct trace *trace)
 {
-	struct trace cached = {0}, made = {0};
 	struct leat_options options;
-	char one[2000], text[2000];
 	struct leat_feed *feed;
+	char one[2000];
+	bool in_bulk;
 
 	trace_options(&options);
 	options.epochs = 3;
 	options.threads = 2;
-	snprintf(text, sizeof text, "%s%s%s%s", before, cache, after, order);
+	options.on_error = on_error;
 	feed = trace_open(in_folder(text, one), &options);
-	trace_take(&cached, feed, 0);
-	if (strstr(cache, "size") == NULL && !ended_in_bulk(feed))
-		fail_msg("made one by one: %s", one);
+	trace_take(trace, feed, 0);
+	in_bulk = ended_in_bulk(feed);
 	leat_close(feed);
+	return in_bulk;
+}
+
+/* A pipeline with a cache, and the same without it; `each` makes samples one by one. */
+static void
+compare_cached(const char *before, const char *cache, const char *after, const char *each, const char *order)
+{
+	struct trace cached = {0}, made = {0};
+	char text[2000];
+
 	snprintf(text, sizeof text, "%s%s%s%s", before, each, after, order);
-	feed = trace_open(in_folder(text, one), &options);
-	trace_take(&made, feed, 0);
-	assert_false(ended_in_bulk(feed));
-	leat_close(feed);
+	assert_false(take(text, LEAT_ON_ERROR_FAIL, &made));
+	snprintf(text, sizeof text, "%s%s%s%s", before, cache, after, order);
+	if (!take(text, LEAT_ON_ERROR_FAIL, &cached) && strstr(cache, "size") == NULL)
+		fail_msg("made one by one: %s", text);
 	assert_int_equal(cached.status, LEAT_DONE);
-	trace_compare(&cached, &made, one);
+	trace_compare(&cached, &made, text);
 	trace_free(&cached);
 	trace_free(&made);
 }
@@ -252,6 +262,35 @@ cached_rows_are_the_same_as_one_by_one(void **state)
 			}
 }
 
+/* Bad samples are never cached: runs with some of them are made one by one, in every epoch. */
+static void
+bad_samples_beside_cached_rows_are_the_same(void **state)
+{
+	static const char *const order[] = {" | batch(1)", " | batch(32)", " | shuffle | batch(100)"};
+	static const enum leat_on_error on_error[] = {LEAT_ON_ERROR_SKIP, LEAT_ON_ERROR_REPLACE};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
+		for (size_t e = 0; e < sizeof on_error / sizeof on_error[0]; e++) {
+			struct trace cached = {0}, made = {0};
+			char text[2000];
+
+			snprintf(text, sizeof text,
+			         "npy(y='@class.npy') | cast(int32, field=y) | one_hot(250, field=y)%s", order[k]);
+			assert_false(take(text, on_error[e], &made));
+			snprintf(text, sizeof text,
+			         "npy(y='@class.npy') | cast(int32, field=y) | one_hot(250, field=y) | cache(memory)%s",
+			         order[k]);
+			if (!take(text, on_error[e], &cached) && k == 0)
+				fail_msg("made one by one: %s", text);
+			assert_int_equal(cached.status, LEAT_DONE);
+			assert_true(on_error[e] != LEAT_ON_ERROR_SKIP || made.samples < 3 * ROWS);
+			trace_compare(&cached, &made, text);
+			trace_free(&cached);
+			trace_free(&made);
+		}
+}
+
 static void
 rows_keep_the_promises_of_sources(void **state)
 {
@@ -260,6 +299,8 @@ rows_keep_the_promises_of_sources(void **state)
 	(void)state;
 	promise_same(in_folder("npy(x='@u8.npy', y='@y.npy') | take(150) | scale(0.5, field=x)", one));
 	promise_same(in_folder("tokens('@*.bin', length=64, shift=1) | take(150)", one));
+	promise_same(in_folder("npy(x='@u8.npy', y='@y.npy') | take(150) | cache(memory) | scale(0.5, field=x)", one));
+	promise_memory_errors(in_folder("npy(x='@f32.npy') | take(20) | cache(memory) | batch(9)", one), NULL);
 	promise_memory_errors(in_folder("tokens('@*.bin', length=64, shift=1) | batch(9)", one), NULL);
 	promise_memory_errors(in_folder("npy(x='@u8.npy', y='@y.npy') | scale(0.5, field=x) | batch(9)", one), NULL);
 }
@@ -348,6 +389,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_the_same_as_one_by_one),
 		cmocka_unit_test(cached_rows_are_the_same_as_one_by_one),
+		cmocka_unit_test(bad_samples_beside_cached_rows_are_the_same),
 		cmocka_unit_test(rows_keep_the_promises_of_sources),
 		cmocka_unit_test(other_pipelines_are_made_one_by_one),
 		cmocka_unit_test(tokens_at_odd_offsets_are_the_same),

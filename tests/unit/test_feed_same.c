@@ -14,7 +14,7 @@
 #include "support/specs.h"
 #include "support/trace.h"
 
-enum { SPECS = TEST_SLOW ? 40 : 400, WAYS = 3 };
+enum { SPECS = TEST_SLOW ? 40 : 600, WAYS = 3 };
 
 static struct sources sources;
 
